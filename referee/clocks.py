@@ -1,0 +1,78 @@
+"""Time limits and the arithmetic of a seat's bank. No clock is read here: times come in.
+
+All durations are integer microseconds, so that a record can be compared and summed exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_BANK = re.compile(r"(?P<bank>\d+(?:\.\d+)?)(?:\+(?P<increment>\d+(?:\.\d+)?))?")
+SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """The limits on a bot's time; None is no such limit."""
+
+    start_up_us: int = 20 * SECOND_US
+    """From the start of the process to its hello."""
+    game_start_us: int = 10 * SECOND_US
+    """From a game start to its ready."""
+    decision_us: int = 5 * SECOND_US
+    """From a request's write to its reply's arrival."""
+    bank_us: int | None = None
+    """For all decisions of one game together."""
+    increment_us: int = 0
+    """Added to the bank after each decision."""
+
+
+def parse_bank(text: str) -> tuple[int, int]:
+    """Bank and increment in microseconds, from seconds such as `30` or `30+0.1` (chess tools).
+
+    Raises ValueError for anything else.
+    """
+    match = _BANK.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not SECONDS or SECONDS+INCREMENT, such as 30+0.1")
+    increment = match["increment"] or "0"
+    return round(float(match["bank"]) * SECOND_US), round(float(increment) * SECOND_US)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time for one decision."""
+
+    limit_us: int
+    """The decision limit or what is left in the bank, whichever is less."""
+    bank_left_us: int | None
+    last_elapsed_us: int
+    """What was measured for the seat's last decision in this game; 0 before the first."""
+
+    @property
+    def ends_the_bank(self) -> bool:
+        """Whether running out of this budget runs the bank out."""
+        return self.bank_left_us is not None and self.limit_us >= self.bank_left_us
+
+
+class SeatClock:
+    """The clock of one seat in one game."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._bank_us = clocks.bank_us
+        self._last_us = 0
+
+    def budget(self) -> Budget:
+        """What the seat has for its next decision."""
+        limit = self._clocks.decision_us
+        if self._bank_us is not None:
+            limit = min(limit, self._bank_us)
+        return Budget(limit, self._bank_us, self._last_us)
+
+    def spend(self, elapsed_us: int) -> None:
+        """Take a decision's time off the bank and add the increment."""
+        self._last_us = elapsed_us
+        if self._bank_us is not None:
+            self._bank_us = max(0, self._bank_us - elapsed_us) + self._clocks.increment_us

@@ -1,0 +1,124 @@
+"""What is kept of a game: frozen values, no behaviour but small derivations.
+
+A record holds the rules, the deck and every action, so that replaying it gives its result again
+(`referee.match.replay`). Reports, ratings and the store work on these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from referee.clocks import Clocks
+from referee.errors import Cause, Evidence
+from referee.rules.actions import Action
+from referee.rules.events import Termination
+from referee.rules.ruleset import Ruleset
+
+
+@dataclass(frozen=True, slots=True)
+class BotId:
+    """A bot as records name it: its manifest's name and version."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One decision and what was done."""
+
+    seat: int
+    action: Action
+    elapsed_us: int
+    """From the request's write to the reply's arrival; 0 where the stand-in decided unasked."""
+    lag_us: int
+    """How late the referee itself was in looking at the reply."""
+    stand_in: bool
+    """The stand-in chose this action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A bot's fault and what it cost."""
+
+    seat: int
+    cause: Cause
+    forfeit: bool
+    """True: it forfeited the game. False: a strike."""
+    move: int
+    """How many moves the game had when it happened."""
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a game ended."""
+
+    termination: Termination
+    scores: tuple[int, ...]
+    """Points by the rules, of each seat."""
+    ranks: tuple[int, ...]
+    """Final rank of each seat, 1-2-2-4: by the rules, then the seats that forfeited."""
+    forfeited: tuple[int, ...]
+    """The seats that forfeited, ascending."""
+
+    @property
+    def winners(self) -> tuple[int, ...]:
+        """The seats of rank 1 that did not forfeit."""
+        return tuple(
+            seat
+            for seat, rank in enumerate(self.ranks)
+            if rank == 1 and seat not in self.forfeited
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameRecord:
+    """Everything that is kept of a game."""
+
+    game_id: str
+    ruleset: Ruleset
+    seating: tuple[BotId, ...]
+    """Seat 0 first."""
+    deck: tuple[int, ...]
+    """In drawing order, dealt as ruling R14 has it."""
+    moves: tuple[Move, ...]
+    faults: tuple[Fault, ...]
+    result: Result
+    clocks: Clocks
+    isolation: str
+    """The rung of the isolation ladder that the bots ran under."""
+    started_at_us: int
+    """Microseconds since 1970-01-01 UTC; information only."""
+    duration_us: int
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The actions alone, in order."""
+        return tuple(move.action for move in self.moves)
+
+
+def competition_ranks(keys: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Ranks 1-2-2-4 of some keys, the largest first (ruling R15)."""
+    ordered = sorted(keys, reverse=True)
+    return tuple(ordered.index(key) + 1 for key in keys)
+
+
+def final_ranks(rule_ranks: Sequence[int], forfeits: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """The final ranks of a game in which seats forfeited.
+
+    `rule_ranks` are the ranks by the rules; `forfeits` are (seat, move) pairs: who forfeited and how
+    many moves the game had then. Who forfeited ranks behind all who did not, and a later forfeit
+    ahead of an earlier one; forfeits at the same move are tied.
+    """
+    forfeited_at = dict(forfeits)
+    return competition_ranks(
+        [
+            (0, forfeited_at[seat]) if seat in forfeited_at else (1, -rank)
+            for seat, rank in enumerate(rule_ranks)
+        ]
+    )

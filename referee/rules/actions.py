@@ -1,0 +1,101 @@
+"""What a player can be asked and what it can answer.
+
+Actions are named tuples, compared and hashed in C: a list of forty legal plays is built and searched
+at every turn. No two kinds have tuples of the same shape, so actions of different kinds are never
+equal.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from referee.rules.cards import COPIES, JOKER, JOKERS, NUMBERS, Group, Layer
+
+
+class Choice(Enum):
+    """An answer that needs no number."""
+
+    TAKE = "take"
+    LEAVE = "leave"
+    RECLAIM = "reclaim"
+    DISCARD = "discard"
+    DRAW_DECK = "draw-deck"
+    PASS = "pass"
+
+
+class Play(NamedTuple):
+    """Play a layer from the hand (turn, step 1)."""
+
+    layer: Layer
+
+
+class DrawDisplay(NamedTuple):
+    """Draw what lies in a slot of the display: the leftmost with these cards (ruling R8)."""
+
+    slot: int
+    cards: Group
+
+
+class SnatchGhost(NamedTuple):
+    """Snatch the ghost's set of this value (duel)."""
+
+    value: int
+
+
+Action = Play | DrawDisplay | SnatchGhost | Choice
+
+
+class DecisionKind(Enum):
+    """What a seat is asked."""
+
+    PLAY = "play"
+    TAKE_OR_LEAVE = "take-or-leave"
+    RECLAIM_OR_DISCARD = "reclaim-or-discard"
+    DRAW = "draw"
+    OPTIONAL_DRAW = "optional-draw"
+    GHOST_SET = "ghost-set"
+
+
+class Decision(NamedTuple):
+    """A question put to one seat, with every answer that is legal, each once."""
+
+    seat: int
+    kind: DecisionKind
+    legal: tuple[Action, ...]
+
+
+TAKE_OR_LEAVE = (Choice.TAKE, Choice.LEAVE)
+RECLAIM_OR_DISCARD = (Choice.RECLAIM, Choice.DISCARD)
+
+
+def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
+    return tuple(
+        Play(Layer(value, naturals, added))
+        for naturals in range(1, held + 1)
+        for added in range(jokers + 1)
+    )
+
+
+_PLAYS = [
+    [[_plays_of(value, held, jokers) for jokers in range(JOKERS + 1)] for held in range(COPIES + 1)]
+    for value in (0, *NUMBERS)
+]
+_JOKER_PLAYS = [
+    tuple(Play(Layer(JOKER, 0, size)) for size in range(1, jokers + 1))
+    for jokers in range(JOKERS + 1)
+]
+
+
+def legal_plays(hand: list[int]) -> tuple[Play, ...]:
+    """Every layer that can be played from a hand of 15 counts (turn, step 1; ruling R1).
+
+    By value, then naturals, then jokers added; jokers alone last.
+    """
+    jokers = hand[JOKER]
+    plays: list[Play] = []
+    for value in NUMBERS:
+        if held := hand[value]:
+            plays += _PLAYS[value][held][jokers]
+    plays += _JOKER_PLAYS[jokers]
+    return tuple(plays)

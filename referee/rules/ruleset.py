@@ -1,0 +1,78 @@
+"""The rulesets and their options: every difference between the rulebooks, named.
+
+What a difference does is in `turn`; here it is only said which ruleset has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+DEFAULT_MAX_TURNS = 500
+"""Ruling R12."""
+
+
+class EndOn(Enum):
+    """When the supply of cards ends a game."""
+
+    DECK_AND_DISPLAY = "deck-and-display"
+    """When both are empty: all the rulebooks."""
+    DECK = "deck"
+    """When the deck alone is empty: the Czech/English summary. Off in every preset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruleset:
+    """The rules of a game."""
+
+    name: str
+    min_players: int
+    max_players: int
+    optional_draw: bool = False
+    """An active player who snatched from nobody may draw one card (turn, step 4)."""
+    ones_snatch_jokers: bool = False
+    """Layers of 1s snatch joker layers (expert, Polish and Spanish rulebooks)."""
+    ones_snatch_thirteens: bool = False
+    """Layers of 1s snatch layers of 13 (expert, Polish rulebook only)."""
+    hand_size_breaks_ties: bool = True
+    """Equal scores: fewer cards in hand first (2022 rulebooks); else shared at once."""
+    ghost: bool = False
+    """The duel's virtual third player, with its dealt jokers and display groups."""
+    end_on: EndOn = EndOn.DECK_AND_DISPLAY
+    max_turns: int = DEFAULT_MAX_TURNS
+    """The game ends after this many turns (ruling R12)."""
+
+    def __post_init__(self) -> None:
+        if self.max_turns < 1:
+            raise ValueError(f"max_turns is {self.max_turns}, must be at least 1")
+
+    def with_options(
+        self, *, end_on: EndOn | None = None, max_turns: int | None = None
+    ) -> Ruleset:
+        """The same rules with other options; None keeps what there is."""
+        return replace(
+            self,
+            end_on=self.end_on if end_on is None else end_on,
+            max_turns=self.max_turns if max_turns is None else max_turns,
+        )
+
+
+RULESETS: dict[str, Ruleset] = {
+    ruleset.name: ruleset
+    for ruleset in (
+        Ruleset(name="classic", min_players=2, max_players=5, hand_size_breaks_ties=False),
+        Ruleset(name="basic", min_players=2, max_players=5, optional_draw=True),
+        Ruleset(name="advanced", min_players=2, max_players=5),
+        Ruleset(
+            name="expert",
+            min_players=2,
+            max_players=5,
+            ones_snatch_jokers=True,
+            ones_snatch_thirteens=True,
+        ),
+        Ruleset(name="expert-jokers", min_players=2, max_players=5, ones_snatch_jokers=True),
+        Ruleset(name="duel", min_players=2, max_players=2, optional_draw=True, ghost=True),
+    )
+}
+"""The presets by name. Two players in a 2022 ruleset other than the duel are not in the rulebooks:
+bot authors want it."""
