@@ -14,6 +14,7 @@ from referee.errors import Cause, Evidence
 from referee.rules.actions import Action
 from referee.rules.events import Termination
 from referee.rules.ruleset import Ruleset
+from referee.rules.scoring import competition_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,7 @@ class Result:
     def winners(self) -> tuple[int, ...]:
         """The seats of rank 1 that did not forfeit."""
         return tuple(
-            seat
-            for seat, rank in enumerate(self.ranks)
-            if rank == 1 and seat not in self.forfeited
+            seat for seat, rank in enumerate(self.ranks) if rank == 1 and seat not in self.forfeited
         )
 
 
@@ -100,12 +99,6 @@ class GameRecord:
     def actions(self) -> tuple[Action, ...]:
         """The actions alone, in order."""
         return tuple(move.action for move in self.moves)
-
-
-def competition_ranks(keys: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Ranks 1-2-2-4 of some keys, the largest first (ruling R15)."""
-    ordered = sorted(keys, reverse=True)
-    return tuple(ordered.index(key) + 1 for key in keys)
 
 
 def final_ranks(rule_ranks: Sequence[int], forfeits: Sequence[tuple[int, int]]) -> tuple[int, ...]:

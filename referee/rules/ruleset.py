@@ -46,9 +46,7 @@ class Ruleset:
         if self.max_turns < 1:
             raise ValueError(f"max_turns is {self.max_turns}, must be at least 1")
 
-    def with_options(
-        self, *, end_on: EndOn | None = None, max_turns: int | None = None
-    ) -> Ruleset:
+    def with_options(self, *, end_on: EndOn | None = None, max_turns: int | None = None) -> Ruleset:
         """The same rules with other options; None keeps what there is."""
         return replace(
             self,

@@ -1,0 +1,111 @@
+"""A game of LINKO!, as the rest of the project uses it: a plain surface over the turn generators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.rules.actions import Action, Decision
+from referee.rules.events import Event, GameOver, Termination
+from referee.rules.ruleset import Ruleset
+from referee.rules.scoring import Outcome, score
+from referee.rules.table import GameEnded, Table
+from referee.rules.turn import Steps, turn
+from referee.rules.view import View
+
+
+class IllegalActionError(ValueError):
+    """The action is not among the legal ones. Nothing happened."""
+
+
+class Game:
+    """A game in progress or over.
+
+    Args:
+        ruleset: the rules.
+        players: how many seats.
+        deck: the cards in drawing order (ruling R14).
+
+    Raises ValueError when the ruleset does not allow so many players or the deck is wrong.
+    """
+
+    def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int]) -> None:
+        self._start(Table.deal(ruleset, players, deck))
+
+    @classmethod
+    def from_table(cls, table: Table) -> Game:
+        """A game at the beginning of the turn of `table.active`. The table is not copied."""
+        game = cls.__new__(cls)
+        game._start(table)  # noqa: SLF001 - its own class
+        return game
+
+    def _start(self, table: Table) -> None:
+        self.table = table
+        self.outcome: Outcome | None = None
+        """Set when the game is over."""
+        self.decision: Decision | None = None
+        """What is to be decided; None when the game is over."""
+        self._begin_turn()
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """The rules of this game."""
+        return self.table.ruleset
+
+    @property
+    def players(self) -> int:
+        """How many sit at the table."""
+        return self.table.players
+
+    def view(self, seat: int) -> View:
+        """What a seat may know now (ruling R13)."""
+        return self.table.view(seat)
+
+    def apply(self, action: Action) -> tuple[Event, ...]:
+        """Answer the decision and play on to the next one.
+
+        Returns what happened, in order, unredacted (see `events.seen_by`); the last event of a game
+        is `GameOver`. Raises IllegalActionError, and nothing has changed, when the action is not
+        legal or the game is over.
+        """
+        if self.decision is None or action not in self.decision.legal:
+            raise IllegalActionError(f"{action} is not legal now")
+        self._actions.append(action)
+        try:
+            self._advance(action)
+        except GameEnded as end:
+            self._end(end.termination)
+        events, self.table.events = self.table.events, []
+        return tuple(events)
+
+    def copy(self) -> Game:
+        """An independent game in the same position (for search)."""
+        if self.outcome is not None:
+            twin = Game.__new__(Game)
+            twin.table, twin.outcome, twin.decision = self.table.copy(), self.outcome, None
+            return twin
+        twin = Game.from_table(self._turn_start.copy())
+        for action in self._actions:
+            twin.apply(action)
+        return twin
+
+    def _begin_turn(self) -> None:
+        self._turn_start = self.table.copy()
+        self._actions: list[Action] = []
+        self._steps: Steps = turn(self.table)
+        self.decision = next(self._steps)
+
+    def _advance(self, action: Action) -> None:
+        try:
+            self.decision = self._steps.send(action)
+        except StopIteration:
+            table = self.table
+            if table.turn == table.ruleset.max_turns:
+                raise GameEnded(Termination.TURN_LIMIT) from None
+            table.turn += 1
+            table.active = (table.active + 1) % table.players
+            self._begin_turn()
+
+    def _end(self, termination: Termination) -> None:
+        self.decision = None
+        self.outcome = score(self.table, termination)
+        self.table.events.append(GameOver(*self.outcome))

@@ -1,0 +1,340 @@
+"""The state of a game: where every card lies, and the moves of cards that the rules know.
+
+Each method moves cards and records the event; when a move ends the game it raises `GameEnded`. The
+order in which they happen, and who decides what, is in `turn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.rules.actions import Action, Choice, DrawDisplay
+from referee.rules.cards import (
+    DISPLAY_SLOTS,
+    EMPTY,
+    FULL,
+    HAND_SIZE,
+    JOKER,
+    Counts,
+    Group,
+    Layer,
+    count,
+)
+from referee.rules.events import (
+    Discarded,
+    DisplayRefilled,
+    Drawn,
+    Event,
+    GhostRefilled,
+    GhostSnatched,
+    Left,
+    Played,
+    Reclaimed,
+    SlotCard,
+    Snatched,
+    Taken,
+    Termination,
+)
+from referee.rules.ruleset import EndOn, Ruleset
+from referee.rules.view import View
+
+GHOST_LIMIT = 13
+"""The lowest card that never joins the ghost."""
+JOKERS_DEALT = 2
+"""Jokers that each player of a duel is given from outside the deck."""
+
+
+class GameEnded(Exception):  # noqa: N818 - it is no error: it carries an end through the rules
+    """A move of cards ended the game. Private to the rules; caught in one place, `Game`."""
+
+    def __init__(self, termination: Termination) -> None:
+        super().__init__(termination)
+        self.termination = termination
+
+
+def full_deck(ruleset: Ruleset) -> Counts:
+    """The multiset that a deck of this ruleset must have: 109 cards, 105 in the duel."""
+    if not ruleset.ghost:
+        return FULL
+    counts = list(FULL)
+    counts[JOKER] -= JOKERS_DEALT * ruleset.max_players
+    return tuple(counts)
+
+
+class Table:
+    """All cards of a game. Built by hand in tests, by `deal` in games."""
+
+    __slots__ = (
+        "active",
+        "cards_to_draw",
+        "deck",
+        "deck_next",
+        "discards",
+        "display",
+        "events",
+        "ghost",
+        "hand_sizes",
+        "hands",
+        "layers",
+        "ruleset",
+        "snatched",
+        "turn",
+        "victim",
+    )
+
+    def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int] = ()) -> None:
+        self.ruleset = ruleset
+        self.hands: list[list[int]] = [list(EMPTY) for _ in range(players)]
+        """15 counts each."""
+        self.hand_sizes = [0] * players
+        self.layers: list[tuple[Layer, ...]] = [()] * players
+        self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
+        self.deck = tuple(deck)
+        self.deck_next = 0
+        """Index of the deck's top card."""
+        self.discards: Counts = EMPTY
+        self.ghost: Counts | None = EMPTY if ruleset.ghost else None
+        self.active = 0
+        self.turn = 1
+        self.snatched: Layer | None = None
+        """The layer between its table and where it will go."""
+        self.victim: int | None = None
+        self.cards_to_draw = 0
+        self.events: list[Event] = []
+        """What happened since the game last took them."""
+
+    @classmethod
+    def deal(cls, ruleset: Ruleset, players: int, deck: Sequence[int]) -> Table:
+        """Set a game up (section "Set-up"; the duel; ruling R14).
+
+        Raises ValueError when the ruleset does not allow so many players or the deck has not
+        exactly the cards of the game.
+        """
+        if not ruleset.min_players <= players <= ruleset.max_players:
+            raise ValueError(
+                f"{ruleset.name} is for {ruleset.min_players} to {ruleset.max_players} players,"
+                f" not {players}"
+            )
+        if any(not 1 <= card <= JOKER for card in deck) or count(deck) != full_deck(ruleset):
+            raise ValueError(f"the deck has not the cards of {ruleset.name}")
+        table = cls(ruleset, players, deck)
+        dealt_jokers = JOKERS_DEALT if ruleset.ghost else 0
+        for seat in range(players):
+            table._gain(seat, JOKER, dealt_jokers)
+            for _ in range(HAND_SIZE - dealt_jokers):
+                table._gain(seat, table._turn_up())
+        table.display = tuple((table._turn_up(),) for _ in range(DISPLAY_SLOTS))
+        if ruleset.ghost:
+            table._fill_ghost()
+        return table
+
+    @property
+    def players(self) -> int:
+        """How many sit at the table."""
+        return len(self.hands)
+
+    @property
+    def deck_size(self) -> int:
+        """How many cards are left in the deck."""
+        return len(self.deck) - self.deck_next
+
+    def view(self, seat: int) -> View:
+        """What a seat may know (ruling R13)."""
+        return View(
+            seat,
+            tuple(self.hands[seat]),
+            tuple(self.hand_sizes),
+            tuple(self.layers),
+            self.display,
+            self.deck_size,
+            self.discards,
+            self.ghost,
+            self.active,
+            self.turn,
+            self.snatched,
+            self.victim,
+            self.cards_to_draw,
+        )
+
+    def copy(self) -> Table:
+        """An independent table with the same cards and no pending events."""
+        other = Table.__new__(Table)
+        for name in ("ruleset", "display", "deck", "deck_next", "discards", "ghost", "active"):
+            setattr(other, name, getattr(self, name))
+        for name in ("turn", "snatched", "victim", "cards_to_draw"):
+            setattr(other, name, getattr(self, name))
+        other.hands = [hand[:] for hand in self.hands]
+        other.hand_sizes = self.hand_sizes[:]
+        other.layers = self.layers[:]
+        other.events = []
+        return other
+
+    # Layers
+
+    def top(self, seat: int) -> Layer:
+        """The top layer of a seat that has one."""
+        return self.layers[seat][-1]
+
+    def play(self, layer: Layer) -> None:
+        """The active player plays a layer; its last card ends the game (turn, steps 1 and 2)."""
+        seat = self.active
+        hand = self.hands[seat]
+        hand[layer.value] -= layer.naturals
+        hand[JOKER] -= layer.jokers
+        self.hand_sizes[seat] -= layer.size
+        self.layers[seat] += (layer,)
+        self.events.append(Played(seat, layer))
+        if not self.hand_sizes[seat]:
+            raise GameEnded(Termination.OUT)
+
+    def snatch(self, victim: int) -> None:
+        """The victim's top layer leaves its table (turn, step 3)."""
+        self.snatched = self.top(victim)
+        self.victim = victim
+        self.layers[victim] = self.layers[victim][:-1]
+        self.events.append(Snatched(self.active, victim, self.snatched))
+
+    def take(self) -> None:
+        """The attacker takes the snatched layer; the victim owes as many draws."""
+        layer = self._release()
+        self._gain_layer(self.active, layer)
+        self.cards_to_draw = layer.size
+        self.events.append(Taken(self.active, layer))
+
+    def leave(self) -> None:
+        """The attacker leaves the snatched layer to its owner."""
+        self.events.append(Left(self.active))
+
+    def reclaim(self) -> None:
+        """The victim takes its layer back and owes nothing."""
+        victim, layer = self._victim(), self._release()
+        self._gain_layer(victim, layer)
+        self.victim = None
+        self.events.append(Reclaimed(victim, layer))
+
+    def discard(self) -> None:
+        """The victim discards its layer and owes as many draws."""
+        victim, layer = self._victim(), self._release()
+        counts = list(self.discards)
+        counts[layer.value] += layer.naturals
+        counts[JOKER] += layer.jokers
+        self.discards = tuple(counts)
+        self.cards_to_draw = layer.size
+        self.events.append(Discarded(victim, layer))
+
+    # Drawing
+
+    def draw_options(self) -> tuple[Action, ...]:
+        """The deck, then each distinct card or group of the display once (ruling R8)."""
+        options: list[Action] = [Choice.DRAW_DECK] if self.deck_size else []
+        seen: set[Group] = {()}
+        for slot, cards in enumerate(self.display):
+            if cards not in seen:
+                seen.add(cards)
+                options.append(DrawDisplay(slot, cards))
+        return tuple(options)
+
+    def draw(self, seat: int, source: Action) -> None:
+        """A player draws once; the last card of all ends the game, owed draws or not (R5)."""
+        self.cards_to_draw -= 1
+        if isinstance(source, DrawDisplay):
+            slot, cards = source
+            self._put(slot, ())
+            self.events.append(Drawn(seat, slot, cards))
+        else:
+            cards = (self._turn_up(),)
+            self.events.append(Drawn(seat, None, cards))
+        for card in cards:
+            self._gain(seat, card)
+        self._check_supply()
+
+    def refill_display(self) -> None:
+        """Fill the empty slots from the deck, left to right (rulings R8, R10)."""
+        turned: list[SlotCard] = []
+        for slot, cards in enumerate(self.display):
+            if not cards and self.deck_size:
+                turned.append(SlotCard(slot, self._turn_up()))
+                self._put(slot, (turned[-1].card,))
+        if turned:
+            self.events.append(DisplayRefilled(tuple(turned)))
+            self._check_supply()
+
+    # The duel's ghost
+
+    def snatch_ghost(self, value: int) -> None:
+        """The ghost's whole set of a value goes to the attacker's hand; the ghost is refilled."""
+        counts = list(self.ghost or EMPTY)
+        layer = Layer(value, counts[value], 0)
+        counts[value] = 0
+        self.ghost = tuple(counts)
+        self._gain_layer(self.active, layer)
+        self.events.append(GhostSnatched(self.active, layer))
+        refilled = self._fill_ghost()
+        if refilled.ghost_cards or refilled.display_cards:
+            self.events.append(refilled)
+            self._check_supply()
+
+    def _fill_ghost(self) -> GhostRefilled:
+        """Turn cards up until the ghost holds 13; 13s and jokers go onto the display (R9, R11)."""
+        counts = list(self.ghost or EMPTY)
+        ghost_cards: list[int] = []
+        display_cards: list[SlotCard] = []
+        missing = HAND_SIZE - sum(counts)
+        while len(ghost_cards) < missing and self.deck_size:
+            card = self._turn_up()
+            if card < GHOST_LIMIT:
+                counts[card] += 1
+                ghost_cards.append(card)
+            else:
+                slot = self._slot_for_group()
+                self._put(slot, (*self.display[slot], card))
+                display_cards.append(SlotCard(slot, card))
+        self.ghost = tuple(counts)
+        return GhostRefilled(tuple(ghost_cards), tuple(display_cards))
+
+    def _slot_for_group(self) -> int:
+        """The lowest single card, else the group with the lowest bottom card, else slot 0 (R9)."""
+        return min(
+            range(DISPLAY_SLOTS),
+            key=lambda slot: (
+                {0: 2, 1: 0}.get(len(self.display[slot]), 1),
+                self.display[slot][:1],
+                slot,
+            ),
+        )
+
+    # Shared
+
+    def _victim(self) -> int:
+        assert self.victim is not None  # noqa: S101 - only called while a layer is snatched
+        return self.victim
+
+    def _release(self) -> Layer:
+        layer = self.snatched
+        assert layer is not None  # noqa: S101 - only called while a layer is snatched
+        self.snatched = None
+        return layer
+
+    def _gain(self, seat: int, card: int, copies: int = 1) -> None:
+        self.hands[seat][card] += copies
+        self.hand_sizes[seat] += copies
+
+    def _gain_layer(self, seat: int, layer: Layer) -> None:
+        self._gain(seat, layer.value, layer.naturals)
+        self._gain(seat, JOKER, layer.jokers)
+
+    def _turn_up(self) -> int:
+        card = self.deck[self.deck_next]
+        self.deck_next += 1
+        return card
+
+    def _put(self, slot: int, cards: Group) -> None:
+        self.display = (*self.display[:slot], cards, *self.display[slot + 1 :])
+
+    def _check_supply(self) -> None:
+        if self.deck_size:
+            return
+        if self.ruleset.end_on is EndOn.DECK:
+            raise GameEnded(Termination.DECK_EMPTY)
+        if not any(self.display):
+            raise GameEnded(Termination.EXHAUSTED)
