@@ -1,0 +1,126 @@
+"""Files that people write: TOML in, checked models out, one line about what is wrong.
+
+What a key means is said by the models (`bots.manifest`, `tournament.config`); here is only how a
+file is read and how an error in it is told.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from referee.errors import UserError
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
+_SYNTAX_ERROR = re.compile(r"(?P<reason>.*) \(at (?P<place>.*?)(?:, column \d+)?\)", re.DOTALL)
+
+_REASONS = {
+    "extra_forbidden": "unknown key",
+    "missing": "missing",
+    "model_type": "must be a table",
+    "tuple_type": "must be a list",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "literal_error": "must be {expected}",
+    "too_short": "must have at least {min_length} of them",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "value_error": "{error}",
+}
+"""What pydantic's error types are called here; `{…}` is from the error's context."""
+
+
+class FileModel(BaseModel):
+    """A table of a file: unknown keys are errors, and no value is converted to another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _check_name(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        raise ValueError(
+            f"{text!r} is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit"
+        )
+    return text
+
+
+def _check_line(text: str) -> str:
+    if _LINE.fullmatch(text) is None:
+        raise ValueError("must be 1 to 200 characters on one line")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""Of a bot or a tournament: easy to type in a shell, and safe in a file name."""
+Line = Annotated[str, AfterValidator(_check_line)]
+"""Text for people, safe to print: one line, no control characters."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load(path: Path, model: type[Model]) -> Model:
+    """Read one file into a model.
+
+    Raises UserError, `FILE: KEY: reason`, or `FILE: reason` where no key is to blame.
+    """
+    return check(read(path), model, path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Parse one file. Raises UserError, with the line where the syntax is wrong."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file")
+    if not path.is_file():
+        raise UserError(f"{path}: not a file")
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: {_syntax_reason(str(error))}") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: nested too deeply") from error
+
+
+def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
+    """Check what `path` says against a model. Raises UserError, `FILE: KEY: reason`."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise UserError(f"{path}: {_one_line(error.errors())}") from error
+
+
+def _syntax_reason(message: str) -> str:
+    match = _SYNTAX_ERROR.fullmatch(message)
+    return f"{match['place']}: {match['reason']}" if match else message
+
+
+def _one_line(errors: Sequence[ErrorDetails]) -> str:
+    """The first error; an unknown key before all others, since a misspelt key makes two errors."""
+    first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{_dotted(first['loc'])}: {_reason(first)}{more}"
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    """`run.command`, `stage[1].seats`: keys by name, entries of a list from 0."""
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return key.removeprefix(".")
+
+
+def _reason(error: ErrorDetails) -> str:
+    reason = _REASONS.get(error["type"])
+    return error["msg"] if reason is None else reason.format(**error.get("ctx", {}))

@@ -1,0 +1,139 @@
+from pathlib import Path
+
+import pytest
+
+from referee.bots.manifest import BotSpec, load_bot, load_manifest
+from referee.errors import UserError
+from referee.records import BotId
+
+HEAD = 'name = "greedy"\nversion = "1.0"\nauthor = "A. Uthor"\nlanguage = "python"\n'
+RUN = '[run]\ncommand = ["python3", "bot.py"]\n'
+
+
+def folder_with(tmp_path: Path, text: str | bytes) -> Path:
+    data = text.encode() if isinstance(text, str) else text
+    (tmp_path / "bot.toml").write_bytes(data)
+    return tmp_path
+
+
+def error_of(folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        load_manifest(folder)
+    return str(caught.value)
+
+
+def test_a_manifest_with_all_that_must_be_there(tmp_path):
+    manifest = load_manifest(folder_with(tmp_path, HEAD + RUN))
+    assert manifest.bot == BotId("greedy", "1.0")
+    assert (manifest.author, manifest.language) == ("A. Uthor", "python")
+    assert manifest.run.command == ("python3", "bot.py")
+    assert manifest.description is None
+    assert manifest.build is None
+
+
+def test_a_manifest_with_all_that_may_be_there(tmp_path):
+    text = HEAD + 'description = "Plays high."\n[build]\ncommand = ["make", "all"]\n' + RUN
+    manifest = load_manifest(folder_with(tmp_path, text))
+    assert manifest.description == "Plays high."
+    assert manifest.build is not None
+    assert manifest.build.command == ("make", "all")
+
+
+def test_a_bot_to_start_has_an_absolute_folder(tmp_path, monkeypatch):
+    bot = tmp_path / "bots" / "greedy"
+    bot.mkdir(parents=True)
+    folder_with(bot, HEAD + RUN)
+    monkeypatch.chdir(tmp_path)
+    spec = load_bot(Path("bots/../bots/greedy"))
+    assert spec == BotSpec(BotId("greedy", "1.0"), bot.resolve(), ("python3", "bot.py"))
+
+
+def test_no_such_folder(tmp_path):
+    assert error_of(tmp_path / "nobody") == f"{tmp_path}/nobody: no such folder"
+
+
+def test_a_file_in_place_of_a_folder(tmp_path):
+    (tmp_path / "bot.py").touch()
+    assert error_of(tmp_path / "bot.py") == f"{tmp_path}/bot.py: not a folder"
+
+
+def test_a_folder_without_a_manifest(tmp_path):
+    assert error_of(tmp_path) == f"{tmp_path}/bot.toml: no such file"
+
+
+def test_a_folder_in_place_of_the_manifest(tmp_path):
+    (tmp_path / "bot.toml").mkdir()
+    assert error_of(tmp_path) == f"{tmp_path}/bot.toml: not a file"
+
+
+BAD = {
+    "not UTF-8": (b'name = "\xff"', "not UTF-8 text"),
+    "nested too deeply": ("name = " + "[" * 20_000, "nested too deeply"),
+    "empty file": ("", "name: missing (and 4 more)"),
+    "no run table": (HEAD, "run: missing"),
+    "no run command": (HEAD + "[run]\n", "run.command: missing"),
+    "empty command": (HEAD + "[run]\ncommand = []\n", "run.command: empty: no program is named"),
+    "empty program": (
+        HEAD + '[run]\ncommand = ["", "x"]\n',
+        "run.command: empty: no program is named",
+    ),
+    "NUL in a command": (
+        HEAD + '[run]\ncommand = ["a\\u0000b"]\n',
+        "run.command: a NUL character cannot be passed to a program",
+    ),
+    "command in one string": (
+        HEAD + '[run]\ncommand = "python3 bot.py"\n',
+        "run.command: must be a list",
+    ),
+    "number in a command": (
+        HEAD + '[run]\ncommand = ["nice", 5]\n',
+        "run.command[1]: must be a string",
+    ),
+    "run is no table": (HEAD + 'run = "bot"\n', "run: must be a table"),
+    "empty build command": (
+        HEAD + RUN + "[build]\ncommand = []\n",
+        "build.command: empty: no program is named",
+    ),
+    "unknown key": ("colour = 1\n" + HEAD + RUN, "colour: unknown key"),
+    "misspelt key": (HEAD + '[run]\ncomand = ["x"]\n', "run.comand: unknown key (and 1 more)"),
+    "wrong type": (HEAD.replace('"1.0"', "1.0") + RUN, "version: must be a string"),
+    "bad name": (
+        HEAD.replace("greedy", "Greedy Bot") + RUN,
+        "name: 'Greedy Bot' is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
+    ),
+    "bad version": (
+        HEAD.replace("1.0", "1/0") + RUN,
+        "version: '1/0' is no version: 1 to 32 letters, digits and . _ + -, beginning with a letter or digit",
+    ),
+    "line break in text for people": (
+        HEAD.replace("A. Uthor", "A.\\nUthor") + RUN,
+        "author: must be 1 to 200 characters on one line",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
+def test_what_is_wrong_is_said_in_one_line(tmp_path, text, reason):
+    assert error_of(folder_with(tmp_path, text)) == f"{tmp_path}/bot.toml: {reason}"
+
+
+@pytest.mark.parametrize("name", ["a", "0", "small_beasts", "x-2", "a" * 32])
+def test_good_names(tmp_path, name):
+    manifest = load_manifest(folder_with(tmp_path, HEAD.replace("greedy", name) + RUN))
+    assert manifest.name == name
+
+
+@pytest.mark.parametrize("name", ["", "-a", "_a", "a" * 33, "a b", "a/b", "é", "a\\n", "a.b", "A"])
+def test_bad_names(tmp_path, name):
+    error = error_of(folder_with(tmp_path, HEAD.replace("greedy", name) + RUN))
+    assert error.startswith(f"{tmp_path}/bot.toml: name: ")
+    assert "\n" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("[run]\ncommand\n", "line 6"), ("[run", "end of document")]
+)
+def test_a_syntax_error_is_placed(tmp_path, text, place):
+    error = error_of(folder_with(tmp_path, HEAD + text))
+    assert error.startswith(f"{tmp_path}/bot.toml: {place}: Expected ")
+    assert "column" not in error
