@@ -115,17 +115,25 @@ class View(_message.Message):
     cards_to_draw: int
     def __init__(self, seat: _Optional[int] = ..., hand: _Optional[_Iterable[int]] = ..., hand_sizes: _Optional[_Iterable[int]] = ..., tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ..., display: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., deck_size: _Optional[int] = ..., discards: _Optional[_Iterable[int]] = ..., ghost: _Optional[_Iterable[int]] = ..., active_seat: _Optional[int] = ..., turn: _Optional[int] = ..., snatched: _Optional[_Union[Layer, _Mapping]] = ..., victim: _Optional[int] = ..., cards_to_draw: _Optional[int] = ...) -> None: ...
 
+class DrawDisplay(_message.Message):
+    __slots__ = ("slot", "cards")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    CARDS_FIELD_NUMBER: _ClassVar[int]
+    slot: int
+    cards: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, slot: _Optional[int] = ..., cards: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class Action(_message.Message):
-    __slots__ = ("play", "choice", "display_slot", "ghost_value")
+    __slots__ = ("play", "choice", "draw_display", "ghost_value")
     PLAY_FIELD_NUMBER: _ClassVar[int]
     CHOICE_FIELD_NUMBER: _ClassVar[int]
-    DISPLAY_SLOT_FIELD_NUMBER: _ClassVar[int]
+    DRAW_DISPLAY_FIELD_NUMBER: _ClassVar[int]
     GHOST_VALUE_FIELD_NUMBER: _ClassVar[int]
     play: Layer
     choice: Choice
-    display_slot: int
+    draw_display: DrawDisplay
     ghost_value: int
-    def __init__(self, play: _Optional[_Union[Layer, _Mapping]] = ..., choice: _Optional[_Union[Choice, str]] = ..., display_slot: _Optional[int] = ..., ghost_value: _Optional[int] = ...) -> None: ...
+    def __init__(self, play: _Optional[_Union[Layer, _Mapping]] = ..., choice: _Optional[_Union[Choice, str]] = ..., draw_display: _Optional[_Union[DrawDisplay, _Mapping]] = ..., ghost_value: _Optional[int] = ...) -> None: ...
 
 class SlotCard(_message.Message):
     __slots__ = ("slot", "card")

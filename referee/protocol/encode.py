@@ -1,0 +1,179 @@
+"""What the referee says to bots, as bytes.
+
+Every function returns a serialised `RefereeMessage`. Concatenated, such messages are their union
+(protobuf merges what it parses), which is how the requests of several games go out as one message.
+
+A request carries the whole view and every legal action, up to a kilobyte; building it anew took longer
+than sending it. So one message per game stays built and only what changed is written into it, and
+what recurs (a layer, an event, an action) is serialised once and then merged in as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from referee.clocks import Clocks
+from referee.pb import play_pb2, table_pb2
+from referee.player import Ask
+from referee.protocol.messages import (
+    action_message,
+    clocks_message,
+    event_message,
+    layer_message,
+    ruleset_message,
+)
+from referee.protocol.names import KINDS
+from referee.rules.actions import Action
+from referee.rules.cards import Group, Layer
+from referee.rules.events import Event
+from referee.rules.ruleset import Ruleset
+from referee.rules.view import View
+
+PROTOCOL_VERSION = 1
+_CACHED = 1 << 16
+"""Entries of each cache below: more than there are layers or actions, bounded for events."""
+
+
+class RequestEncoder:
+    """Encodes the requests of one game, to all of its seats."""
+
+    def __init__(self, game_id: str) -> None:
+        self._message = play_pb2.RefereeMessage()
+        self._request = self._message.requests.add(game_id=game_id)
+        self._view = _ViewWriter(self._request.view)
+
+    def encode(self, ask: Ask) -> bytes:
+        """One request as a `RefereeMessage`."""
+        number, view, decision, news, budget = ask
+        request = self._request
+        request.decision_id = number
+        request.kind = KINDS[decision.kind]
+        request.time_left_us = budget.limit_us
+        request.bank_left_us = budget.bank_left_us or 0
+        request.last_elapsed_us = budget.last_elapsed_us
+        self._view.write(view)
+        request.ClearField("events")
+        request.ClearField("legal")
+        request.MergeFromString(
+            b"".join((*map(_event_part, news), *map(_action_part, decision.legal)))
+        )
+        return self._message.SerializeToString()
+
+
+class _ViewWriter:
+    """Keeps a view message equal to the last view written, at the cost of what changed."""
+
+    def __init__(self, message: table_pb2.View) -> None:
+        self._message = message
+        self._tables: list[table_pb2.Table] = []
+        self._layers: list[tuple[Layer, ...]] = []
+        self._display: tuple[Group, ...] = ()
+        self._discards: object = None
+        self._ghost: object = None
+
+    def write(self, view: View) -> None:
+        message = self._message
+        message.seat = view.seat
+        message.hand[:] = view.hand
+        message.hand_sizes[:] = view.hand_sizes
+        message.deck_size = view.deck_size
+        message.active_seat = view.active_seat
+        message.turn = view.turn
+        message.cards_to_draw = view.cards_to_draw
+        if not self._tables:
+            self._tables = [message.tables.add() for _ in view.tables]
+            self._layers = [()] * len(view.tables)
+        for seat, layers in enumerate(view.tables):
+            if layers is not self._layers[seat]:
+                self._tables[seat].ParseFromString(b"".join(map(_layer_part, layers)))
+                self._layers[seat] = layers
+        if view.display is not self._display:
+            message.ClearField("display")
+            message.MergeFromString(b"".join(map(_slot_part, view.display)))
+            self._display = view.display
+        if view.discards is not self._discards:
+            message.discards[:] = self._discards = view.discards
+        if view.ghost is not None and view.ghost is not self._ghost:
+            message.ghost[:] = self._ghost = view.ghost
+        self._write_snatch(view)
+
+    def _write_snatch(self, view: View) -> None:
+        message = self._message
+        if view.snatched is None:
+            message.ClearField("snatched")
+        else:
+            message.snatched.CopyFrom(layer_message(view.snatched))
+        if view.victim is None:
+            message.ClearField("victim")
+        else:
+            message.victim = view.victim
+
+
+def game_start(
+    game_id: str,
+    *,
+    rules: Ruleset,
+    view: View,
+    clocks: Clocks,
+    seed: int,
+    names: Sequence[str],
+    max_strikes: int,
+) -> bytes:
+    """The start of a game, to one seat. `names` is empty unless names are shown."""
+    message = play_pb2.RefereeMessage()
+    start = message.game_starts.add(
+        game_id=game_id,
+        ruleset=ruleset_message(rules),
+        clocks=clocks_message(clocks),
+        seed=seed,
+        names=names,
+        max_strikes=max_strikes,
+    )
+    _ViewWriter(start.view).write(view)
+    return message.SerializeToString()
+
+
+def game_end(
+    game_id: str, news: Iterable[Event], ranks: Sequence[int], reason: str, *, forfeited: bool
+) -> bytes:
+    """The end of a game, to one seat. `reason` says why it forfeited or was broken off."""
+    message = play_pb2.RefereeMessage()
+    message.game_ends.add(
+        game_id=game_id,
+        events=[event_message(event) for event in news],
+        ranks=ranks,
+        forfeited=forfeited,
+        reason=reason,
+    )
+    return message.SerializeToString()
+
+
+def goodbye(reason: str = "") -> bytes:
+    """The last message to a bot."""
+    message = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason))
+    return message.SerializeToString()
+
+
+# Serialised pieces, each the whole message with one element in one list: merging it appends that
+# element. Typed, because named tuples of different kinds can be equal.
+
+
+@lru_cache(_CACHED)
+def _layer_part(cards: Layer) -> bytes:
+    return table_pb2.Table(layers=[layer_message(cards)]).SerializeToString()
+
+
+@lru_cache(_CACHED)
+def _slot_part(cards: Group) -> bytes:
+    return table_pb2.View(display=[table_pb2.Slot(cards=cards)]).SerializeToString()
+
+
+@lru_cache(_CACHED, typed=True)
+def _event_part(event: Event) -> bytes:
+    return play_pb2.Request(events=[event_message(event)]).SerializeToString()
+
+
+@lru_cache(_CACHED, typed=True)
+def _action_part(chosen: Action) -> bytes:
+    return play_pb2.Request(legal=[action_message(chosen)]).SerializeToString()

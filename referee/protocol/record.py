@@ -1,0 +1,115 @@
+"""Records of games as messages, so that any language can read what was stored."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from referee.errors import Cause, Evidence
+from referee.pb import record_pb2
+from referee.protocol.messages import (
+    action_message,
+    action_value,
+    clocks_message,
+    clocks_value,
+    ruleset_message,
+    ruleset_value,
+)
+from referee.protocol.names import TERMINATIONS, TERMINATIONS_BACK
+from referee.records import BotId, Fault, GameRecord, Move, Result
+
+
+def dumps(record: GameRecord) -> bytes:
+    """A record as a serialised `linko.v1.GameRecord`."""
+    message = record_pb2.GameRecord(
+        game_id=record.game_id,
+        ruleset=ruleset_message(record.ruleset),
+        seating=[record_pb2.Seating(name=bot.name, version=bot.version) for bot in record.seating],
+        deck=record.deck,
+        moves=[_move_message(move) for move in record.moves],
+        faults=[_fault_message(fault) for fault in record.faults],
+        result=record_pb2.Result(
+            termination=TERMINATIONS[record.result.termination],
+            scores=record.result.scores,
+            ranks=record.result.ranks,
+            forfeited=record.result.forfeited,
+        ),
+        clocks=clocks_message(record.clocks),
+        isolation=record.isolation,
+        started_at_us=record.started_at_us,
+        duration_us=record.duration_us,
+    )
+    return message.SerializeToString(deterministic=True)
+
+
+def loads(data: bytes) -> GameRecord:
+    """A record from bytes. Raises ValueError when they are none that this referee understands."""
+    try:
+        message = record_pb2.GameRecord.FromString(data)
+    except DecodeError as error:
+        raise ValueError("the bytes are no linko.v1.GameRecord") from error
+    if message.result.termination not in TERMINATIONS_BACK:
+        raise ValueError("the record says not how the game ended")
+    return GameRecord(
+        game_id=message.game_id,
+        ruleset=ruleset_value(message.ruleset),
+        seating=tuple(BotId(seat.name, seat.version) for seat in message.seating),
+        deck=tuple(message.deck),
+        moves=tuple(map(_move_value, message.moves)),
+        faults=tuple(map(_fault_value, message.faults)),
+        result=Result(
+            TERMINATIONS_BACK[message.result.termination],
+            tuple(message.result.scores),
+            tuple(message.result.ranks),
+            tuple(message.result.forfeited),
+        ),
+        clocks=clocks_value(message.clocks),
+        isolation=message.isolation,
+        started_at_us=message.started_at_us,
+        duration_us=message.duration_us,
+    )
+
+
+def _move_message(move: Move) -> record_pb2.Move:
+    return record_pb2.Move(
+        seat=move.seat,
+        action=action_message(move.action),
+        elapsed_us=move.elapsed_us,
+        lag_us=move.lag_us,
+        stand_in=move.stand_in,
+    )
+
+
+def _move_value(message: record_pb2.Move) -> Move:
+    return Move(
+        message.seat,
+        action_value(message.action),
+        message.elapsed_us,
+        message.lag_us,
+        message.stand_in,
+    )
+
+
+def _fault_message(fault: Fault) -> record_pb2.Fault:
+    evidence = fault.evidence
+    return record_pb2.Fault(
+        seat=fault.seat,
+        cause=fault.cause.value,
+        forfeit=fault.forfeit,
+        move=fault.move,
+        detail=evidence.detail,
+        exit_code=evidence.exit_code,
+        signal=evidence.signal,
+        elapsed_us=evidence.elapsed_us,
+        stderr_tail=evidence.stderr_tail,
+    )
+
+
+def _fault_value(message: record_pb2.Fault) -> Fault:
+    evidence = Evidence(
+        detail=message.detail,
+        exit_code=message.exit_code if message.HasField("exit_code") else None,
+        signal=message.signal or None,
+        elapsed_us=message.elapsed_us,
+        stderr_tail=message.stderr_tail,
+    )
+    return Fault(message.seat, Cause(message.cause), message.forfeit, message.move, evidence)
