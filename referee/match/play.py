@@ -1,0 +1,191 @@
+"""One game from deal to record: asks the players, charges faults, lets the stand-in step in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from referee.clocks import Clocks, SeatClock
+from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
+from referee.match.stand_in import stand_in
+from referee.player import Answer, Ask, Player
+from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
+from referee.rules.actions import Action, Decision
+from referee.rules.events import Event, seen_by
+from referee.rules.game import Game
+from referee.rules.ruleset import Ruleset
+from referee.rules.scoring import Outcome
+
+Watcher = Callable[[Event], None]
+"""Sees every event of a game as it happens, unredacted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixture:
+    """What is settled of a game before it is played."""
+
+    game_id: str
+    ruleset: Ruleset
+    seating: tuple[BotId, ...]
+    """Seat 0 first."""
+    deck: tuple[int, ...]
+    clocks: Clocks
+    max_strikes: int
+    """The strike that forfeits the game."""
+    isolation: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedGame:
+    """A finished game, and what its seats have not been told yet."""
+
+    record: GameRecord
+    news: tuple[tuple[Event, ...], ...]
+    """For each seat, redacted: what happened since it was last asked."""
+
+
+class _Seat:
+    """One seat's side of a game."""
+
+    def __init__(self, player: Player | Forfeit, clocks: Clocks) -> None:
+        self.player: Player | None = None if isinstance(player, Forfeit) else player
+        """None from the forfeit on."""
+        self.clock = SeatClock(clocks)
+        self.news: list[Event] = []
+        self.strikes = 0
+
+
+async def play_game(
+    fixture: Fixture,
+    players: Sequence[Player | Forfeit],
+    *,
+    now_us: Callable[[], int],
+    monotonic_us: Callable[[], int],
+    watch: Watcher | None = None,
+) -> PlayedGame:
+    """Play a game to its end.
+
+    Args:
+        fixture: what is settled.
+        players: one for each seat; a `Forfeit` in the place of one that cannot play.
+        now_us: the time of day in microseconds since 1970, for the record only.
+        monotonic_us: any monotonic clock in microseconds, for the record's duration only.
+        watch: is shown every event.
+
+    A player's faults are charged to it and never end the game. `VoidGame` and anything else that a
+    player raises goes through.
+    """
+    started_at_us, began_us = now_us(), monotonic_us()
+    run = _Run(fixture, players, watch)
+    while (decision := run.game.decision) is not None:
+        await run.decide(decision)
+    outcome = run.game.outcome
+    assert outcome is not None  # noqa: S101 - a game without a decision is over
+    record = GameRecord(
+        game_id=fixture.game_id,
+        ruleset=fixture.ruleset,
+        seating=fixture.seating,
+        deck=fixture.deck,
+        moves=tuple(run.moves),
+        faults=tuple(run.faults),
+        result=result(outcome, run.faults),
+        clocks=fixture.clocks,
+        isolation=fixture.isolation,
+        started_at_us=started_at_us,
+        duration_us=monotonic_us() - began_us,
+    )
+    return PlayedGame(record, tuple(tuple(seat.news) for seat in run.seats))
+
+
+def result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
+    """The final result: the outcome by the rules, then forfeits behind everybody else."""
+    forfeits = [(fault.seat, fault.move) for fault in faults if fault.forfeit]
+    return Result(
+        outcome.termination,
+        outcome.scores,
+        final_ranks(outcome.ranks, forfeits),
+        tuple(sorted(seat for seat, _ in forfeits)),
+    )
+
+
+class _Run:
+    """The state of a game being played."""
+
+    def __init__(
+        self, fixture: Fixture, players: Sequence[Player | Forfeit], watch: Watcher | None
+    ) -> None:
+        self.game = Game(fixture.ruleset, len(players), fixture.deck)
+        self.seats = [_Seat(player, fixture.clocks) for player in players]
+        self.moves: list[Move] = []
+        self.faults: list[Fault] = []
+        self._max_strikes = fixture.max_strikes
+        self._watch = watch
+        for number, player in enumerate(players):
+            if isinstance(player, Forfeit):
+                self._charge(number, player)
+
+    async def decide(self, decision: Decision) -> None:
+        """Put one decision to its seat, or to the stand-in, and apply the answer."""
+        seat = self.seats[decision.seat]
+        if seat.player is None:
+            self._apply(decision.seat, stand_in(decision), stand_in_for_us=0)
+            return
+        ask = Ask(
+            len(self.moves) + 1,
+            self.game.view(decision.seat),
+            decision,
+            tuple(seat.news),
+            seat.clock.budget(),
+        )
+        seat.news.clear()
+        try:
+            answer = await seat.player.decide(ask)
+            _check(answer, decision)
+        except BotFault as fault:
+            elapsed_us = fault.evidence.elapsed_us
+            seat.clock.spend(elapsed_us)
+            self._charge(decision.seat, fault)
+            self._apply(decision.seat, stand_in(decision), stand_in_for_us=elapsed_us)
+            return
+        seat.clock.spend(answer.elapsed_us)
+        self.moves.append(
+            Move(decision.seat, answer.action, answer.elapsed_us, answer.lag_us, stand_in=False)
+        )
+        self._tell(self.game.apply(answer.action))
+
+    def _apply(self, seat: int, action: Action, *, stand_in_for_us: int) -> None:
+        self.moves.append(Move(seat, action, stand_in_for_us, 0, stand_in=True))
+        self._tell(self.game.apply(action))
+
+    def _tell(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            for number, seat in enumerate(self.seats):
+                seat.news.append(seen_by(event, number))
+            if self._watch is not None:
+                self._watch(event)
+
+    def _charge(self, number: int, fault: BotFault) -> None:
+        seat = self.seats[number]
+        forfeit = isinstance(fault, Forfeit)
+        at = len(self.moves)
+        self.faults.append(Fault(number, fault.cause, forfeit, at, fault.evidence))
+        if not forfeit:
+            seat.strikes += 1
+            if seat.strikes < self._max_strikes:
+                return
+            evidence = Evidence(detail=f"strike {seat.strikes} of {self._max_strikes}")
+            self.faults.append(
+                Fault(number, Cause.STRIKES, forfeit=True, move=at, evidence=evidence)
+            )
+        seat.player = None
+
+
+def _check(answer: Answer, decision: Decision) -> None:
+    if answer.action not in decision.legal:
+        raise Strike(
+            Cause.ILLEGAL,
+            Evidence(
+                detail=f"{answer.action} is no legal answer to {decision.kind.value}",
+                elapsed_us=answer.elapsed_us,
+            ),
+        )

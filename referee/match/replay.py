@@ -1,0 +1,70 @@
+"""A record played again: the one mechanism behind audit, debugging and showing a game."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from referee.match.play import result
+from referee.match.stand_in import stand_in
+from referee.records import GameRecord, Move
+from referee.rules.actions import Decision
+from referee.rules.events import Event
+from referee.rules.game import Game, IllegalActionError
+
+
+class Step(NamedTuple):
+    """One decision of a replayed game."""
+
+    decision: Decision
+    move: Move
+    events: tuple[Event, ...]
+    """Unredacted."""
+    game: Game
+    """The game after the move; the same object at every step."""
+
+
+class Difference(Exception):
+    """A record does not play out as it says. The message is the first difference."""
+
+
+def steps(record: GameRecord) -> Iterator[Step]:
+    """Play a record again, move by move.
+
+    Raises Difference where the deck, a seat, an action or the end of the game is not what the rules
+    and the stand-in make of it.
+    """
+    try:
+        game = Game(record.ruleset, len(record.seating), record.deck)
+    except ValueError as error:
+        raise Difference(str(error)) from error
+    forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
+    for number, move in enumerate(record.moves, start=1):
+        decision = game.decision
+        if decision is None:
+            raise Difference(f"move {number}: the game is over after {number - 1} moves")
+        if move.seat != decision.seat:
+            raise Difference(
+                f"move {number}: seat {move.seat} moves, it is for seat {decision.seat} to decide"
+            )
+        forfeited = forfeited_at.get(move.seat, len(record.moves)) < number
+        if forfeited and not move.stand_in:
+            raise Difference(f"move {number}: seat {move.seat} decides after its forfeit")
+        if move.stand_in and move.action != stand_in(decision):
+            raise Difference(f"move {number}: {move.action} is not what the stand-in does")
+        try:
+            events = game.apply(move.action)
+        except IllegalActionError as error:
+            raise Difference(f"move {number}: {error}") from error
+        yield Step(decision, move, events, game)
+    if game.outcome is None:
+        raise Difference(f"the game is not over after {len(record.moves)} moves")
+    replayed = result(game.outcome, record.faults)
+    if replayed != record.result:
+        raise Difference(f"result: the record says {record.result}, the rules say {replayed}")
+
+
+def check(record: GameRecord) -> None:
+    """Play a record again and raise Difference at the first thing that is not right."""
+    for _ in steps(record):
+        pass
