@@ -1,0 +1,101 @@
+"""Deals that anyone can check: everything that is derived from a tournament's secret seed.
+
+Pure: the seed comes in, and nothing here draws one. The seed is 32 bytes. Its SHA-256 is published
+when a tournament starts (`commitment`), the seed itself when it ends; then a stranger can do all
+of this again in any language, from what follows.
+
+**Blocks.** All derived data comes in blocks of 32 bytes:
+
+    block(purpose, id, number) = HMAC-SHA256(key = seed,
+        message = purpose ‖ 0x00 ‖ id ‖ 0x00 ‖ number)
+
+with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. The purpose keeps decks,
+seeds for bots and ids apart: a bot that is shown one of them learns nothing of another.
+
+**A deck.** The pack, before it is shuffled, lies in ascending order: eight 1s, eight 2s, …, eight
+13s, then the jokers (14): five, but one in the duel, where four are dealt from outside the deck.
+That makes 109 cards, 105 in the duel. Positions count from 0.
+
+1. A stream of 32-bit numbers: block("deal", deal id, 0), block("deal", deal id, 1), …, each cut into
+   eight words of 4 bytes, big-endian, in order.
+2. A number below n: take the next word w of the stream. If w < 2^32 - (2^32 mod n), it is w mod n;
+   otherwise drop w and take the next.
+3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1: draw j below i + 1 and
+   exchange the cards at i and j.
+
+The card at position 0 is drawn first (ruling R14).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator
+from itertools import count
+
+from referee.rules.ruleset import Ruleset
+from referee.rules.table import full_deck
+
+SEED_SIZE = 32
+"""Bytes."""
+_WORDS = 2**32
+_WORD_SIZE = 4
+
+
+def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
+    """The cards of a deal in drawing order, as the module's text has it.
+
+    Raises ValueError for a seed that is not 32 bytes.
+    """
+    counts = full_deck(ruleset)
+    cards = [card for card, copies in enumerate(counts) for _ in range(copies)]
+    words = _words(seed, deal_id)
+    for position in range(len(cards) - 1, 0, -1):
+        other = _below(position + 1, words)
+        cards[position], cards[other] = cards[other], cards[position]
+    return tuple(cards)
+
+
+def commitment(seed: bytes) -> str:
+    """SHA-256 of the seed, in hexadecimal: what is published before the first deal."""
+    return hashlib.sha256(_checked(seed)).hexdigest()
+
+
+def bot_seed(seed: bytes, game_id: str, seat: int) -> int:
+    """What a bot gets for its own random numbers in a game: 64 bits.
+
+    The first 8 bytes, big-endian, of block("bot seed", game id, seat).
+    """
+    return int.from_bytes(_block(seed, "bot seed", game_id, seat)[:8], "big")
+
+
+def opaque_id(seed: bytes, game_id: str) -> str:
+    """What bots see as the id of a game: 16 hexadecimal digits that tell nothing.
+
+    The first 8 bytes of block("game id", game id, 0).
+    """
+    return _block(seed, "game id", game_id, 0)[:8].hex()
+
+
+def _checked(seed: bytes) -> bytes:
+    if len(seed) != SEED_SIZE:
+        raise ValueError(f"a seed is {SEED_SIZE} bytes, not {len(seed)}")
+    return seed
+
+
+def _block(seed: bytes, purpose: str, name: str, number: int) -> bytes:
+    message = b"\0".join((purpose.encode("ascii"), name.encode(), number.to_bytes(8, "big")))
+    return hmac.digest(_checked(seed), message, "sha256")
+
+
+def _words(seed: bytes, deal_id: str) -> Iterator[int]:
+    for number in count():
+        block = _block(seed, "deal", deal_id, number)
+        for start in range(0, len(block), _WORD_SIZE):
+            yield int.from_bytes(block[start : start + _WORD_SIZE], "big")
+
+
+def _below(limit: int, words: Iterator[int]) -> int:
+    """The next number below `limit`; every number is equally likely."""
+    accepted = _WORDS - _WORDS % limit
+    return next(word for word in words if word < accepted) % limit
