@@ -1,0 +1,41 @@
+"""What holds for every test: which may be skipped, and where none may.
+
+A test that needs a program which a user's machine may lack says so, and is skipped without it:
+
+    @pytest.mark.toolchain("buf")
+
+With REFEREE_REQUIRE_ALL=1 (CI) a skip is a failure, so that nothing goes untested unnoticed.
+"""
+
+import os
+import shutil
+
+import pytest
+
+REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("toolchain"):
+        missing = [program for program in mark.args if shutil.which(program) is None]
+        if missing:
+            pytest.skip(f"not installed: {', '.join(missing)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):  # noqa: ARG001 - pytest matches hooks by these names
+    return _skip_is_failure((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):  # noqa: ARG001 - the same
+    return _skip_is_failure((yield))
+
+
+def _skip_is_failure(report):
+    """A whole module can be skipped too, while it is collected."""
+    if os.environ.get(REQUIRE_ALL) == "1" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{REQUIRE_ALL}=1 allows no skip. {reason}"
+    return report

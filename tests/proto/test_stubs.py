@@ -1,0 +1,24 @@
+"""The committed Python stubs are what the schema says today."""
+
+import runpy
+from pathlib import Path
+
+import referee.pb
+
+ROOT = Path(__file__).parents[2]
+STUBS = Path(referee.pb.__file__).parent
+
+
+def test_committed_stubs_are_what_the_generator_writes(tmp_path):
+    generate = runpy.run_path(str(ROOT / "proto" / "generate.py"))["generate"]
+    written = {path.name: path.read_bytes() for path in generate(tmp_path)}
+    committed = {path.name: path.read_bytes() for path in STUBS.glob("*_pb2.py*")}
+    assert written == committed, "run: python proto/generate.py"
+
+
+def test_every_schema_has_stubs():
+    schemas = {path.stem for path in (ROOT / "proto" / "linko" / "v1").glob("*.proto")}
+    assert schemas == {"play", "record", "table"}
+    assert {path.name for path in STUBS.glob("*_pb2.py*")} == {
+        f"{schema}_pb2.{suffix}" for schema in schemas for suffix in ("py", "pyi")
+    }
