@@ -38,7 +38,7 @@ def steps(record: GameRecord) -> Iterator[Step]:
         game = Game(record.ruleset, len(record.seating), record.deck)
     except ValueError as error:
         raise Difference(str(error)) from error
-    forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
+    charges = _Charges(record)
     for number, move in enumerate(record.moves, start=1):
         decision = game.decision
         if decision is None:
@@ -47,11 +47,7 @@ def steps(record: GameRecord) -> Iterator[Step]:
             raise Difference(
                 f"move {number}: seat {move.seat} moves, it is for seat {decision.seat} to decide"
             )
-        forfeited = forfeited_at.get(move.seat, len(record.moves)) < number
-        if forfeited and not move.stand_in:
-            raise Difference(f"move {number}: seat {move.seat} decides after its forfeit")
-        if move.stand_in and move.action != stand_in(decision):
-            raise Difference(f"move {number}: {move.action} is not what the stand-in does")
+        charges.check(number, move, decision)
         try:
             events = game.apply(move.action)
         except IllegalActionError as error:
@@ -62,6 +58,25 @@ def steps(record: GameRecord) -> Iterator[Step]:
     replayed = result(game.outcome, record.faults)
     if replayed != record.result:
         raise Difference(f"result: the record says {record.result}, the rules say {replayed}")
+
+
+class _Charges:
+    """Who decided, held against the faults of a record: the stand-in only for whom was charged."""
+
+    def __init__(self, record: GameRecord) -> None:
+        self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
+        self._faulted = {(fault.seat, fault.move) for fault in record.faults}
+
+    def check(self, number: int, move: Move, decision: Decision) -> None:
+        forfeited = self._forfeited_at.get(move.seat, number) < number
+        if not move.stand_in:
+            if forfeited:
+                raise Difference(f"move {number}: seat {move.seat} decides after its forfeit")
+            return
+        if not forfeited and (move.seat, number - 1) not in self._faulted:
+            raise Difference(f"move {number}: the stand-in decides without a fault")
+        if move.action != stand_in(decision):
+            raise Difference(f"move {number}: {move.action} is not what the stand-in does")
 
 
 def check(record: GameRecord) -> None:

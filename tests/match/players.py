@@ -1,0 +1,69 @@
+"""Players that are functions, and games for them to play."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from referee.clocks import Clocks
+from referee.errors import Forfeit
+from referee.match import Fixture, PlayedGame, play_game
+from referee.match.play import Watcher
+from referee.player import Answer, Ask, Player
+from referee.records import BotId
+from referee.rules.actions import Action
+from referee.rules.ruleset import RULESETS, Ruleset
+from referee.rules.table import full_deck
+
+
+class FunctionPlayer:
+    """Decides with a function; every decision takes it the same time."""
+
+    def __init__(self, choose: Callable[[Ask], Action], elapsed_us: int = 7) -> None:
+        self._choose = choose
+        self._elapsed_us = elapsed_us
+        self.asks: list[Ask] = []
+
+    async def decide(self, ask: Ask) -> Answer:
+        self.asks.append(ask)
+        return Answer(self._choose(ask), self._elapsed_us, 1)
+
+
+def first_legal(ask: Ask) -> Action:
+    return ask.decision.legal[0]
+
+
+def chance(seed: int) -> Callable[[Ask], Action]:
+    generator = random.Random(seed)
+    return lambda ask: generator.choice(ask.decision.legal)
+
+
+def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:
+    cards = [card for card, copies in enumerate(full_deck(ruleset)) for _ in range(copies)]
+    random.Random(seed).shuffle(cards)
+    return tuple(cards)
+
+
+def fixture(
+    ruleset: str = "basic", seats: int = 3, *, seed: int = 1, clocks: Clocks | None = None
+) -> Fixture:
+    rules = RULESETS[ruleset]
+    return Fixture(
+        game_id=f"test-{seed}",
+        ruleset=rules,
+        seating=tuple(BotId(f"bot{seat}", "1") for seat in range(seats)),
+        deck=shuffled(rules, seed),
+        clocks=clocks or Clocks(),
+        max_strikes=3,
+        isolation="none",
+    )
+
+
+async def play(
+    what: Fixture, players: Sequence[Player | Forfeit], watch: Watcher | None = None
+) -> PlayedGame:
+    """Play with a clock that stands still for the day and ticks once a look otherwise."""
+    ticks = iter(range(10**9))
+    return await play_game(
+        what, players, now_us=lambda: 1_000, monotonic_us=lambda: next(ticks), watch=watch
+    )

@@ -1,0 +1,211 @@
+"""A game between functions: what a record says of it, and what faults cost."""
+
+from __future__ import annotations
+
+import pytest
+from players import FunctionPlayer, chance, first_legal, fixture, play
+
+from referee.clocks import Clocks
+from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
+from referee.match import check, stand_in
+from referee.player import Answer, Ask
+from referee.rules.actions import Choice, Decision, DecisionKind, Play
+from referee.rules.cards import Layer
+from referee.rules.events import Drawn, GameOver, Played
+from referee.rules.ruleset import RULESETS
+
+
+def players(count: int, *, seed: int = 0) -> list[FunctionPlayer]:
+    return [FunctionPlayer(chance(seed + number)) for number in range(count)]
+
+
+class Faulty:
+    """Raises a fault at its nth decision, else takes the first legal action."""
+
+    def __init__(self, fault: Exception, at: int = 1, times: int = 1) -> None:
+        self._fault, self._at, self._until = fault, at, at + times
+        self.asked = 0
+
+    async def decide(self, ask: Ask) -> Answer:
+        self.asked += 1
+        if self._at <= self.asked < self._until:
+            raise self._fault
+        return Answer(first_legal(ask), 5, 0)
+
+
+def strike(cause: Cause = Cause.TIMEOUT) -> Strike:
+    return Strike(cause, Evidence(detail="too late", elapsed_us=999))
+
+
+def crash() -> Forfeit:
+    return Forfeit(Cause.CRASH, Evidence(detail="gone", signal="SIGSEGV", elapsed_us=11))
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+async def test_a_record_replays_to_its_own_result(ruleset):
+    seats = 2 if ruleset == "duel" else 4
+    for seed in range(5):
+        played = await play(fixture(ruleset, seats, seed=seed), players(seats, seed=seed))
+        check(played.record)
+        assert played.record.faults == ()
+        assert min(played.record.result.ranks) == 1
+        assert played.record.result.winners
+
+
+async def test_the_record_has_every_decision_with_its_times():
+    table = [FunctionPlayer(chance(seat), elapsed_us=100 + seat) for seat in range(3)]
+    record = (await play(fixture(), table)).record
+    asked = sum(len(player.asks) for player in table)
+    assert len(record.moves) == asked
+    assert {(move.seat, move.elapsed_us, move.lag_us) for move in record.moves} == {
+        (0, 100, 1),
+        (1, 101, 1),
+        (2, 102, 1),
+    }
+    assert not any(move.stand_in for move in record.moves)
+    assert [ask.number for player in table for ask in player.asks] != []
+    assert sorted(ask.number for player in table for ask in player.asks) == list(
+        range(1, asked + 1)
+    )
+
+
+async def test_each_seat_hears_every_event_once_in_order_and_redacted():
+    table = players(3)
+    seen = []
+    played = await play(fixture(), table, watch=seen.append)
+    for seat, player in enumerate(table):
+        heard = [event for ask in player.asks for event in ask.news] + list(played.news[seat])
+        assert len(heard) == len(seen)
+        for told, happened in zip(heard, seen, strict=True):
+            hidden = isinstance(happened, Drawn) and happened.slot is None and happened.seat != seat
+            assert told == (Drawn(happened.seat, None, (0,)) if hidden else happened)
+        assert isinstance(heard[-1], GameOver)
+
+
+async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
+    faulty = Faulty(strike(), at=2)
+    record = (await play(fixture(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
+    (fault,) = record.faults
+    assert (fault.seat, fault.cause, fault.forfeit) == (1, Cause.TIMEOUT, False)
+    struck = record.moves[fault.move]
+    assert (struck.seat, struck.stand_in, struck.elapsed_us) == (1, True, 999)
+    assert [move.stand_in for move in record.moves].count(True) == 1
+    assert record.result.forfeited == ()
+    assert faulty.asked == sum(move.seat == 1 for move in record.moves)
+    check(record)
+
+
+async def test_the_third_strike_forfeits_the_game():
+    faulty = Faulty(strike(Cause.MALFORMED), times=100)
+    record = (await play(fixture(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
+    assert [fault.cause for fault in record.faults] == [Cause.MALFORMED] * 3 + [Cause.STRIKES]
+    assert [fault.forfeit for fault in record.faults] == [False, False, False, True]
+    assert faulty.asked == 3
+    assert record.result.forfeited == (1,)
+    assert record.result.ranks[1] == 3
+    assert all(move.stand_in for move in record.moves if move.seat == 1)
+    check(record)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Choice.TAKE,
+        Play(Layer(99, 1, 0)),
+        Play(Layer(1, 0, 0)),
+        Play(Layer(14, 1, 9)),
+        Play(Layer(5, 9, 0)),
+    ],
+)
+async def test_an_illegal_action_is_a_strike_that_names_the_action(action):
+    seen = []
+
+    def cheat(ask: Ask) -> object:
+        seen.append(ask)
+        return action if len(seen) == 1 else first_legal(ask)
+
+    record = (await play(fixture(), [FunctionPlayer(cheat), *players(2)])).record
+    (fault,) = record.faults
+    assert (fault.seat, fault.cause, fault.forfeit, fault.move) == (0, Cause.ILLEGAL, False, 0)
+    assert str(action) in fault.evidence.detail
+    assert fault.evidence.elapsed_us == 7
+    check(record)
+
+
+async def test_a_crash_forfeits_and_the_others_play_on():
+    faulty = Faulty(crash(), at=3)
+    record = (await play(fixture(), [faulty, *players(2)])).record
+    (fault,) = record.faults
+    assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.CRASH, True)
+    assert fault.evidence.signal == "SIGSEGV"
+    assert faulty.asked == 3
+    mine = [move for move in record.moves if move.seat == 0]
+    assert [move.stand_in for move in mine] == [False, False] + [True] * (len(mine) - 2)
+    assert [move.elapsed_us for move in mine][:4] == [5, 5, 11, 0]
+    assert record.result.ranks[0] == 3
+    check(record)
+
+
+async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
+    table = [Faulty(crash(), at=1), Faulty(crash(), at=4), Faulty(crash(), at=2), *players(1)]
+    record = (await play(fixture(seats=4), table)).record
+    assert record.result.ranks == (4, 2, 3, 1)
+    assert record.result.winners == (3,)
+    assert record.result.forfeited == (0, 1, 2)
+
+
+async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
+    cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
+    record = (await play(fixture(), [cannot] * 3)).record
+    assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 3
+    assert record.result.winners == ()
+    assert record.result.ranks == (1, 1, 1)
+    assert all(move.stand_in and move.elapsed_us == 0 for move in record.moves)
+    check(record)
+
+
+async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
+    clocks = Clocks(decision_us=1_000, bank_us=900, increment_us=10)
+    player = FunctionPlayer(chance(1), elapsed_us=50)
+    await play(fixture(clocks=clocks), [player, *players(2)])
+    budgets = [ask.budget for ask in player.asks]
+    assert [budget.bank_left_us for budget in budgets[:3]] == [900, 860, 820]
+    assert [budget.limit_us for budget in budgets[:3]] == [900, 860, 820]
+    assert [budget.last_elapsed_us for budget in budgets[:3]] == [0, 50, 50]
+    assert all(budget.ends_the_bank for budget in budgets)
+
+
+async def test_a_void_game_is_nobody_s_fault_and_goes_through():
+    with pytest.raises(VoidGame, match="no sockets left"):
+        await play(fixture(), [Faulty(VoidGame("no sockets left")), *players(2)])
+
+
+async def test_stand_ins_alone_end_every_ruleset():
+    for name in RULESETS:
+        seats = 2 if name == "duel" else 5
+        cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
+        for seed in range(20):
+            record = (await play(fixture(name, seats, seed=seed), [cannot] * seats)).record
+            assert record.result.termination.value != "turn-limit"
+
+
+def test_the_stand_in_plays_most_cards_then_fewest_jokers_then_the_lowest():
+    plays = [
+        Play(Layer(13, 3, 0)),
+        Play(Layer(2, 3, 1)),
+        Play(Layer(9, 4, 0)),
+        Play(Layer(4, 4, 0)),
+    ]
+    assert stand_in_of(plays) == Play(Layer(4, 4, 0))
+    assert stand_in_of(plays[:2]) == Play(Layer(2, 3, 1))
+
+
+def stand_in_of(legal):
+    return stand_in(Decision(0, DecisionKind.PLAY, tuple(legal)))
+
+
+async def test_the_watcher_sees_the_first_play_first():
+    seen = []
+    await play(fixture(), [FunctionPlayer(first_legal) for _ in range(3)], watch=seen.append)
+    assert isinstance(seen[0], Played)
+    assert seen[0].seat == 0

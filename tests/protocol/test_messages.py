@@ -1,0 +1,250 @@
+"""Every value has its message: nothing of the rules, the faults or the records is lost on the wire."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from referee.clocks import Budget, Clocks
+from referee.errors import Cause, Evidence
+from referee.match import stand_in
+from referee.pb import play_pb2, record_pb2, table_pb2
+from referee.player import Ask
+from referee.protocol import decode, encode, record
+from referee.protocol.messages import (
+    action_message,
+    action_value,
+    event_message,
+    ruleset_message,
+    ruleset_value,
+)
+from referee.protocol.names import CHOICES, END_ON, KINDS, TERMINATIONS
+from referee.records import BotId, Fault, GameRecord, Move, Result
+from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
+from referee.rules.cards import Layer
+from referee.rules.events import Event, GameOver, Termination, seen_by
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS, EndOn
+from referee.rules.table import full_deck
+
+
+def game(name: str, seats: int, seed: int, **options) -> Game:
+    rules = RULESETS[name].with_options(**options)
+    cards = [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    random.Random(seed).shuffle(cards)
+    return Game(rules, seats, cards)
+
+
+def playout(name: str, seats: int, seed: int, **options):
+    """Yield (ask, game) at each decision of a random game."""
+    chance = random.Random(seed)
+    run = game(name, seats, seed, **options)
+    news: list[list[Event]] = [[] for _ in range(seats)]
+    number = 0
+    while (decision := run.decision) is not None:
+        number += 1
+        seat = decision.seat
+        budget = Budget(1000 + number, number if number % 2 else None, number * 3)
+        yield Ask(number, run.view(seat), decision, tuple(news[seat]), budget), run
+        news[seat].clear()
+        for event in run.apply(chance.choice(decision.legal)):
+            for other in range(seats):
+                news[other].append(seen_by(event, other))
+
+
+CASES = [(name, seats) for name in RULESETS for seats in ((2,) if name == "duel" else (2, 3, 5))]
+
+
+def same_view(message: table_pb2.View, view) -> None:
+    assert message.seat == view.seat
+    assert tuple(message.hand) == view.hand
+    assert tuple(message.hand_sizes) == view.hand_sizes
+    assert [
+        tuple(Layer(layer.value, layer.naturals, layer.jokers) for layer in table.layers)
+        for table in message.tables
+    ] == list(view.tables)
+    assert tuple(tuple(slot.cards) for slot in message.display) == view.display
+    assert message.deck_size == view.deck_size
+    assert tuple(message.discards) == view.discards
+    assert tuple(message.ghost) == (view.ghost or ())
+    assert (message.active_seat, message.turn) == (view.active_seat, view.turn)
+    assert message.HasField("snatched") == (view.snatched is not None)
+    assert message.HasField("victim") == (view.victim is not None)
+    if view.snatched is not None:
+        assert message.snatched == table_pb2.Layer(**view.snatched._asdict())
+    if view.victim is not None:
+        assert message.victim == view.victim
+    assert message.cards_to_draw == view.cards_to_draw
+
+
+@pytest.mark.parametrize(("name", "seats"), CASES)
+def test_a_request_says_all_of_an_ask_and_only_that(name, seats):
+    encoder = encode.RequestEncoder("some-game")
+    asked = 0
+    for ask, _ in playout(name, seats, seed=seats):
+        asked += 1
+        message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
+        (request,) = message.requests
+        assert (request.game_id, request.decision_id) == ("some-game", ask.number)
+        assert request.kind == KINDS[ask.decision.kind]
+        same_view(request.view, ask.view)
+        assert list(request.events) == [event_message(event) for event in ask.news]
+        assert tuple(action_value(action) for action in request.legal) == ask.decision.legal
+        assert request.time_left_us == ask.budget.limit_us
+        assert request.bank_left_us == (ask.budget.bank_left_us or 0)
+        assert request.last_elapsed_us == ask.budget.last_elapsed_us
+    assert asked > 20
+
+
+def test_a_kept_message_equals_one_built_anew():
+    kept = encode.RequestEncoder("some-game")
+    for ask, _ in playout("duel", 2, seed=5):
+        assert kept.encode(ask) == encode.RequestEncoder("some-game").encode(ask)
+
+
+def test_requests_of_several_games_join_by_concatenation():
+    asks = [next(playout("basic", 3, seed=seed))[0] for seed in range(3)]
+    parts = [encode.RequestEncoder(f"game-{number}").encode(ask) for number, ask in enumerate(asks)]
+    message = play_pb2.RefereeMessage.FromString(b"".join(parts))
+    assert [request.game_id for request in message.requests] == ["game-0", "game-1", "game-2"]
+
+
+@pytest.mark.parametrize(("name", "seats"), CASES)
+def test_echoing_any_listed_action_is_understood(name, seats):
+    encoder = encode.RequestEncoder("g")
+    for ask, _ in playout(name, seats, seed=40 + seats):
+        message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
+        for echoed, legal in zip(message.requests[0].legal, ask.decision.legal, strict=True):
+            assert decode.action(echoed, ask) == legal
+
+
+def test_R8_any_slot_with_the_same_card_means_the_leftmost():
+    seen = 0
+    for ask, run in playout("basic", 4, seed=3):
+        for slot, cards in enumerate(run.table.display):
+            if ask.decision.kind is DecisionKind.DRAW and cards:
+                reply = table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot))
+                action = decode.action(reply, ask)
+                assert action == DrawDisplay(run.table.display.index(cards), cards)
+                assert action in ask.decision.legal
+                seen += action.slot != slot
+    assert seen > 0
+
+
+def test_a_reply_that_names_nothing_is_refused_and_nonsense_stays_illegal():
+    ask, _ = next(playout("basic", 3, seed=1))
+    for message in (table_pb2.Action(), table_pb2.Action(choice=0), table_pb2.Action(choice=77)):
+        with pytest.raises(ValueError, match="names no action"):
+            decode.action(message, ask)
+    for message in (
+        table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=99)),
+        table_pb2.Action(ghost_value=4_000_000_000),
+        table_pb2.Action(play=table_pb2.Layer()),
+        table_pb2.Action(choice=table_pb2.CHOICE_TAKE),
+    ):
+        assert decode.action(message, ask) not in ask.decision.legal
+
+
+def test_bytes_that_are_no_message_are_refused():
+    with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
+        decode.bot_message(b"\xff\xff\xff\xff")
+
+
+def test_every_choice_kind_termination_and_end_has_its_own_value():
+    for ours, theirs, enum in (
+        (Choice, CHOICES, table_pb2.Choice),
+        (DecisionKind, KINDS, table_pb2.DecisionKind),
+        (Termination, TERMINATIONS, table_pb2.Termination),
+        (EndOn, END_ON, table_pb2.EndOn),
+    ):
+        assert set(theirs) == set(ours)
+        assert sorted(theirs.values()) == sorted(enum.values())[1:]  # 0 is "unspecified"
+
+
+def test_every_kind_of_event_has_a_message_and_every_message_an_event():
+    met = set()
+    kinds = set()
+    for name, seats in CASES:
+        for seed in range(4):
+            events = [event for ask, _ in playout(name, seats, seed) for event in ask.news]
+            events.append(GameOver(Termination.OUT, (1,) * seats, (1,) * seats))
+            kinds |= set(map(type, events))
+            met |= {event_message(event).WhichOneof("kind") for event in events}
+    assert kinds == set(get_args(Event))
+    assert met == {field.name for field in table_pb2.Event.DESCRIPTOR.oneofs[0].fields}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [*Choice, Play(Layer(7, 3, 1)), Play(Layer(14, 0, 2)), DrawDisplay(0, (7, 13)), SnatchGhost(4)],
+)
+def test_an_action_comes_back_from_its_message(action):
+    assert action_value(action_message(action)) == action
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_a_ruleset_comes_back_from_its_message_with_its_options(name):
+    rules = RULESETS[name].with_options(end_on=EndOn.DECK, max_turns=77)
+    assert ruleset_value(ruleset_message(rules)) == rules
+
+
+def test_a_ruleset_that_is_not_known_or_differs_is_refused():
+    message = ruleset_message(RULESETS["basic"])
+    message.optional_draw = False
+    with pytest.raises(ValueError, match="other rules here"):
+        ruleset_value(message)
+    with pytest.raises(ValueError, match="no ruleset 'poker'"):
+        ruleset_value(table_pb2.Ruleset(name="poker", end_on=1))
+
+
+def full_record() -> GameRecord:
+    run = game("duel", 2, 9)
+    moves = []
+    while (decision := run.decision) is not None:
+        action = stand_in(decision)
+        run.apply(action)
+        moves.append(Move(decision.seat, action, 12, 3, stand_in=True))
+    faults = [
+        Fault(seat, cause, cause is not Cause.TIMEOUT, seat, Evidence(detail="why", elapsed_us=5))
+        for seat, cause in enumerate(Cause)
+    ]
+    faults.append(
+        Fault(
+            1,
+            Cause.CRASH,
+            forfeit=True,
+            move=9,
+            evidence=Evidence(detail="d", exit_code=0, signal="SIGSEGV", stderr_tail="é\n"),
+        )
+    )
+    return GameRecord(
+        game_id="x-1",
+        ruleset=run.ruleset,
+        seating=(BotId("a", "1.0"), BotId("b", "2")),
+        deck=run.table.deck,
+        moves=tuple(moves),
+        faults=tuple(faults),
+        result=Result(run.outcome.termination, run.outcome.scores, (2, 1), (0,)),
+        clocks=Clocks(bank_us=7, increment_us=8),
+        isolation="none",
+        started_at_us=1_700_000_000_000_000,
+        duration_us=5,
+    )
+
+
+def test_a_record_comes_back_from_its_bytes():
+    kept = full_record()
+    assert record.loads(record.dumps(kept)) == kept
+    assert record.dumps(kept) == record.dumps(kept)
+    unbanked = replace(kept, clocks=Clocks())
+    assert record.loads(record.dumps(unbanked)) == unbanked
+
+
+def test_bytes_that_are_no_record_are_refused():
+    with pytest.raises(ValueError, match=r"no linko\.v1\.GameRecord"):
+        record.loads(b"\xff\xff\xff")
+    with pytest.raises(ValueError, match="how the game ended"):
+        record.loads(record_pb2.GameRecord().SerializeToString())
