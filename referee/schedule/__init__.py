@@ -1,0 +1,14 @@
+"""The whole schedule of a tournament, made before its first game: pure, and the same everywhere.
+
+Nothing here knows a worker, a process or a clock.
+"""
+
+from referee.schedule.round_robin import (
+    ScheduledGame,
+    Stage,
+    default_lanes,
+    round_robin,
+    rounds_within,
+)
+
+__all__ = ["ScheduledGame", "Stage", "default_lanes", "round_robin", "rounds_within"]

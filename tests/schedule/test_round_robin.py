@@ -1,0 +1,226 @@
+import math
+from collections import Counter
+from itertools import combinations, groupby, permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from referee.rules.ruleset import RULESETS
+from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin, rounds_within
+
+BASIC = RULESETS["basic"]
+DUEL = RULESETS["duel"]
+NAMES = ["ann", "bob", "cy", "dee", "eve", "flo", "gus"]
+
+
+@st.composite
+def tournaments(draw, most_stages=3, same_matches=False):
+    bots = NAMES[: draw(st.integers(2, len(NAMES)))]
+    matches = st.just(draw(st.integers(1, 3))) if same_matches else st.integers(1, 3)
+    stage = st.builds(
+        lambda seats, matches: Stage(DUEL if seats == 2 else BASIC, seats, matches),
+        st.integers(2, min(5, len(bots))),
+        matches,
+    )
+    stages = draw(st.lists(stage, min_size=1, max_size=most_stages))
+    least = max(stage.seats for stage in stages)
+    return bots, stages, draw(st.integers(least, least + 4))
+
+
+def schedule(tournament) -> tuple[ScheduledGame, ...]:
+    bots, stages, lanes = tournament
+    return round_robin("cup", bots, stages, lanes=lanes)
+
+
+def by_match(games):
+    return [list(match) for _, match in groupby(games, key=lambda game: game.match)]
+
+
+@given(tournaments())
+def test_every_table_plays_every_match_in_every_cyclic_seating(tournament):
+    bots, stages, _ = tournament
+    games = schedule(tournament)
+    matches = by_match(games)
+    assert [games[0].match for games in matches] == list(range(len(matches)))
+    for match in matches:
+        first = match[0].bots
+        turns = [first[shift:] + first[:shift] for shift in range(len(first))]
+        assert [game.bots for game in match] == turns
+        assert [game.seating for game in match] == list(range(len(first)))
+        assert len({(game.stage, game.round, game.deal_id) for game in match}) == 1
+    tables = Counter((match[0].stage, frozenset(match[0].bots)) for match in matches)
+    assert tables == {
+        (number, frozenset(table)): stage.matches
+        for number, stage in enumerate(stages)
+        for table in combinations(bots, stage.seats)
+    }
+
+
+@given(tournaments())
+def test_ruleset_and_size_are_those_of_the_stage(tournament):
+    _, stages, _ = tournament
+    for game in schedule(tournament):
+        assert game.ruleset == stages[game.stage].ruleset
+        assert len(game.bots) == stages[game.stage].seats
+
+
+@given(tournaments())
+def test_no_two_matches_share_a_deal_and_no_lane_meets_one_twice(tournament):
+    games = schedule(tournament)
+    lanes = tournament[2]
+    assert len({game.deal_id for game in games}) == games[-1].match + 1
+    assert len({(game.lane, game.deal_id) for game in games}) == len(games)
+    assert all(0 <= game.lane < lanes for game in games)
+
+
+@given(tournaments())
+def test_lanes_have_equal_shares(tournament):
+    shares = Counter(game.lane for game in schedule(tournament))
+    counts = [shares[lane] for lane in range(tournament[2])]
+    assert max(counts) - min(counts) <= 1
+
+
+@given(tournaments())
+def test_ids_are_unique_and_count_from_one(tournament):
+    games = schedule(tournament)
+    assert [game.index for game in games] == list(range(len(games)))
+    assert [game.game_id for game in games] == [f"cup-{n + 1}" for n in range(len(games))]
+
+
+@given(tournaments())
+def test_all_bots_have_played_equally_often_after_each_round_of_each_stage(tournament):
+    bots = tournament[0]
+    played = Counter()
+    for _, part in groupby(schedule(tournament), key=lambda game: (game.round, game.stage)):
+        for game in part:
+            played.update(game.bots)
+        assert len({played[bot] for bot in bots}) == 1
+
+
+@given(tournaments())
+def test_all_pairs_meet_equally_often_and_all_bots_have_each_seat_equally_often(tournament):
+    bots, stages, _ = tournament
+    games = schedule(tournament)
+    for number, stage in enumerate(stages):
+        own = [game for game in games if game.stage == number]
+        met = Counter(frozenset(pair) for game in own for pair in combinations(game.bots, 2))
+        times = math.comb(len(bots) - 2, stage.seats - 2) * stage.seats * stage.matches
+        assert met == {frozenset(pair): times for pair in combinations(bots, 2)}
+        seats = Counter((bot, seat) for game in own for seat, bot in enumerate(game.bots))
+        times = math.comb(len(bots) - 1, stage.seats - 1) * stage.matches
+        assert seats == {(bot, seat): times for bot in bots for seat in range(stage.seats)}
+
+
+@given(tournaments(same_matches=True), st.integers(1, 2))
+def test_a_longer_tournament_begins_with_the_shorter_one(tournament, more):
+    bots, stages, lanes = tournament
+    longer = [Stage(stage.ruleset, stage.seats, stage.matches + more) for stage in stages]
+    games = schedule(tournament)
+    assert schedule((bots, longer, lanes))[: len(games)] == games
+
+
+def test_adding_to_the_longest_stage_only_appends():
+    short = [Stage(DUEL, 2, 3), Stage(BASIC, 4, 1)]
+    long = [Stage(DUEL, 2, 5), Stage(BASIC, 4, 1)]
+    games = schedule((NAMES, short, 4))
+    assert schedule((NAMES, long, 4))[: len(games)] == games
+
+
+def test_stages_take_turns_round_by_round():
+    games = schedule((NAMES[:3], [Stage(BASIC, 3, 2), Stage(DUEL, 2, 3)], 4))
+    rounds = [key for key, _ in groupby((game.round, game.stage) for game in games)]
+    assert rounds == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1)]
+
+
+def left_neighbours(games) -> Counter:
+    """How often who had whom on the left."""
+    return Counter(
+        pair
+        for game in games
+        for pair in zip(game.bots, game.bots[1:] + game.bots[:1], strict=True)
+    )
+
+
+@pytest.mark.parametrize("seats", [2, 3, 4, 5])
+def test_a_table_goes_through_all_its_cyclic_orders(seats):
+    orders = math.factorial(seats - 1)
+    games = schedule((NAMES[: seats + 1], [Stage(RULESETS["classic"], seats, 2 * orders)], 8))
+    for table in combinations(NAMES[: seats + 1], seats):
+        matches = [match for match in by_match(games) if set(match[0].bots) == set(table)]
+        for half in (matches[:orders], matches[orders:]):
+            seen = {min(game.bots for game in match) for match in half}
+            assert seen == {(table[0], *others) for others in permutations(table[1:])}
+
+
+@pytest.mark.parametrize(("bots", "seats"), [(5, 3), (6, 3), (5, 4), (6, 4), (5, 5), (6, 5)])
+def test_neighbours_are_balanced_at_any_time(bots, seats):
+    orders = math.factorial(seats - 1)
+    games = schedule((NAMES[:bots], [Stage(BASIC, seats, orders)], 8))
+    for last in range(orders):
+        had = left_neighbours(game for game in games if game.round <= last)
+        matches = [had[pair] / seats for pair in permutations(NAMES[:bots], 2)]
+        assert max(matches) - min(matches) <= (2 if last < orders - 1 else 0)
+
+
+def test_a_small_schedule_written_out():
+    games = schedule((["ann", "bob", "cy"], [Stage(DUEL, 2, 1)], 4))
+    assert [(game.game_id, game.deal_id, game.lane, game.bots) for game in games] == [
+        ("cup-1", "cup-deal-1", 0, ("ann", "bob")),
+        ("cup-2", "cup-deal-1", 1, ("bob", "ann")),
+        ("cup-3", "cup-deal-2", 2, ("ann", "cy")),
+        ("cup-4", "cup-deal-2", 3, ("cy", "ann")),
+        ("cup-5", "cup-deal-3", 0, ("bob", "cy")),
+        ("cup-6", "cup-deal-3", 1, ("cy", "bob")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seats", "lanes"), [([2], 4), ([3], 4), ([4], 4), ([5], 8), ([2, 5, 3], 8)]
+)
+def test_default_lanes(seats, lanes):
+    assert default_lanes(seats) == lanes
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("seats", [2, 3, 4, 5])
+def test_by_default_one_two_and_four_workers_have_equal_shares(seats, workers):
+    lanes = default_lanes([seats])
+    games = schedule((NAMES, [Stage(RULESETS["classic"], seats, 8)], lanes))
+    shares = Counter(game.lane % workers for game in games)
+    assert len(shares) == workers
+    assert max(shares.values()) - min(shares.values()) <= lanes // workers
+
+
+@given(
+    budget=st.integers(1, 10_000),
+    bots=st.integers(5, 8),
+    seats=st.lists(st.integers(2, 5), min_size=1, max_size=3),
+)
+@settings(max_examples=50)
+def test_a_budget_buys_as_many_whole_rounds_as_fit(budget, bots, seats):
+    names = [f"bot{number}" for number in range(bots)]
+    stages = [Stage(DUEL if size == 2 else BASIC, size, 1) for size in seats]
+    one_round = len(round_robin("cup", names, stages, lanes=8))
+    if budget < one_round:
+        reason = f"{budget} games are less than one round, which has {one_round}"
+        with pytest.raises(ValueError, match=reason):
+            rounds_within(budget, bots, seats)
+    else:
+        rounds = rounds_within(budget, bots, seats)
+        assert rounds * one_round <= budget < (rounds + 1) * one_round
+
+
+@pytest.mark.parametrize(
+    ("bots", "stage", "lanes", "reason"),
+    [
+        (["ann", "bob", "ann"], Stage(DUEL, 2, 1), 4, "a bot is named twice: ann, bob, ann"),
+        (["ann", "bob"], Stage(BASIC, 3, 1), 4, "2 bots do not fill 3 seats"),
+        (["ann", "bob", "cy"], Stage(DUEL, 3, 1), 4, "duel is not played by 3"),
+        (["ann", "bob", "cy"], Stage(BASIC, 1, 1), 4, "basic is not played by 1"),
+        (["ann", "bob", "cy"], Stage(BASIC, 3, 1), 2, "2 lanes are too few for 3 seats"),
+    ],
+)
+def test_what_cannot_be_scheduled(bots, stage, lanes, reason):
+    with pytest.raises(ValueError, match=reason):
+        round_robin("cup", bots, [stage], lanes=lanes)
