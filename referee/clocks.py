@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_BANK = re.compile(r"(?P<bank>\d+(?:\.\d+)?)(?:\+(?P<increment>\d+(?:\.\d+)?))?")
+_SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
+_BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
 SECOND_US = 1_000_000
 
 

@@ -31,11 +31,10 @@ _REASONS = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
-    "literal_error": "must be {expected}",
-    "too_short": "must have at least {min_length} of them",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
+    "enum": "must be {expected}",
+    "too_short": "must not be empty",
+    "greater_than_equal": "must be at least {ge:.12g}",
+    "less_than_equal": "must be at most {le:.12g}",
     "value_error": "{error}",
 }
 """What pydantic's error types are called here; `{…}` is from the error's context."""

@@ -1,0 +1,248 @@
+"""What a tournament is: its stages, bots, limits and policies, from a file or from the store.
+
+The keys of the file, their types and ranges are in `file_model`; here is what they mean together.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from referee import toml_file
+from referee.bots.manifest import BotSpec, load_bot
+from referee.clocks import SECOND_US, Clocks, parse_bank
+from referee.errors import NotFoundError, UserError
+from referee.rules.ruleset import RULESETS, Ruleset
+from referee.schedule import Stage, default_lanes, rounds_within
+from referee.tournament.file_model import MAX_GAMES, ClocksTable, StageTable, TournamentFile
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPolicy:
+    """What faults cost."""
+
+    max_strikes: int
+    """The strike that forfeits a game."""
+    suspend_after: int
+    """Forfeits in a row, within a lane, after which a bot is not started there again; 0: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotEntry:
+    """One of the bots, as the file names it."""
+
+    text: str
+    """What the file says."""
+    folder: Path | None
+    """Absolute; None where the text is a name that the league has to know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TournamentConfig:
+    """A tournament that makes sense: what is in it was checked by `load_tournament`."""
+
+    file: Path
+    """Where it was read from, for messages."""
+    name: str
+    stages: tuple[Stage, ...]
+    bots: tuple[BotEntry, ...]
+    """In the order of the file, which is that of the schedule."""
+    lanes: int
+    clocks: Clocks
+    faults: FaultPolicy
+    show_names: bool
+    """Bots are told each other's names."""
+    workers: int | None
+    """None: as many as the cores allow."""
+    cores_per_game: int
+    max_processes: int
+    """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
+    seed: bytes | None = None
+    """The secret of the deals, 32 bytes; None where the file leaves it to chance."""
+
+    @property
+    def games(self) -> int:
+        """How many games it has."""
+        return _games(len(self.bots), self.stages)
+
+
+def load_tournament(path: Path) -> TournamentConfig:
+    """Read a tournament file.
+
+    Paths in it count from its own folder. Raises UserError, one line: `FILE: KEY: reason`.
+    """
+    return _Reading(path, toml_file.load(path, TournamentFile)).config()
+
+
+def load_bots(config: TournamentConfig, league: Mapping[str, BotSpec]) -> tuple[BotSpec, ...]:
+    """The bots of a tournament, in its order; those given by name are the league's.
+
+    Raises UserError, one line, for a wrong manifest and for two bots of one name, and NotFoundError
+    for a name that the league does not know.
+    """
+    numbers: dict[str, int] = {}
+    specs: list[BotSpec] = []
+    for number, entry in enumerate(config.bots):
+        key = f"{config.file}: bots[{number}]"
+        spec = league.get(entry.text) if entry.folder is None else load_bot(entry.folder)
+        if spec is None:
+            raise NotFoundError(
+                f"{key}: the league has no bot {entry.text!r} (a path has a slash in it)"
+            )
+        name = spec.bot.name
+        if name in numbers:
+            raise UserError(f"{key}: the name {name!r} is that of bots[{numbers[name]}] too")
+        numbers[name] = number
+        specs.append(spec)
+    return tuple(specs)
+
+
+def canonical_json(config: TournamentConfig) -> str:
+    """A configuration as text, but for its seed, which is secret until the tournament is over."""
+    values = _ADAPTER.dump_python(config, mode="json", exclude={"seed"})
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def from_canonical_json(text: str) -> TournamentConfig:
+    """The configuration of `canonical_json`, without a seed. Raises ValueError for other text."""
+    return _ADAPTER.validate_json(text)
+
+
+_ADAPTER = TypeAdapter(TournamentConfig)
+
+
+class _Reading:
+    """One tournament file on its way to a configuration."""
+
+    def __init__(self, path: Path, file: TournamentFile) -> None:
+        self._path = path
+        self._file = file
+
+    def config(self) -> TournamentConfig:
+        file = self._file
+        bots = tuple(self._bot(number, text) for number, text in enumerate(file.bots))
+        stages = self._stages(len(bots))
+        lanes = self._lanes(stages)
+        return TournamentConfig(
+            file=self._path.resolve(),
+            name=file.name,
+            stages=stages,
+            bots=bots,
+            lanes=lanes,
+            clocks=_clocks(file.clocks),
+            faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
+            show_names=file.show_names,
+            workers=self._workers(lanes),
+            cores_per_game=file.cores_per_game,
+            max_processes=self._max_processes(stages),
+            seed=None if file.seed is None else bytes.fromhex(file.seed),
+        )
+
+    def _error(self, key: str, reason: str) -> UserError:
+        return UserError(f"{self._path}: {key}: {reason}")
+
+    def _bot(self, number: int, text: str) -> BotEntry:
+        if "/" not in text and not text.startswith("."):
+            return BotEntry(text, None)
+        folder = self._path.parent / text
+        if not folder.is_dir():
+            raise self._error(f"bots[{number}]", f"{text!r}: no such folder")
+        return BotEntry(text, folder.resolve())
+
+    def _stages(self, bots: int) -> tuple[Stage, ...]:
+        tables = self._tables()
+        rules = [self._rules(prefix, table, bots) for prefix, table in tables]
+        matches = self._matches(tables, bots, [seats for _, seats in rules])
+        stages = tuple(
+            Stage(ruleset, seats, times)
+            for (ruleset, seats), times in zip(rules, matches, strict=True)
+        )
+        games = _games(bots, stages)
+        if games > MAX_GAMES:
+            raise self._error("matches", f"make {games} games in all; {MAX_GAMES} are the limit")
+        return stages
+
+    def _tables(self) -> list[tuple[str, StageTable]]:
+        """Each stage, completed from the top of the file, and what its keys begin with."""
+        if self._file.stage is None:
+            return [("", self._file)]
+        top = {key: getattr(self._file, key) for key in StageTable.model_fields}
+        return [
+            (f"stage[{number}].", StageTable(**(top | own.model_dump(exclude_none=True))))
+            for number, own in enumerate(self._file.stage)
+        ]
+
+    def _rules(self, prefix: str, table: StageTable, bots: int) -> tuple[Ruleset, int]:
+        """Ruleset and table size of a stage."""
+        if table.ruleset is None or table.seats is None:
+            raise self._error(f"{prefix}{'seats' if table.ruleset else 'ruleset'}", "missing")
+        ruleset = RULESETS[table.ruleset].with_options(
+            end_on=table.end_on, max_turns=table.max_turns
+        )
+        low, high = ruleset.min_players, ruleset.max_players
+        if not low <= table.seats <= high:
+            allowed = f"{low} to {high}" if low < high else f"{low}"
+            raise self._error(
+                f"{prefix}seats", f"{ruleset.name} is played by {allowed}, not {table.seats}"
+            )
+        if bots < table.seats:
+            raise self._error("bots", f"{bots} do not fill the {table.seats} seats of a table")
+        return ruleset, table.seats
+
+    def _matches(
+        self, tables: Iterable[tuple[str, StageTable]], bots: int, seats: Sequence[int]
+    ) -> list[int]:
+        """Matches at each table, for each stage."""
+        given = [(f"{prefix}matches", table.matches) for prefix, table in tables]
+        if self._file.budget is not None:
+            for key, matches in given:
+                if matches is not None:
+                    raise self._error(key, "there is a budget too; one of them must go")
+            try:
+                return [rounds_within(self._file.budget, bots, seats)] * len(seats)
+            except ValueError as error:
+                raise self._error("budget", str(error)) from error
+        for key, matches in given:
+            if matches is None:
+                raise self._error(key, "missing, and there is no budget (games in all) instead")
+        return [matches for _, matches in given if matches is not None]
+
+    def _lanes(self, stages: Iterable[Stage]) -> int:
+        seats = [stage.seats for stage in stages]
+        if self._file.lanes is None:
+            return default_lanes(seats)
+        if self._file.lanes < max(seats):
+            raise self._error("lanes", f"must be at least {max(seats)}, the seats of a table")
+        return self._file.lanes
+
+    def _workers(self, lanes: int) -> int | None:
+        workers = self._file.workers
+        if workers is not None and workers > lanes:
+            raise self._error("workers", f"{workers} cannot share {lanes} lanes; set lanes too")
+        return workers
+
+    def _max_processes(self, stages: Iterable[Stage]) -> int:
+        seats = max(stage.seats for stage in stages)
+        if self._file.max_processes < seats:
+            raise self._error("max_processes", f"must be at least {seats}, the seats of a table")
+        return self._file.max_processes
+
+
+def _games(bots: int, stages: Iterable[Stage]) -> int:
+    return sum(math.comb(bots, stage.seats) * stage.seats * stage.matches for stage in stages)
+
+
+def _clocks(table: ClocksTable) -> Clocks:
+    bank_us, increment_us = (None, 0) if table.bank is None else parse_bank(table.bank)
+    return Clocks(
+        start_up_us=round(table.start_up * SECOND_US),
+        game_start_us=round(table.game_start * SECOND_US),
+        decision_us=round(table.decision * SECOND_US),
+        bank_us=bank_us,
+        increment_us=increment_us,
+    )

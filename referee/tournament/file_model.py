@@ -1,0 +1,92 @@
+"""A tournament file as it is written: its keys, their types and the values that make sense.
+
+What several keys mean together is said by `config`, which makes a `TournamentConfig` of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from referee.clocks import SECOND_US, parse_bank
+from referee.rules.ruleset import RULESETS, EndOn
+from referee.toml_file import FileModel, Name
+
+MAX_GAMES = 1_000_000
+"""Of a tournament: more would not fit into memory in comfort."""
+MAX_SECONDS = 86_400
+"""Of any one limit: a day."""
+_SEED = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def _check_ruleset(name: str) -> str:
+    if name not in RULESETS:
+        raise ValueError(f"unknown ruleset {name!r}; there are {', '.join(RULESETS)}")
+    return name
+
+
+def _check_seed(text: str) -> str:
+    if _SEED.fullmatch(text) is None:
+        raise ValueError("must be 64 hexadecimal digits")
+    return text
+
+
+def _check_bank(text: str) -> str:
+    bank_us, increment_us = parse_bank(text)
+    if not 0 < bank_us <= MAX_SECONDS * SECOND_US or increment_us > MAX_SECONDS * SECOND_US:
+        raise ValueError(f"must be more than 0 and at most {MAX_SECONDS} seconds")
+    return text
+
+
+Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS, allow_inf_nan=False)]
+Small = Annotated[int, Field(ge=1, le=1024)]
+
+
+class StageTable(FileModel):
+    """`[[stage]]`; the same keys at the top of the file hold where a stage does not say."""
+
+    ruleset: Annotated[str, AfterValidator(_check_ruleset)] | None = None
+    seats: int | None = None
+    """Of a table."""
+    matches: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
+    """At each table."""
+    end_on: Annotated[EndOn, Field(strict=False)] | None = None
+    max_turns: Annotated[int, Field(ge=1, le=100_000)] | None = None
+
+
+class ClocksTable(FileModel):
+    """`[clocks]`, in seconds."""
+
+    start_up: Seconds = 20
+    game_start: Seconds = 10
+    decision: Seconds = 5
+    bank: Annotated[str, AfterValidator(_check_bank)] | None = None
+    """SECONDS or SECONDS+INCREMENT."""
+
+
+class FaultsTable(FileModel):
+    """`[faults]`."""
+
+    max_strikes: Annotated[int, Field(ge=1, le=1000)] = 3
+    suspend_after: Annotated[int, Field(ge=0, le=MAX_GAMES)] = 10
+
+
+class TournamentFile(StageTable):
+    """The whole file."""
+
+    name: Name
+    bots: Annotated[tuple[str, ...], Field(strict=False)]
+    """Paths from the file's folder, with a slash in them, or names."""
+    stage: Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1)] | None = None
+    budget: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
+    """Games of the whole tournament, in place of matches."""
+    seed: Annotated[str, AfterValidator(_check_seed)] | None = None
+    show_names: bool = False
+    lanes: Small | None = None
+    workers: Small | None = None
+    cores_per_game: Small = 1
+    max_processes: Annotated[int, Field(ge=1, le=100_000)] = 64
+    clocks: ClocksTable = ClocksTable()
+    faults: FaultsTable = FaultsTable()

@@ -1,0 +1,416 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
+from referee.errors import NotFoundError, UserError
+from referee.records import BotId
+from referee.rules.ruleset import RULESETS, EndOn
+from referee.schedule import Stage, round_robin
+from referee.tournament.config import (
+    BotEntry,
+    FaultPolicy,
+    canonical_json,
+    from_canonical_json,
+    load_bots,
+    load_tournament,
+)
+
+TOURNAMENTS = Path(__file__).parents[2] / "tournaments"
+BASIC = RULESETS["basic"]
+HEAD = 'name = "cup"\n'
+BOTS = 'bots = ["./ann", "./bob", "./cy", "./dee"]\n'
+GOOD = HEAD + BOTS + 'ruleset = "basic"\nseats = 3\nmatches = 2\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with some bots."""
+    for name in ("ann", "bob", "cy", "dee"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bot.toml").write_text(
+            f'name = "{name}"\nversion = "1"\nauthor = "x"\nlanguage = "python"\n'
+            '[run]\ncommand = ["./bot"]\n'
+        )
+    return tmp_path
+
+
+def write(folder, text):
+    path = folder / "cup.toml"
+    path.write_text(text)
+    return path
+
+
+def error_of(folder, text):
+    with pytest.raises(UserError) as caught:
+        load_tournament(write(folder, text))
+    return str(caught.value)
+
+
+def test_the_common_case(folder):
+    config = load_tournament(write(folder, GOOD))
+    assert config.name == "cup"
+    assert config.stages == (Stage(BASIC, 3, 2),)
+    assert config.bots[1] == BotEntry("./bob", (folder / "bob").resolve())
+    assert config.games == 4 * 3 * 2
+    assert config.lanes == 4
+    assert config.clocks == Clocks()
+    assert config.faults == FaultPolicy(max_strikes=3, suspend_after=10)
+    assert (config.workers, config.cores_per_game, config.max_processes) == (None, 1, 64)
+    assert not config.show_names
+    assert config.seed is None
+    assert config.file == (folder / "cup.toml").resolve()
+
+
+def test_everything_said(folder):
+    text = GOOD + (
+        'end_on = "deck"\nmax_turns = 90\n'
+        f'seed = "{"0F" * 32}"\nshow_names = true\n'
+        "lanes = 6\nworkers = 3\ncores_per_game = 2\nmax_processes = 20\n"
+        '[clocks]\nstart_up = 1\ngame_start = 2.5\ndecision = 0.25\nbank = "60+0.1"\n'
+        "[faults]\nmax_strikes = 1\nsuspend_after = 0\n"
+    )
+    config = load_tournament(write(folder, text))
+    ruleset = BASIC.with_options(end_on=EndOn.DECK, max_turns=90)
+    assert config.stages == (Stage(ruleset, 3, 2),)
+    assert config.seed == b"\x0f" * 32
+    assert config.show_names
+    assert (config.lanes, config.workers) == (6, 3)
+    assert (config.cores_per_game, config.max_processes) == (2, 20)
+    assert config.clocks == Clocks(
+        start_up_us=1_000_000,
+        game_start_us=2_500_000,
+        decision_us=250_000,
+        bank_us=60_000_000,
+        increment_us=100_000,
+    )
+    assert config.faults == FaultPolicy(max_strikes=1, suspend_after=0)
+
+
+def test_stages_say_what_the_top_does_not(folder):
+    text = (
+        HEAD
+        + BOTS
+        + (
+            "seats = 3\nmatches = 2\nmax_turns = 90\n"
+            '[[stage]]\nruleset = "expert"\n'
+            '[[stage]]\nruleset = "duel"\nseats = 2\nmatches = 5\nend_on = "deck"\nmax_turns = 80\n'
+        )
+    )
+    assert load_tournament(write(folder, text)).stages == (
+        Stage(RULESETS["expert"].with_options(max_turns=90), 3, 2),
+        Stage(RULESETS["duel"].with_options(end_on=EndOn.DECK, max_turns=80), 2, 5),
+    )
+
+
+def test_a_budget_buys_whole_rounds_of_all_stages(folder):
+    text = (
+        HEAD
+        + BOTS
+        + (
+            "budget = 100\n"
+            '[[stage]]\nruleset = "basic"\nseats = 3\n'  # 12 games a round
+            '[[stage]]\nruleset = "duel"\nseats = 2\n'  # 12 games a round
+        )
+    )
+    config = load_tournament(write(folder, text))
+    assert [stage.matches for stage in config.stages] == [4, 4]
+    assert config.games == 96
+
+
+def test_the_number_of_games_is_that_of_the_schedule(folder):
+    text = (
+        HEAD
+        + BOTS
+        + (
+            'ruleset = "basic"\n[[stage]]\nseats = 3\nmatches = 2\n[[stage]]\nseats = 4\nmatches = 3\n'
+        )
+    )
+    config = load_tournament(write(folder, text))
+    games = round_robin("cup", ["a", "b", "c", "d"], config.stages, lanes=config.lanes)
+    assert config.games == len(games)
+
+
+def test_five_seats_have_more_lanes(folder):
+    (folder / "eve").mkdir()
+    text = GOOD.replace('"./dee"', '"./dee", "./eve"').replace("seats = 3", "seats = 5")
+    assert load_tournament(write(folder, text)).lanes == 8
+
+
+BAD = {
+    "unknown key": (GOOD + "colour = 3\n", "colour: unknown key"),
+    "unknown key in a table": (GOOD + "[clocks]\nblitz = 3\n", "clocks.blitz: unknown key"),
+    "unknown key in a stage": (
+        GOOD + '[[stage]]\n[[stage]]\nruleste = "duel"\n',
+        "stage[1].ruleste: unknown key",
+    ),
+    "misspelt key": (GOOD.replace("name", "nmae"), "nmae: unknown key (and 1 more)"),
+    "no name": (GOOD.replace(HEAD, ""), "name: missing"),
+    "bad name": (
+        GOOD.replace('"cup"', '"my/cup"'),
+        "name: 'my/cup' is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
+    ),
+    "no bots": (GOOD.replace(BOTS, ""), "bots: missing"),
+    "bots in one string": (GOOD.replace(BOTS, 'bots = "./ann"\n'), "bots: must be a list"),
+    "a bot that is a number": (GOOD.replace('"./bob"', "7"), "bots[1]: must be a string"),
+    "missing path": (
+        GOOD.replace("./bob", "../nobody\\n"),
+        "bots[1]: '../nobody\\n': no such folder",
+    ),
+    "fewer bots than seats": (
+        GOOD.replace(BOTS, 'bots = ["./ann", "./bob"]\n'),
+        "bots: 2 do not fill the 3 seats of a table",
+    ),
+    "no bots at all": (
+        GOOD.replace(BOTS, "bots = []\n"),
+        "bots: 0 do not fill the 3 seats of a table",
+    ),
+    "unknown ruleset": (
+        GOOD.replace('"basic"', '"bassic"'),
+        "ruleset: unknown ruleset 'bassic'; there are classic, basic, advanced, expert, expert-jokers, duel",
+    ),
+    "no ruleset": (GOOD.replace('ruleset = "basic"\n', ""), "ruleset: missing"),
+    "no seats": (GOOD.replace("seats = 3\n", ""), "seats: missing"),
+    "no ruleset in a stage": (
+        HEAD + BOTS + "matches = 1\nseats = 2\n[[stage]]\n",
+        "stage[0].ruleset: missing",
+    ),
+    "no stage in the list": (GOOD + "stage = []\n", "stage: must not be empty"),
+    "table too large": (
+        GOOD.replace("seats = 3", "seats = 6"),
+        "seats: basic is played by 2 to 5, not 6",
+    ),
+    "no seats at a table": (
+        GOOD.replace("seats = 3", "seats = 0"),
+        "seats: basic is played by 2 to 5, not 0",
+    ),
+    "a duel of three": (
+        GOOD.replace('"basic"', '"duel"'),
+        "seats: duel is played by 2, not 3",
+    ),
+    "a duel of three in a stage": (
+        GOOD + '[[stage]]\n[[stage]]\nruleset = "duel"\n',
+        "stage[1].seats: duel is played by 2, not 3",
+    ),
+    "no matches": (
+        GOOD.replace("matches = 2\n", ""),
+        "matches: missing, and there is no budget (games in all) instead",
+    ),
+    "no matches in a stage": (
+        GOOD.replace("matches = 2\n", "[[stage]]\nmatches = 2\n[[stage]]\n"),
+        "stage[1].matches: missing, and there is no budget (games in all) instead",
+    ),
+    "matches and budget": (
+        GOOD + "budget = 100\n",
+        "matches: there is a budget too; one of them must go",
+    ),
+    "budget too small": (
+        GOOD.replace("matches = 2", "budget = 11"),
+        "budget: 11 games are less than one round, which has 12",
+    ),
+    "zero matches": (GOOD.replace("matches = 2", "matches = 0"), "matches: must be at least 1"),
+    "negative matches": (
+        GOOD.replace("matches = 2", "matches = -5"),
+        "matches: must be at least 1",
+    ),
+    "huge matches": (
+        GOOD.replace("matches = 2", f"matches = {10**30}"),
+        "matches: must be at most 1000000",
+    ),
+    "too many games": (
+        GOOD.replace("matches = 2", "matches = 100000"),
+        "matches: make 1200000 games in all; 1000000 are the limit",
+    ),
+    "huge budget": (
+        GOOD.replace("matches = 2", "budget = 1000001"),
+        "budget: must be at most 1000000",
+    ),
+    "half a match": (
+        GOOD.replace("matches = 2", "matches = 2.5"),
+        "matches: must be a whole number",
+    ),
+    "a number in quotes": (
+        GOOD.replace("matches = 2", 'matches = "2"'),
+        "matches: must be a whole number",
+    ),
+    "yes for true": (GOOD + 'show_names = "yes"\n', "show_names: must be true or false"),
+    "unknown end": (
+        GOOD + 'end_on = "display"\n',
+        "end_on: must be 'deck-and-display' or 'deck'",
+    ),
+    "no turns": (GOOD + "max_turns = 0\n", "max_turns: must be at least 1"),
+    "short seed": (GOOD + 'seed = "abc"\n', "seed: must be 64 hexadecimal digits"),
+    "seed with a wrong digit": (
+        GOOD + f'seed = "{"0" * 63}g"\n',
+        "seed: must be 64 hexadecimal digits",
+    ),
+    "bad bank": (
+        GOOD + '[clocks]\nbank = "a minute"\n',
+        "clocks.bank: 'a minute' is not SECONDS or SECONDS+INCREMENT, such as 30+0.1",
+    ),
+    "astronomical bank": (
+        GOOD + f'[clocks]\nbank = "{"9" * 12}"\n',
+        f"clocks.bank: '{'9' * 12}' is not SECONDS or SECONDS+INCREMENT, such as 30+0.1",
+    ),
+    "huge bank": (
+        GOOD + '[clocks]\nbank = "90000"\n',
+        "clocks.bank: must be more than 0 and at most 86400 seconds",
+    ),
+    "empty bank": (
+        GOOD + '[clocks]\nbank = "0+1"\n',
+        "clocks.bank: must be more than 0 and at most 86400 seconds",
+    ),
+    "bank that is a number": (GOOD + "[clocks]\nbank = 60\n", "clocks.bank: must be a string"),
+    "no time to decide": (
+        GOOD + "[clocks]\ndecision = 0\n",
+        "clocks.decision: must be at least 0.001",
+    ),
+    "endless time": (
+        GOOD + "[clocks]\ndecision = inf\n",
+        "clocks.decision: must be a finite number",
+    ),
+    "huge time": (GOOD + "[clocks]\nstart_up = 1e9\n", "clocks.start_up: must be at most 86400"),
+    "time in words": (
+        GOOD + '[clocks]\ngame_start = "10s"\n',
+        "clocks.game_start: must be a number",
+    ),
+    "clocks that are no table": (GOOD + "clocks = 5\n", "clocks: must be a table"),
+    "no strikes": (GOOD + "[faults]\nmax_strikes = 0\n", "faults.max_strikes: must be at least 1"),
+    "negative forfeits": (
+        GOOD + "[faults]\nsuspend_after = -1\n",
+        "faults.suspend_after: must be at least 0",
+    ),
+    "no workers": (GOOD + "workers = 0\n", "workers: must be at least 1"),
+    "more workers than lanes": (
+        GOOD + "workers = 8\n",
+        "workers: 8 cannot share 4 lanes; set lanes too",
+    ),
+    "fewer lanes than seats": (
+        GOOD + "lanes = 2\n",
+        "lanes: must be at least 3, the seats of a table",
+    ),
+    "fewer processes than seats": (
+        GOOD + "max_processes = 2\n",
+        "max_processes: must be at least 3, the seats of a table",
+    ),
+    "no cores": (GOOD + "cores_per_game = 0\n", "cores_per_game: must be at least 1"),
+    "several errors": (
+        GOOD + "workers = 0\nlanes = 0\ncores_per_game = 0\n",
+        "lanes: must be at least 1 (and 2 more)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
+def test_what_is_wrong_is_said_in_one_line(folder, text, reason):
+    assert error_of(folder, text) == f"{folder}/cup.toml: {reason}"
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(UserError) as caught:
+        load_tournament(tmp_path / "cup.toml")
+    assert str(caught.value) == f"{tmp_path}/cup.toml: no such file"
+
+
+def test_a_syntax_error_names_its_line(folder):
+    assert error_of(folder, GOOD + "workers =\n") == f"{folder}/cup.toml: line 6: Invalid value"
+
+
+def test_paths_count_from_the_folder_of_the_file(folder, monkeypatch):
+    (folder / "cups").mkdir()
+    path = folder / "cups" / "cup.toml"
+    path.write_text(GOOD.replace("./", "../"))
+    monkeypatch.chdir(folder)
+    config = load_tournament(Path("cups/cup.toml"))
+    assert [entry.folder for entry in config.bots] == [
+        (folder / name).resolve() for name in ("ann", "bob", "cy", "dee")
+    ]
+
+
+def spec(name):
+    return BotSpec(BotId(name, "2"), Path("/bots") / name, ("./run",))
+
+
+def test_bots_come_from_paths_and_from_the_league(folder):
+    config = load_tournament(write(folder, GOOD.replace('"./bob"', '"zoe"')))
+    bots = load_bots(config, {"zoe": spec("zoe"), "max": spec("max")})
+    assert [str(each.bot) for each in bots] == ["ann@1", "zoe@2", "cy@1", "dee@1"]
+    assert bots[0] == BotSpec(BotId("ann", "1"), (folder / "ann").resolve(), ("./bot",))
+    assert bots[1] == spec("zoe")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("zed", "bots[1]: the league has no bot 'zed' (a path has a slash in it)"),
+        ("./ann", "bots[1]: the name 'ann' is that of bots[0] too"),
+        ("ann", "bots[1]: the name 'ann' is that of bots[0] too"),
+    ],
+)
+def test_bots_that_cannot_be_had(folder, entry, reason):
+    config = load_tournament(write(folder, GOOD.replace('"./bob"', f'"{entry}"')))
+    with pytest.raises(UserError) as caught:
+        load_bots(config, {"ann": spec("ann")})
+    assert str(caught.value) == f"{config.file}: {reason}"
+    assert isinstance(caught.value, NotFoundError) == (entry == "zed")
+
+
+def test_a_bot_with_a_bad_manifest(folder):
+    (folder / "bob" / "bot.toml").write_text("")
+    config = load_tournament(write(folder, GOOD))
+    with pytest.raises(UserError, match=r"/bob/bot\.toml: name: missing \(and 4 more\)$"):
+        load_bots(config, {})
+
+
+def test_json_gives_the_configuration_back_but_for_the_seed(folder):
+    text = GOOD.replace('"./bob"', '"zoe"') + (
+        f'end_on = "deck"\nworkers = 2\nseed = "{"ab" * 32}"\n[clocks]\nbank = "60+0.1"\n'
+    )
+    config = load_tournament(write(folder, text))
+    stored = canonical_json(config)
+    assert from_canonical_json(stored) == replace(config, seed=None)
+    assert canonical_json(from_canonical_json(stored)) == stored
+    assert "ab" * 32 not in stored
+    assert "seed" not in json.loads(stored)
+
+
+def test_json_does_not_depend_on_how_the_file_is_written(folder):
+    other = "\n".join(reversed(GOOD.strip().split("\n"))) + "\nshow_names = false # as ever\n"
+    first = canonical_json(load_tournament(write(folder, GOOD)))
+    assert canonical_json(load_tournament(write(folder, other))) == first
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"name": "cup"}', "[]"])
+def test_other_json_is_refused(text):
+    with pytest.raises(ValueError, match="validation error"):
+        from_canonical_json(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "rulesets", "games"),
+    [
+        ("demo", ["basic"], 240),
+        ("duel", ["duel"], 300),
+        ("classic", ["classic"], 300),
+        ("all-rulesets", list(RULESETS), 288),
+    ],
+)
+def test_the_tournaments_that_come_along(name, rulesets, games):
+    config = load_tournament(TOURNAMENTS / f"{name}.toml")
+    assert config.name == name
+    assert [stage.ruleset.name for stage in config.stages] == rulesets
+    assert config.games == games
+    assert config.seed is None
+    load_bots(config, {})
+
+
+def test_all_tournaments_that_come_along_are_tried_here():
+    assert {path.stem for path in TOURNAMENTS.glob("*.toml")} == {
+        "demo",
+        "duel",
+        "classic",
+        "all-rulesets",
+    }
