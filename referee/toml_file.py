@@ -78,11 +78,11 @@ def load(path: Path, model: type[Model]) -> Model:
 
 def read(path: Path) -> dict[str, Any]:
     """Parse one file. Raises UserError, with the line where the syntax is wrong."""
-    if not path.exists():
-        raise UserError(f"{path}: no such file")
-    if not path.is_file():
-        raise UserError(f"{path}: not a file")
     try:
+        if not path.exists():
+            raise UserError(f"{path}: no such file")
+        if not path.is_file():
+            raise UserError(f"{path}: not a file")
         return tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
@@ -92,6 +92,14 @@ def read(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: {_syntax_reason(str(error))}") from error
     except RecursionError as error:
         raise UserError(f"{path}: nested too deeply") from error
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; no as well for a path that no system would take."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:

@@ -88,8 +88,8 @@ def load_manifest(folder: Path) -> Manifest:
     Raises UserError, one line: `FOLDER: reason` where there is no such folder, else
     `FOLDER/bot.toml: KEY: reason`.
     """
-    if not folder.is_dir():
-        raise UserError(f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}")
+    if not toml_file.is_folder(folder):
+        raise UserError(f"{folder}: no such folder")
     return toml_file.load(folder / FILE_NAME, Manifest)
 
 

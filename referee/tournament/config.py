@@ -150,7 +150,7 @@ class _Reading:
         if "/" not in text and not text.startswith("."):
             return BotEntry(text, None)
         folder = self._path.parent / text
-        if not folder.is_dir():
+        if not toml_file.is_folder(folder):
             raise self._error(f"bots[{number}]", f"{text!r}: no such folder")
         return BotEntry(text, folder.resolve())
 

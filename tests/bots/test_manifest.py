@@ -54,7 +54,7 @@ def test_no_such_folder(tmp_path):
 
 def test_a_file_in_place_of_a_folder(tmp_path):
     (tmp_path / "bot.py").touch()
-    assert error_of(tmp_path / "bot.py") == f"{tmp_path}/bot.py: not a folder"
+    assert error_of(tmp_path / "bot.py") == f"{tmp_path}/bot.py: no such folder"
 
 
 def test_a_folder_without_a_manifest(tmp_path):

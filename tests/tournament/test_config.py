@@ -160,6 +160,10 @@ BAD = {
         GOOD.replace("./bob", "../nobody\\n"),
         "bots[1]: '../nobody\\n': no such folder",
     ),
+    "a path too long for any system": (
+        GOOD.replace("./bob", "./" + "b" * 300),
+        f"bots[1]: './{'b' * 300}': no such folder",
+    ),
     "fewer bots than seats": (
         GOOD.replace(BOTS, 'bots = ["./ann", "./bob"]\n'),
         "bots: 2 do not fill the 3 seats of a table",

@@ -1,0 +1,68 @@
+import os
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from referee import toml_file
+from referee.errors import UserError
+from referee.toml_file import FileModel
+
+
+class Entry(FileModel):
+    size: Annotated[int, Field(multiple_of=3)] = 3
+
+
+class File(FileModel):
+    entries: Annotated[tuple[Entry, ...], Field(strict=False)] = ()
+
+
+def error_of(path):
+    with pytest.raises(UserError) as caught:
+        toml_file.load(path, File)
+    return str(caught.value)
+
+
+def write(tmp_path, text):
+    path = tmp_path / "some.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_good_file(tmp_path):
+    path = write(tmp_path, "[[entries]]\nsize = 6\n[[entries]]\n")
+    assert toml_file.load(path, File) == File(entries=(Entry(size=6), Entry()))
+
+
+def test_keys_are_dotted_and_entries_count_from_zero(tmp_path):
+    path = write(tmp_path, "[[entries]]\n[[entries]]\nshape = 1\n")
+    assert error_of(path) == f"{path}: entries[1].shape: unknown key"
+
+
+def test_a_reason_that_has_no_words_of_its_own_here(tmp_path):
+    path = write(tmp_path, "[[entries]]\nsize = 7\n")
+    assert error_of(path) == f"{path}: entries[0].size: Input should be a multiple of 3"
+
+
+def test_an_unknown_key_comes_first_since_a_misspelt_one_makes_two_errors(tmp_path):
+    path = write(tmp_path, "[[entries]]\nsize = 7\n[[entries]]\nsiez = 3\n")
+    assert error_of(path) == f"{path}: entries[1].siez: unknown key (and 1 more)"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    path = tmp_path / "some.toml"
+    os.mkfifo(path)
+    assert error_of(path) == f"{path}: not a file"
+
+
+def test_what_the_system_refuses(tmp_path):
+    path = tmp_path / ("x" * 300)
+    reasons = ("File name too long", "no such file")  # newer Pythons do not tell them apart
+    assert error_of(path) in [f"{path}: {reason}" for reason in reasons]
+
+
+def test_folders(tmp_path):
+    assert toml_file.is_folder(tmp_path)
+    assert not toml_file.is_folder(tmp_path / "nothing")
+    assert not toml_file.is_folder(tmp_path / ("x" * 300))
+    assert not toml_file.is_folder(tmp_path / "a\0b")
