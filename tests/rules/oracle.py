@@ -77,14 +77,15 @@ def as_cards(layer: Layer) -> list[int]:
 class Oracle:
     """One game, with the surface of `referee.rules.game.Game`."""
 
-    def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int]) -> None:
+    def __init__(self, ruleset: Ruleset, players: int) -> None:
+        """An empty table."""
         self.rules = ruleset
-        self.deck = list(deck)
-        self.hands: list[list[int]] = []
+        self.deck: list[int] = []
+        self.hands: list[list[int]] = [[] for _ in range(players)]
         self.tables: list[list[list[int]]] = [[] for _ in range(players)]
         self.display: list[list[int]] = [[], [], [], [], [], []]
         self.discards: list[int] = []
-        self.ghost: list[int] | None = None
+        self.ghost: list[int] | None = [] if ruleset.ghost else None
 
         self.active = 0  # R14: seat 0 starts
         self.turn = 1
@@ -99,20 +100,21 @@ class Oracle:
         self.result: GameOver | None = None
         self.events: list[Event] = []
 
-        self._deal(players)
-
-    def _deal(self, players: int) -> None:
+    @classmethod
+    def deal(cls, ruleset: Ruleset, players: int, deck: Sequence[int]) -> Oracle:
         # R14: 13 cards a seat; in the duel 2 jokers from outside and 11 cards.
-        for _ in range(players):
-            if self.rules.ghost:
-                self.hands.append([X, X] + [self.deck.pop(0) for _ in range(11)])
+        game = cls(ruleset, players)
+        game.deck = list(deck)
+        for seat in range(players):
+            if ruleset.ghost:
+                game.hands[seat] = [X, X] + [game.deck.pop(0) for _ in range(11)]
             else:
-                self.hands.append([self.deck.pop(0) for _ in range(13)])
+                game.hands[seat] = [game.deck.pop(0) for _ in range(13)]
         for slot in range(6):
-            self.display[slot] = [self.deck.pop(0)]
-        if self.rules.ghost:
-            self.ghost = []
-            self._fill_ghost()
+            game.display[slot] = [game.deck.pop(0)]
+        if ruleset.ghost:
+            game._fill_ghost()
+        return game
 
     # The surface.
 

@@ -1,0 +1,68 @@
+"""Decks and ways to play for random games."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from referee.rules.actions import Action, Choice, Decision, Play
+from referee.rules.ruleset import RULESETS, Ruleset
+
+TABLES = [
+    (ruleset, players)
+    for ruleset in RULESETS.values()
+    for players in range(ruleset.min_players, ruleset.max_players + 1)
+]
+"""Every ruleset at every table size."""
+TABLE_NAMES = [f"{ruleset.name}-{players}" for ruleset, players in TABLES]
+
+
+def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:
+    """A deck of a ruleset, written down from the rules, the same for a seed in every Python."""
+    jokers = 1 if ruleset.ghost else 5
+    deck = [value for value in range(1, 14) for _ in range(8)] + [14] * jokers
+    chance = random.Random(seed)
+    keys = [chance.random() for _ in deck]
+    return tuple(card for _, card in sorted(zip(keys, deck, strict=True)))
+
+
+Policy = Callable[[Decision, random.Random], Action]
+
+
+def pick(chance: random.Random, options: Sequence[Action]) -> Action:
+    """A random option, the same for a seed in every Python."""
+    return options[int(chance.random() * len(options))]
+
+
+def anything(decision: Decision, chance: random.Random) -> Action:
+    """Any legal action; leads to games of all lengths."""
+    return pick(chance, decision.legal)
+
+
+def hurry(decision: Decision, chance: random.Random) -> Action:
+    """Play as many cards as can be and never take: somebody goes out soon."""
+    if isinstance(decision.legal[0], Play):
+        return max(decision.legal, key=lambda play: (play.layer.size, play.layer.value))
+    if Choice.LEAVE in decision.legal:
+        return Choice.LEAVE
+    return pick(chance, decision.legal)
+
+
+def dawdle(decision: Decision, chance: random.Random) -> Action:
+    """Play little and low, let cards be drawn: the deck runs out."""
+    if isinstance(decision.legal[0], Play):
+        smallest = min(play.layer.size for play in decision.legal)
+        return pick(chance, [play for play in decision.legal if play.layer.size == smallest])
+    options = [action for action in decision.legal if action not in (Choice.PASS, Choice.RECLAIM)]
+    return pick(chance, options)
+
+
+def circle(decision: Decision, chance: random.Random) -> Action:
+    """Leave and reclaim: no card is drawn, and an expert game may never end."""
+    for wish in (Choice.LEAVE, Choice.RECLAIM, Choice.PASS):
+        if wish in decision.legal:
+            return wish
+    return pick(chance, decision.legal)
+
+
+POLICIES: tuple[Policy, ...] = (anything, hurry, dawdle, circle)

@@ -1,0 +1,123 @@
+"""The engine against the oracle: the same at every decision, in reachable and in odd positions."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import Oracle
+from playouts import POLICIES, TABLE_NAMES, TABLES, Policy, shuffled
+from positions import Position
+
+from referee.rules.cards import JOKER, Layer
+from referee.rules.events import Termination
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+
+seeds = st.integers(0, 2**32)
+
+
+def agree(game: Game, oracle: Oracle, policy: Policy, chance: random.Random) -> Termination:
+    """Play both to the end and compare all they say; returns why the game ended."""
+    while (decision := game.decision) is not None:
+        expected = oracle.decision
+        assert expected is not None
+        assert (decision.seat, decision.kind) == (expected.seat, expected.kind)
+        assert set(decision.legal) == set(expected.legal)
+        assert len(decision.legal) == len(expected.legal), "an action is listed twice"
+        for seat in range(game.players):
+            assert game.view(seat) == oracle.view(seat)
+        action = policy(decision, chance)
+        events = game.apply(action)
+        told = oracle.apply(action)
+        assert events == told
+        assert [type(event) for event in events] == [type(event) for event in told]
+    assert oracle.decision is None
+    assert game.outcome is not None
+    assert game.outcome == oracle.result
+    for seat in range(game.players):
+        ours, theirs = game.view(seat), oracle.view(seat)
+        assert ours[: ours._fields.index("snatched")] == theirs[: theirs._fields.index("snatched")]
+    return game.outcome.termination
+
+
+@pytest.mark.parametrize("end_on", EndOn)
+@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+@settings(max_examples=10, deadline=None)
+@given(
+    seed=seeds,
+    policy=st.sampled_from(POLICIES),
+    max_turns=st.one_of(st.integers(1, 60), st.just(150)),
+)
+def test_the_engine_and_the_oracle_play_the_same_game(
+    *, ruleset, players, end_on, seed, policy, max_turns
+):
+    rules = ruleset.with_options(end_on=end_on, max_turns=max_turns)
+    deck = shuffled(rules, seed)
+    game, oracle = Game(rules, players, deck), Oracle.deal(rules, players, deck)
+    agree(game, oracle, policy, random.Random(seed))
+
+
+def odd_position(rules: Ruleset, players: int, chance: random.Random) -> Position:
+    """Any cards anywhere: gaps and groups in the display, tiny decks, high ghosts, full tables."""
+    deck = list(shuffled(rules, chance.getrandbits(32)))
+
+    def some(most: int, least: int = 0) -> tuple[int, ...]:
+        return tuple(deck.pop() for _ in range(min(len(deck), chance.randint(least, most))))
+
+    def layers() -> list[Layer]:
+        found = []
+        for _ in range(chance.randint(0, 3)):
+            value = chance.choice((1, 5, 12, 13, JOKER))
+            naturals = 0 if value == JOKER else chance.randint(1, 3)
+            jokers = chance.randint(0 if naturals else 1, 2)
+            wanted = Layer(value, naturals, jokers)
+            if not Counter(wanted.cards) - Counter(deck):
+                found.append(wanted)
+                for card in wanted.cards:
+                    deck.remove(card)
+        return found
+
+    tables = [layers() for _ in range(players)]
+    sparse = chance.random() < 0.5
+    supply = 1 if sparse or rules.end_on is EndOn.DECK else 0
+    group_size = 3 if rules.ghost else 1
+    return Position(
+        ruleset=rules,
+        hands=[some(6, least=1) for _ in range(players)],
+        tables=tables,
+        display=[some(group_size, least=0 if sparse else 1) for _ in range(6)],
+        deck=some(chance.choice((1, 2, 5, 20)), least=supply),
+        ghost=tuple(card for card in some(13) if card < 13) if rules.ghost else (),
+        active=chance.randrange(players),
+        turn=chance.randint(1, 3),
+    )
+
+
+@pytest.mark.parametrize("end_on", EndOn)
+@pytest.mark.parametrize("name", RULESETS)
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, policy=st.sampled_from(POLICIES), max_turns=st.integers(3, 40))
+def test_they_agree_from_odd_positions_too(name, end_on, seed, policy, max_turns):
+    chance = random.Random(seed)
+    rules = RULESETS[name].with_options(end_on=end_on, max_turns=max_turns)
+    players = chance.randint(rules.min_players, rules.max_players)
+    position = odd_position(rules, players, chance)
+    agree(position.game(), position.oracle(), policy, chance)
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_the_ways_to_play_reach_every_end_of_a_game(name):
+    """Else the comparison above would leave something out."""
+    ends = set()
+    for end_on, max_turns, policy in product(EndOn, (20, 300), POLICIES):
+        rules = RULESETS[name].with_options(end_on=end_on, max_turns=max_turns)
+        players = min(5, rules.max_players)
+        deck = shuffled(rules, max_turns)
+        game, oracle = Game(rules, players, deck), Oracle.deal(rules, players, deck)
+        ends.add(agree(game, oracle, policy, random.Random(max_turns)))
+    assert ends == set(Termination)
