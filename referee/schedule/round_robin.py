@@ -21,7 +21,7 @@ from itertools import combinations
 from referee.rules.ruleset import Ruleset
 from referee.schedule.neighbours import Neighbours
 
-_LANE_STEP = 4
+_LEAST_LANES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ def round_robin(
     return tuple(games)
 
 
-def default_lanes(seats: Iterable[int]) -> int:
-    """How many lanes a tournament with these table sizes has: 4, or 8 for tables of five.
+def default_lanes(seats: Iterable[int], workers: int) -> int:
+    """How many lanes a tournament with these table sizes has where it does not say.
 
-    The lowest multiple of 4 that is enough: 1, 2 and 4 workers get equal shares, while every lane
-    more costs a process of each bot. Three workers share 4 lanes as 2-1-1 and are no faster than
-    two; more than 4 workers have nothing to do. Then a tournament wants more lanes.
+    The lowest multiple of the workers that is at least 4 and enough for the largest table: all
+    workers get equal shares, one or two of them have a second lane to go on with, and every lane
+    more would cost a process of each bot.
     """
-    return _LANE_STEP * math.ceil(max(seats) / _LANE_STEP)
+    return workers * math.ceil(max(_LEAST_LANES, *seats) / workers)
 
 
 def rounds_within(budget: int, bots: int, seats: Sequence[int]) -> int:

@@ -18,7 +18,7 @@ from referee.bots.manifest import BotSpec, load_bot
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import NotFoundError, UserError
 from referee.rules.ruleset import RULESETS, Ruleset
-from referee.schedule import Stage, default_lanes, rounds_within
+from referee.schedule import Stage, rounds_within
 from referee.tournament.file_model import MAX_GAMES, ClocksTable, StageTable, TournamentFile
 
 
@@ -52,7 +52,8 @@ class TournamentConfig:
     stages: tuple[Stage, ...]
     bots: tuple[BotEntry, ...]
     """In the order of the file, which is that of the schedule."""
-    lanes: int
+    lanes: int | None
+    """None: as suits the workers there are when the tournament is created."""
     clocks: Clocks
     faults: FaultPolicy
     show_names: bool
@@ -127,17 +128,16 @@ class _Reading:
         file = self._file
         bots = tuple(self._bot(number, text) for number, text in enumerate(file.bots))
         stages = self._stages(len(bots))
-        lanes = self._lanes(stages)
         return TournamentConfig(
             file=self._path.resolve(),
             name=file.name,
             stages=stages,
             bots=bots,
-            lanes=lanes,
+            lanes=self._lanes(stages),
             clocks=_clocks(file.clocks),
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
             show_names=file.show_names,
-            workers=self._workers(lanes),
+            workers=self._workers(),
             cores_per_game=file.cores_per_game,
             max_processes=self._max_processes(stages),
             seed=None if file.seed is None else bytes.fromhex(file.seed),
@@ -212,18 +212,16 @@ class _Reading:
                 raise self._error(key, "missing, and there is no budget (games in all) instead")
         return [matches for _, matches in given if matches is not None]
 
-    def _lanes(self, stages: Iterable[Stage]) -> int:
-        seats = [stage.seats for stage in stages]
-        if self._file.lanes is None:
-            return default_lanes(seats)
-        if self._file.lanes < max(seats):
-            raise self._error("lanes", f"must be at least {max(seats)}, the seats of a table")
-        return self._file.lanes
+    def _lanes(self, stages: Iterable[Stage]) -> int | None:
+        lanes, seats = self._file.lanes, max(stage.seats for stage in stages)
+        if lanes is not None and lanes < seats:
+            raise self._error("lanes", f"must be at least {seats}, the seats of a table")
+        return lanes
 
-    def _workers(self, lanes: int) -> int | None:
-        workers = self._file.workers
-        if workers is not None and workers > lanes:
-            raise self._error("workers", f"{workers} cannot share {lanes} lanes; set lanes too")
+    def _workers(self) -> int | None:
+        workers, lanes = self._file.workers, self._file.lanes
+        if workers is not None and lanes is not None and workers > lanes:
+            raise self._error("workers", f"{workers} cannot share {lanes} lanes")
         return workers
 
     def _max_processes(self, stages: Iterable[Stage]) -> int:

@@ -70,7 +70,7 @@ class FaultsTable(FileModel):
     """`[faults]`."""
 
     max_strikes: Annotated[int, Field(ge=1, le=1000)] = 3
-    suspend_after: Annotated[int, Field(ge=0, le=MAX_GAMES)] = 10
+    suspend_after: Annotated[int, Field(ge=0, le=MAX_GAMES)] = 5
 
 
 class TournamentFile(StageTable):

@@ -176,16 +176,17 @@ def test_a_small_schedule_written_out():
 
 
 @pytest.mark.parametrize(
-    ("seats", "lanes"), [([2], 4), ([3], 4), ([4], 4), ([5], 8), ([2, 5, 3], 8)]
+    ("seats", "workers", "lanes"),
+    [([2], 1, 4), ([4], 2, 4), ([2, 5], 1, 5), ([5], 2, 6), ([3], 3, 6), ([4], 4, 4), ([3], 8, 8)],
 )
-def test_default_lanes(seats, lanes):
-    assert default_lanes(seats) == lanes
+def test_default_lanes(seats, workers, lanes):
+    assert default_lanes(seats, workers) == lanes
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("seats", [2, 3, 4, 5])
-def test_by_default_one_two_and_four_workers_have_equal_shares(seats, workers):
-    lanes = default_lanes([seats])
+def test_by_default_all_workers_have_equal_shares(seats, workers):
+    lanes = default_lanes([seats], workers)
     games = schedule((NAMES, [Stage(RULESETS["classic"], seats, 8)], lanes))
     shares = Counter(game.lane % workers for game in games)
     assert len(shares) == workers

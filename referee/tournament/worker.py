@@ -1,0 +1,189 @@
+"""A worker: one process, pinned to its cores together with its bots, that plays games one at a time.
+
+`start`, `play` and `stop` are what an executor runs in that process. Everything a game needs comes
+with its order; what a worker keeps from game to game is the bots' processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+import uvloop
+
+from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening, ProcessGroupLauncher
+from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
+from referee.match import PlayedGame, play_game
+from referee.match.play import Watcher
+from referee.protocol import encode
+from referee.records import GameRecord
+from referee.rules.game import Game
+from referee.tournament.orders import Assignment, GameOrder, Report, WorkerSettings
+
+VOID_ATTEMPTS = 3
+"""How often a void game is played again before the tournament is told."""
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """Plays assignments; lives as long as its process."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        self._player: GamePlayer | None = None
+        self._settings = settings
+
+    def play(self, assignment: Assignment) -> Report:
+        """Play the games of an assignment. Raises VoidGame when one cannot be finished."""
+        return self._runner.run(self._play(assignment))
+
+    async def _play(self, assignment: Assignment) -> Report:
+        if self._player is None:
+            self._player = GamePlayer(self._settings)
+        return await self._player.play(assignment)
+
+    def stop(self) -> None:
+        """Say goodbye to all bots and end their processes."""
+        if self._player is not None:
+            self._runner.run(self._player.close())
+        self._runner.close()
+
+
+class GamePlayer:
+    """Seats bots and plays games with them; to be used within one event loop."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._pool = BotPool(
+            ProcessGroupLauncher(),
+            settings.clocks,
+            max_processes=settings.max_processes,
+            folder=settings.folder,
+        )
+        self._capacities: dict[str, int] = {}
+
+    async def play(self, assignment: Assignment, watch: Watcher | None = None) -> Report:
+        """Play the games of an assignment, as many at once as every bot can hold."""
+        records: list[GameRecord] = []
+        todo = list(assignment.orders)
+        while todo:
+            names = {spec.bot.name for order in todo for spec in order.bots}
+            at_once = min(self._capacities.get(name, 1) for name in names)
+            batch, todo = todo[:at_once], todo[at_once:]
+            records += await asyncio.gather(
+                *(self._play_out(assignment.lane, order, watch) for order in batch)
+            )
+        return Report(tuple(records), tuple(self._capacities.items()))
+
+    async def close(self) -> None:
+        """End all bot processes."""
+        await self._pool.close()
+
+    async def _play_out(self, lane: int, order: GameOrder, watch: Watcher | None) -> GameRecord:
+        """Play one game; a void one again, with new processes, since these have seen the deal."""
+        for attempt in range(1, VOID_ATTEMPTS + 1):
+            try:
+                return await self._play_once(lane, order, watch)
+            except VoidGame as void:
+                await self._pool.discard(lane)
+                if attempt == VOID_ATTEMPTS:
+                    raise VoidGame(
+                        f"{order.fixture.game_id} was void {attempt} times: {void}"
+                    ) from void
+        raise AssertionError("unreachable")
+
+    async def _play_once(self, lane: int, order: GameOrder, watch: Watcher | None) -> GameRecord:
+        fixture = order.fixture
+        encoder = encode.RequestEncoder(order.opaque_id)
+        game = Game(fixture.ruleset, len(fixture.seating), fixture.deck)
+        players = await asyncio.gather(
+            *(self._open(lane, order, seat, encoder, game) for seat in range(len(order.bots)))
+        )
+        played = await play_game(
+            fixture,
+            players,
+            now_us=lambda: time.time_ns() // 1000,
+            monotonic_us=lambda: time.monotonic_ns() // 1000,
+            watch=watch,
+        )
+        await _close(order.opaque_id, players, played)
+        return played.record
+
+    async def _open(
+        self, lane: int, order: GameOrder, seat: int, encoder: encode.RequestEncoder, game: Game
+    ) -> BotPlayer | Forfeit:
+        """Have a bot ready for the game, or its forfeit."""
+        spec = order.bots[seat]
+        if spec.bot.name in order.suspended:
+            return Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
+        try:
+            process: BotProcess = await self._pool.seat(lane, spec)
+            self._capacities[spec.bot.name] = process.max_games
+            start = encode.game_start(
+                order.opaque_id,
+                rules=order.fixture.ruleset,
+                view=game.view(seat),
+                clocks=order.fixture.clocks,
+                seed=order.seeds[seat],
+                names=order.names,
+                max_strikes=order.fixture.max_strikes,
+            )
+            return await process.join(GameOpening(order.opaque_id, start, encoder))
+        except Forfeit as forfeit:
+            return forfeit
+
+
+async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: PlayedGame) -> None:
+    """Tell every bot that is still there how the game ended."""
+    record = played.record
+    reasons = {fault.seat: fault for fault in record.faults if fault.forfeit}
+    for seat, player in enumerate(players):
+        if isinstance(player, BotFault):
+            continue
+        fault = reasons.get(seat)
+        await player.leave(
+            encode.game_end(
+                game_id,
+                played.news[seat],
+                record.result.ranks,
+                f"{fault.cause.value}: {fault.evidence.detail}" if fault else "",
+                forfeited=fault is not None,
+            )
+        )
+
+
+# The worker's own process. An executor runs functions by name, so the one worker of the process has
+# to be found by name too.
+
+_WORKERS: list[Worker] = []
+
+
+def start(settings: WorkerSettings) -> None:
+    """Make this process a worker: pinned, deaf to Ctrl-C, dead when the driver is."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if settings.cores:
+            os.sched_setaffinity(0, settings.cores)
+    if os.getppid() != settings.parent_pid:
+        os._exit(1)  # the driver died before it could be watched
+    _WORKERS.append(Worker(settings))
+
+
+def play(assignment: Assignment) -> Report:
+    """Play an assignment in this process."""
+    return _WORKERS[0].play(assignment)
+
+
+def pid() -> int:
+    """This process."""
+    return os.getpid()
+
+
+def stop() -> None:
+    """End the bots of this process."""
+    _WORKERS.pop().stop()

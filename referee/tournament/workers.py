@@ -1,0 +1,85 @@
+"""The worker processes of a run, each behind its own single-process executor.
+
+Its own, because an executor whose process dies fails everything that is pending in it: so a dead
+worker breaks only itself, and is made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+
+from referee.errors import RefereeError
+from referee.tournament import worker
+from referee.tournament.orders import Assignment, Report, WorkerSettings
+
+
+class WorkerLostError(RefereeError):
+    """A worker process died; what it was playing has to be played again."""
+
+
+class Workers:
+    """All workers of a run, to be closed at its end (`contextlib.aclosing`)."""
+
+    def __init__(self, settings: Sequence[WorkerSettings]) -> None:
+        self._settings = settings
+        self._executors = [_executor(each) for each in settings]
+        self._pids: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the workers that have played something."""
+        return tuple(self._pids.values())
+
+    async def play(self, number: int, assignment: Assignment) -> Report:
+        """Have a worker play an assignment.
+
+        Raises WorkerLostError when its process dies meanwhile (a new one is there afterwards), and
+        `VoidGame` when a game cannot be finished.
+        """
+        executor = self._executors[number]
+        loop = asyncio.get_running_loop()
+        try:
+            if number not in self._pids:
+                self._pids[number] = await loop.run_in_executor(executor, worker.pid)
+            return await loop.run_in_executor(executor, worker.play, assignment)
+        except BrokenProcessPool as error:
+            if self._executors[number] is executor:  # the first to notice
+                self._executors[number] = _executor(self._settings[number])
+                self._pids.pop(number, None)
+                executor.shutdown(wait=False)
+            raise WorkerLostError(f"worker {number} died") from error
+
+    async def aclose(self) -> None:
+        """End all bots and workers, in peace."""
+        loop = asyncio.get_running_loop()
+        stops = [
+            loop.run_in_executor(self._executors[number], worker.stop) for number in self._pids
+        ]
+        await asyncio.gather(*stops, return_exceptions=True)
+        for executor in self._executors:
+            await asyncio.to_thread(executor.shutdown)
+
+    def kill(self) -> None:
+        """End all workers at once; their bots die with them."""
+        for pid in self._pids.values():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _executor(settings: WorkerSettings) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        max_workers=1,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=worker.start,
+        initargs=(settings,),
+    )

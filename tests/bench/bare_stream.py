@@ -1,0 +1,83 @@
+"""A bare stream: sends the requests of a real game to bots and awaits each answer; no referee.
+
+What the referee is measured against. One server and one socket per bot, as the referee has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import grpc
+import uvloop
+
+BOT = Path(__file__).with_name("echo_bot.py")
+
+
+class BareStream:
+    """One bot process and the stream to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = folder / f"{id(self)}.sock"
+        self._context: asyncio.Future[grpc.aio.ServicerContext] = asyncio.Future()
+        self._done = asyncio.Event()
+
+    async def start(self) -> None:
+        self._server = grpc.aio.server()
+        handler = grpc.stream_stream_rpc_method_handler(self._play)
+        self._server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("linko.v1.RefereeService", {"Play": handler})]
+        )
+        self._server.add_insecure_port(f"unix:{self._socket}")
+        await self._server.start()
+        environment = {
+            **os.environ,
+            "REFEREE_ADDRESS": f"unix:{self._socket}",
+            "REFEREE_TOKEN": "x",
+        }
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, str(BOT), env=environment
+        )
+        self.context = await self._context
+        await self.context.read()  # the hello
+
+    async def _play(self, _requests: object, context: grpc.aio.ServicerContext) -> None:
+        self._context.set_result(context)
+        await self._done.wait()
+
+    async def ask(self, request: bytes) -> bytes:
+        await self.context.write(request)
+        return await self.context.read()
+
+    async def stop(self) -> None:
+        self._process.kill()
+        await self._process.wait()
+        self._done.set()
+        await self._server.stop(0)
+
+
+async def measure(script: list[tuple[int, bytes]], repeats: int) -> tuple[float, float]:
+    """Send a script of (seat, request) some times: (CPU seconds, wall seconds) per request."""
+    with tempfile.TemporaryDirectory() as folder:
+        seats = max(seat for seat, _ in script) + 1
+        bots = [BareStream(Path(folder)) for _ in range(seats)]
+        await asyncio.gather(*(bot.start() for bot in bots))
+        for seat, request in script:
+            await bots[seat].ask(request)
+        cpu, wall = time.process_time(), time.perf_counter()
+        for _ in range(repeats):
+            for seat, request in script:
+                await bots[seat].ask(request)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        await asyncio.gather(*(bot.stop() for bot in bots))
+    return cpu / (repeats * len(script)), wall / (repeats * len(script))
+
+
+def run(script: list[tuple[int, bytes]], repeats: int, cores: set[int]) -> tuple[float, float]:
+    """Measure with this process and its bots pinned to some cores."""
+    os.sched_setaffinity(0, cores)
+    return uvloop.run(measure(script, repeats))
