@@ -1,0 +1,108 @@
+"""What one game does to ratings, held against the library and against its weakness with ties."""
+
+from itertools import pairwise
+
+import pytest
+import trueskill
+from hypothesis import given
+from hypothesis import strategies as st
+
+from referee.ratings.update import Model, Rating, Settings
+
+MODEL = Model(Settings())
+PRIOR = MODEL.prior
+
+ratings = st.builds(Rating, st.floats(5, 45), st.floats(0.5, 25 / 3))
+seats = st.lists(st.tuples(st.integers(1, 4), st.just(PRIOR) | ratings), min_size=2, max_size=4)
+
+
+def by_the_library(priors, ranks):
+    rated = trueskill.TrueSkill(tau=0).rate(
+        [(trueskill.Rating(*prior),) for prior in priors], ranks
+    )
+    return [Rating(rating.mu, rating.sigma) for (rating,) in rated]
+
+
+def test_the_prior_and_its_conservative_rating():
+    assert Rating(25.0, 25 / 3) == PRIOR
+    assert PRIOR.conservative == 0.0
+    assert Rating(30.0, 2.0).conservative == 24.0
+
+
+def test_a_duel_gives_the_published_numbers():
+    winner, loser = MODEL.update([PRIOR, PRIOR], [1, 2])
+    assert winner == pytest.approx((29.396, 7.171), abs=1e-3)
+    assert loser == pytest.approx((20.604, 7.171), abs=1e-3)
+
+
+def test_without_ties_it_is_the_library_to_the_bit():
+    priors = [Rating(25.0, 8.0), Rating(31.0, 2.5), Rating(18.0, 4.0), PRIOR]
+    assert MODEL.update(priors, [3, 1, 4, 2]) == by_the_library(priors, [3, 1, 4, 2])
+
+
+def test_the_library_alone_rates_tied_seats_apart():
+    losers = by_the_library([PRIOR] * 5, [1, 2, 2, 2, 2])[1:]
+    assert len(set(losers)) == 4
+
+
+def test_tied_seats_with_equal_ratings_stay_equal():
+    winner, *losers = MODEL.update([PRIOR] * 5, [1, 2, 2, 2, 2])
+    assert len(set(losers)) == 1
+    assert losers[0].mu < PRIOR.mu < winner.mu
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_when_all_are_tied_nobody_gains(players):
+    after = MODEL.update([PRIOR] * players, [1] * players)
+    assert len(set(after)) == 1
+    assert after[0].mu == pytest.approx(PRIOR.mu)
+    assert after[0].sigma < PRIOR.sigma
+
+
+def test_a_tie_is_the_mean_over_both_orders():
+    first, second, last = Rating(28.0, 3.0), Rating(22.0, 6.0), Rating(25.0, 5.0)
+    one = by_the_library([first, second, last], [1, 1, 3])
+    other = by_the_library([second, first, last], [1, 1, 3])
+    after = MODEL.update([first, second, last], [1, 1, 3])
+    assert one[0] != other[1]
+    for rating, a, b in zip(after, one, [other[1], other[0], other[2]], strict=True):
+        assert rating == pytest.approx(((a.mu + b.mu) / 2, (a.sigma + b.sigma) / 2), abs=1e-12)
+
+
+@given(seats, st.data())
+def test_the_order_of_the_seats_changes_no_bit(seats, data):
+    shuffled = data.draw(st.permutations(range(len(seats))))
+    ranks, priors = zip(*seats, strict=True)
+    after = MODEL.update(priors, ranks)
+    again = MODEL.update([priors[seat] for seat in shuffled], [ranks[seat] for seat in shuffled])
+    assert again == [after[seat] for seat in shuffled]
+
+
+@given(seats)
+def test_equals_are_rated_by_their_ranks_alone(seats):
+    ranks = [rank for rank, _ in seats]
+    after = MODEL.update([PRIOR] * len(ranks), ranks)
+    by_rank = sorted(zip(ranks, after, strict=True))
+    for (rank, rating), (next_rank, next_rating) in pairwise(by_rank):
+        if rank == next_rank:
+            assert rating == next_rating
+        else:
+            assert rating.mu > next_rating.mu
+
+
+def test_five_tied_strangers_are_symmetric_too():
+    priors = [Rating(20.0 + seat, 3.0 + seat / 2) for seat in range(5)]
+    after = MODEL.update(priors, [1] * 5)
+    assert MODEL.update(priors[::-1], [1] * 5) == after[::-1]
+
+
+def test_only_the_order_of_ranks_counts():
+    priors = [Rating(25.0, 8.0), Rating(31.0, 2.5), PRIOR]
+    assert MODEL.update(priors, [1, 3, 3]) == MODEL.update(priors, [1, 2, 2])
+
+
+def test_tau_adds_doubt():
+    restless = Model(Settings(tau=1.0))
+    still = MODEL.update([Rating(25.0, 1.0)] * 2, [1, 2])
+    moved = restless.update([Rating(25.0, 1.0)] * 2, [1, 2])
+    assert moved[0].sigma > still[0].sigma

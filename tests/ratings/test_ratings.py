@@ -1,0 +1,121 @@
+"""Ratings over many games: per ruleset, in order, kept and taken up again."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from referee.ratings import Rating, Ratings, Settings, rate
+
+
+@dataclass(frozen=True)
+class Game:
+    ruleset: str
+    bots: tuple[str, ...]
+    ranks: tuple[int, ...]
+
+
+@st.composite
+def games(draw):
+    bots = draw(st.permutations("abcde"))[: draw(st.integers(2, 4))]
+    ranks = draw(st.tuples(*[st.integers(1, 4)] * len(bots)))
+    return Game(draw(st.sampled_from(["basic", "expert"])), tuple(bots), ranks)
+
+
+def test_rulesets_are_rated_apart():
+    table = rate([Game("basic", ("a", "b"), (1, 2)), Game("duel", ("a", "b"), (2, 1))])
+    assert list(table) == ["basic", "duel"]
+    assert table["basic"]["a"] == table["duel"]["b"]
+    assert table["basic"]["a"].mu > table["basic"]["b"].mu
+
+
+def test_no_games_no_ratings():
+    assert rate([]) == {}
+    assert Ratings().prior == Rating(25.0, 25 / 3)
+
+
+def test_games_build_on_each_other():
+    once = rate([Game("basic", ("a", "b"), (1, 2))])["basic"]["a"]
+    twice = rate([Game("basic", ("a", "b"), (1, 2))] * 2)["basic"]["a"]
+    assert twice.mu > once.mu
+    assert twice.sigma < once.sigma
+
+
+def test_tables_come_in_the_order_of_the_alphabet():
+    table = rate([Game("expert", ("z", "b", "m"), (1, 2, 3)), Game("basic", ("y", "a"), (1, 2))])
+    assert [(ruleset, list(bots)) for ruleset, bots in table.items()] == [
+        ("basic", ["a", "y"]),
+        ("expert", ["b", "m", "z"]),
+    ]
+
+
+@given(st.lists(games(), max_size=8), st.data())
+def test_where_the_bots_sat_changes_no_bit(played, data):
+    turned = []
+    for game in played:
+        order = data.draw(st.permutations(range(len(game.bots))))
+        bots = tuple(game.bots[seat] for seat in order)
+        turned.append(Game(game.ruleset, bots, tuple(game.ranks[seat] for seat in order)))
+    assert rate(turned) == rate(played)
+
+
+@given(st.lists(games(), max_size=8), st.integers(0, 8))
+def test_a_snapshot_taken_up_again_changes_no_bit(played, cut):
+    first = Ratings()
+    for game in played[:cut]:
+        first.add(game)
+    second = Ratings.restore(json.loads(json.dumps(first.snapshot())))
+    for game in played[cut:]:
+        second.add(game)
+    assert second.table() == rate(played)
+    assert second.snapshot()["ratings"].keys() == second.table().keys()
+
+
+def test_a_snapshot_keeps_the_settings():
+    settings = Settings(tau=0.5, draw_probability=0.02)
+    ratings = Ratings(settings)
+    ratings.add(Game("basic", ("a", "b"), (1, 1)))
+    again = Ratings.restore(ratings.snapshot())
+    for each in (ratings, again):
+        each.add(Game("basic", ("b", "a"), (1, 2)))
+    assert again.snapshot() == ratings.snapshot()
+    assert again.snapshot()["settings"]["tau"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        {},
+        {"settings": {"nu": 3}, "ratings": {}},
+        {"settings": {}, "ratings": {"basic": {"a": [25.0]}}},
+        {"settings": {}, "ratings": {"basic": [1]}},
+        {"settings": {}, "ratings": {"basic": {"a": ["high", 1]}}},
+    ],
+)
+def test_what_is_no_snapshot_is_refused(snapshot):
+    with pytest.raises(ValueError, match=r"\S"):
+        Ratings.restore(snapshot)
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        Game("basic", ("a", "b", "a"), (1, 2, 3)),
+        Game("basic", ("a",), (1,)),
+        Game("basic", ("a", "b"), (1, 2, 3)),
+    ],
+)
+def test_a_game_that_says_nothing_changes_nothing(game):
+    ratings = Ratings()
+    with pytest.raises(ValueError, match=r"\S"):
+        ratings.add(game)
+    assert ratings.table() == {}
+
+
+def test_a_table_is_a_copy():
+    ratings = Ratings()
+    ratings.add(Game("basic", ("a", "b"), (1, 2)))
+    ratings.table()["basic"]["a"] = Rating(0.0, 1.0)
+    assert ratings.table()["basic"]["a"].mu > 25
