@@ -1,0 +1,152 @@
+"""Write the worked exchange of `proto/README.md` anew: `python proto/exchange.py`.
+
+Every JSON block of the guide stands below a comment that names its message and its place in the
+exchange, `<!-- RefereeMessage: game start -->`. What the referee says there is what its own encoders
+made of one fixed game, played by the engine. A test holds the guide to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from referee import deals
+from referee.clocks import SECOND_US, Clocks
+from referee.match import Fixture, PlayedGame, play_game
+from referee.pb import play_pb2
+from referee.player import Answer, Ask
+from referee.protocol import encode
+from referee.protocol.messages import action_message
+from referee.records import BotId
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+
+GUIDE = Path(__file__).with_name("README.md")
+BLOCK = re.compile(
+    r"<!-- (?P<message>\w+): (?P<key>[\w ]+) -->\n```json\n(?P<json>.*?)```\n", re.DOTALL
+)
+WIDTH = 98
+"""Characters a line of JSON may have."""
+
+SEED = bytes(32)
+DEAL = "example-3673"
+"""Chosen so that the first four decisions of `SEAT` are of four kinds, with few words."""
+SEAT = 1
+PLAYERS = 3
+RULES = RULESETS["advanced"]
+CLOCKS = Clocks(bank_us=30 * SECOND_US, increment_us=SECOND_US // 10)
+GAME_ID = deals.opaque_id(SEED, DEAL)
+SHOWN = 4
+"""How many decisions the guide shows."""
+
+
+class Scripted:
+    """A player that picks any legal action, always the same, and keeps what it was asked."""
+
+    def __init__(self, deal: str, seat: int) -> None:
+        self._name = f"{deal}/{seat}"
+        self.asked: list[tuple[Ask, Answer]] = []
+
+    async def decide(self, ask: Ask) -> Answer:
+        """Answer by a hash of where the game is."""
+        digest = hashlib.sha256(f"{self._name}/{ask.number}".encode()).digest()
+        action = ask.decision.legal[int.from_bytes(digest[:4], "big") % len(ask.decision.legal)]
+        self.asked.append((ask, Answer(action, 300 + digest[4], 0)))
+        return self.asked[-1][1]
+
+
+def play(deal: str) -> tuple[PlayedGame, list[tuple[Ask, Answer]]]:
+    """One game of a deal, and what `SEAT` was asked and answered in it."""
+    fixture = Fixture(
+        game_id=deal,
+        ruleset=RULES,
+        seating=(BotId("scripted", "1.0"),) * PLAYERS,
+        deck=deals.deck(SEED, deal, RULES),
+        clocks=CLOCKS,
+        max_strikes=3,
+        isolation="none",
+    )
+    players = [Scripted(deal, seat) for seat in range(PLAYERS)]
+    game = play_game(fixture, players, now_us=int, monotonic_us=int)
+    return asyncio.run(game), players[SEAT].asked
+
+
+def exchange() -> Iterator[tuple[str, Message]]:
+    """The messages of the example in their order, each with its key in the guide."""
+    played, asked = play(DEAL)
+    hello = play_pb2.Hello(protocol_version=encode.PROTOCOL_VERSION, name="mine", max_games=4)
+    hello.token = "9f2c51d0e7"  # noqa: S105 - of nobody
+    yield "hello", play_pb2.BotMessage(hello=hello)
+    game_start = encode.game_start(
+        GAME_ID,
+        rules=RULES,
+        view=Game(RULES, PLAYERS, played.record.deck).view(SEAT),
+        clocks=CLOCKS,
+        seed=deals.bot_seed(SEED, DEAL, SEAT),
+        names=(),
+        max_strikes=3,
+    )
+    yield "game start", play_pb2.RefereeMessage.FromString(game_start)
+    yield "ready", play_pb2.BotMessage(ready=[play_pb2.Ready(game_id=GAME_ID)])
+    encoder = encode.RequestEncoder(GAME_ID)
+    for number, (ask, answer) in enumerate(asked[:SHOWN], start=1):
+        yield f"request {number}", play_pb2.RefereeMessage.FromString(encoder.encode(ask))
+        reply = play_pb2.Reply(
+            game_id=GAME_ID, decision_id=ask.number, action=action_message(answer.action)
+        )
+        yield f"reply {number}", play_pb2.BotMessage(replies=[reply])
+    game_end = encode.game_end(
+        GAME_ID, played.news[SEAT], played.record.result.ranks, "", forfeited=False
+    )
+    yield "game end", play_pb2.RefereeMessage.FromString(game_end)
+    yield "goodbye", play_pb2.RefereeMessage.FromString(encode.goodbye())
+
+
+def to_json(message: Message) -> str:
+    """A message in protobuf's JSON, with the field names of the schema, in few lines."""
+    return _layout(MessageToDict(message, preserving_proto_field_name=True), indent=0) + "\n"
+
+
+def _layout(value: Any, indent: int, before: int = 0) -> str:
+    """Whatever fits stays on one line; lists of small things fill lines."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if indent + before + len(flat) <= WIDTH or not isinstance(value, dict | list):
+        return flat
+    pad = " " * (indent + 2)
+    if isinstance(value, dict):
+        items = [
+            f"{json.dumps(key)}: {_layout(item, indent + 2, len(key) + 5)}"
+            for key, item in value.items()
+        ]
+        return "{\n" + ",\n".join(pad + item for item in items) + f"\n{' ' * indent}}}"
+    lines: list[str] = []
+    for item in (_layout(item, indent + 2, 1) for item in value):
+        if lines and "\n" not in lines[-1] + item and len(lines[-1]) + len(item) + 3 <= WIDTH:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(pad + item)
+    return "[\n" + ",\n".join(lines) + f"\n{' ' * indent}]"
+
+
+def rewritten(guide: str) -> str:
+    """The guide with every JSON block as it must be. Raises KeyError for an unknown block."""
+    messages = dict(exchange())
+    return BLOCK.sub(
+        lambda block: (
+            f"<!-- {block['message']}: {block['key']} -->\n"
+            f"```json\n{to_json(messages[block['key']])}```\n"
+        ),
+        guide,
+    )
+
+
+if __name__ == "__main__":
+    GUIDE.write_text(rewritten(GUIDE.read_text()))

@@ -1,0 +1,136 @@
+"""The guide for bot authors is complete and true."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import Parse
+
+from referee.clocks import SECOND_US, Clocks
+from referee.errors import Cause
+from referee.pb import play_pb2, record_pb2, table_pb2
+from referee.rules.actions import DecisionKind
+from referee.rules.ruleset import RULESETS
+
+PROTO = Path(__file__).parents[2] / "proto"
+GUIDE = (PROTO / "README.md").read_text()
+FILES = [module.DESCRIPTOR for module in (play_pb2, table_pb2, record_pb2)]
+MESSAGES = [message for file in FILES for message in file.message_types_by_name.values()]
+NESTED = [nested for message in MESSAGES for nested in message.nested_types]
+ENUMS = [enum for file in FILES for enum in file.enum_types_by_name.values()]
+EXCHANGE = runpy.run_path(str(PROTO / "exchange.py"))
+
+
+def by_name(descriptor):
+    return descriptor.name
+
+
+def section(heading):
+    """What stands between a heading and the next one."""
+    return re.split(r"^#+ ", GUIDE.split(f"\n{heading}\n")[1], flags=re.MULTILINE)[0]
+
+
+def rows(heading):
+    """The rows of a section's first table, without its header, each a list of cells."""
+    table = re.search(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)[0].splitlines()
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))] for row in table[2:]]
+
+
+def first_cells(heading):
+    return [row[0].strip("`") for row in rows(heading)]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=by_name)
+def test_every_field_of_every_message_is_explained_in_its_order(message):
+    assert first_cells(f"### `{message.name}`") == [field.name for field in message.fields]
+
+
+@pytest.mark.parametrize("enum", ENUMS, ids=by_name)
+def test_every_value_of_every_enum_is_explained(enum):
+    assert sorted(first_cells(f"### `{enum.name}`")) == sorted(enum.values_by_name)
+
+
+@pytest.mark.parametrize("message", NESTED, ids=by_name)
+def test_every_field_of_every_event_is_explained(message):
+    [row] = [row for row in rows("### `Event`") if row[1] == f"`{message.name}`"]
+    assert set(re.findall(r"`(\w+)`", row[3])) >= {field.name for field in message.fields}
+
+
+def test_nothing_else_is_in_the_schema():
+    assert all(nested.containing_type.name == "Event" for nested in NESTED)
+    assert not any(message.enum_types for message in [*MESSAGES, *NESTED])
+    assert [service.full_name for service in play_pb2.DESCRIPTOR.services_by_name.values()] == [
+        "linko.v1.RefereeService"
+    ]
+
+
+def test_every_cause_of_a_fault_is_listed():
+    assert first_cells("## 12. Strikes, forfeits and the stand-in") == [
+        cause.value for cause in Cause
+    ]
+
+
+def test_the_stand_in_is_told_for_every_decision():
+    told = set(
+        re.findall(r"DECISION_KIND_(\w+)", section("## 12. Strikes, forfeits and the stand-in"))
+    )
+    assert told == {kind.name for kind in DecisionKind}
+
+
+def test_the_rulesets_are_those_of_the_engine():
+    table = rows("### Rulesets")
+    header = re.search(r"^\| \| (.*) \|$", section("### Rulesets"), re.MULTILINE)[1]
+    names = [cell.strip("`") for cell in header.split(" | ")]
+    columns = dict(zip(names, zip(*[row[1:] for row in table], strict=True), strict=True))
+    assert columns == {
+        name: (
+            f"{rules.min_players}–{rules.max_players}".replace("2–2", "2"),  # noqa: RUF001
+            *(
+                "yes" if flag else "no"
+                for flag in (
+                    rules.optional_draw,
+                    rules.ones_snatch_jokers,
+                    rules.ones_snatch_thirteens,
+                    rules.hand_size_breaks_ties,
+                    rules.ghost,
+                )
+            ),
+        )
+        for name, rules in RULESETS.items()
+    }
+
+
+def test_the_usual_limits_are_the_defaults():
+    usual = {row[0]: row[3] for row in rows("## 11. Clocks")}
+    clocks = Clocks()
+    assert usual == {
+        "start-up": f"{clocks.start_up_us // SECOND_US} s",
+        "game start": f"{clocks.game_start_us // SECOND_US} s",
+        "decision": f"{clocks.decision_us // SECOND_US} s",
+        "bank": "none",
+    }
+    assert clocks.bank_us is None
+
+
+def test_the_exchange_is_what_the_referee_says():
+    assert EXCHANGE["rewritten"](GUIDE) == GUIDE, "run: python proto/exchange.py"
+
+
+def test_every_json_block_is_the_message_it_says():
+    blocks = list(EXCHANGE["BLOCK"].finditer(GUIDE))
+    assert len(blocks) == GUIDE.count("```json")
+    exchange = dict(EXCHANGE["exchange"]())
+    assert [block["key"] for block in blocks] == list(exchange)
+    for block in blocks:
+        message = Parse(block["json"], getattr(play_pb2, block["message"])())
+        assert message == exchange[block["key"]]
+
+
+def test_the_contents_are_the_sections():
+    contents = re.findall(r"^(\d+\. )\[(.*)\]\(#(.*)\)$", GUIDE, re.MULTILINE)
+    headings = re.findall(r"^## (\d+\. )(.*)$", GUIDE, re.MULTILINE)
+    assert [(number, title) for number, title, _ in contents] == headings
+    for number, title, anchor in contents:
+        slug = re.sub(r"[^\w -]", "", f"{number}{title}".lower()).replace(" ", "-")
+        assert anchor == slug
