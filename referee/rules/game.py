@@ -67,11 +67,14 @@ class Game:
         is `GameOver`. Raises IllegalActionError, and nothing has changed, when the action is not
         legal or the game is over.
         """
-        if self.decision is None or action not in self.decision.legal:
-            raise IllegalActionError(f"{action} is not legal now")
-        self._actions.append(action)
+        legal = () if self.decision is None else self.decision.legal
         try:
-            self._advance(action)
+            listed = legal[legal.index(action)]  # an equal value of another type stays outside
+        except ValueError:
+            raise IllegalActionError(f"{action} is not legal now") from None
+        self._actions.append(listed)
+        try:
+            self._advance(listed)
         except GameEnded as end:
             self._end(end.termination)
         events, self.table.events = self.table.events, []
