@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
     """Rank of each seat, 1-2-2-4 (ruling R15)."""
 
 
-def competition_ranks(keys: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def competition_ranks(keys: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
     """Ranks 1-2-2-4 of some keys, the largest first (ruling R15)."""
     ordered = sorted(keys, reverse=True)
     return tuple(ordered.index(key) + 1 for key in keys)
