@@ -1,0 +1,63 @@
+"""What people and programs get to see: rows first, then tables, JSON and CSV made of them.
+
+Rows are frozen values, made by pure functions from results, ratings, faults and records
+(`standings`, `faults`, `games`, `tournaments`). One mechanism shows them all (`columns`, with
+`terminal` and `data` on top of it). A game itself is told as a playthrough or written as JSON
+(`playthrough`, `record_json`). Nothing here reads the store or prints; the README beside this file
+describes the data.
+"""
+
+from referee.reports.data import csv_text, json_text
+from referee.reports.faults import FaultRow, fault_rows
+from referee.reports.games import (
+    ChargeRow,
+    GameHead,
+    GameRow,
+    SeatRow,
+    charge_rows,
+    game_head,
+    game_rows,
+    seat_rows,
+)
+from referee.reports.inputs import ChargedFault, FinishedGame, PlannedGame
+from referee.reports.playthrough import Narrator, playthrough
+from referee.reports.record_json import action_json, record_json
+from referee.reports.show import visible
+from referee.reports.standings import StandingRow, Tally, standings
+from referee.reports.table_view import table_view
+from referee.reports.terminal import RowsTable, card, stderr_tails
+from referee.reports.tournaments import StatusRow, TournamentRow, status_rows, tournament_row
+
+__all__ = [
+    "ChargeRow",
+    "ChargedFault",
+    "FaultRow",
+    "FinishedGame",
+    "GameHead",
+    "GameRow",
+    "Narrator",
+    "PlannedGame",
+    "RowsTable",
+    "SeatRow",
+    "StandingRow",
+    "StatusRow",
+    "Tally",
+    "TournamentRow",
+    "action_json",
+    "card",
+    "charge_rows",
+    "csv_text",
+    "fault_rows",
+    "game_head",
+    "game_rows",
+    "json_text",
+    "playthrough",
+    "record_json",
+    "seat_rows",
+    "standings",
+    "status_rows",
+    "stderr_tails",
+    "table_view",
+    "tournament_row",
+    "visible",
+]

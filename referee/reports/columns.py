@@ -1,0 +1,52 @@
+"""Columns: what a table needs to know of each field of a row, said once, beside the field.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class StandingRow:
+        bot: Annotated[str, Column("bot")]
+        mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
+
+A row type declared so can be shown (`terminal`), and written as JSON and as CSV (`data`). Field names
+are the keys of the data and do not change; titles are for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_type_hints
+
+from referee.reports.show import NOTHING, plain
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How one field is shown to people."""
+
+    title: str
+    right: bool = False
+    """Set to the right, as numbers are."""
+    wrap: bool = False
+    """Text that may go over several lines."""
+    show: Callable[[Any], str] = plain
+    """Is never given None."""
+    empty: str = NOTHING
+    """Stands for None."""
+    drop: int = 0
+    """Where the terminal is narrow, columns go in this order, 1 first; 0 stays."""
+    section: bool = False
+    """No column in the terminal: each value gets a table of its own, and stands above it."""
+    data_only: bool = False
+    """Not shown to people."""
+
+
+class Field(NamedTuple):
+    """A field of a row type."""
+
+    key: str
+    column: Column
+
+
+def fields_of(row_type: type) -> tuple[Field, ...]:
+    """The fields of a row type, in its order. All of them have a column."""
+    hints = get_type_hints(row_type, include_extras=True)
+    return tuple(Field(key, hint.__metadata__[0]) for key, hint in hints.items())

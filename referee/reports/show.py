@@ -1,0 +1,100 @@
+"""How values are written for people: one function a kind of value, each to one short piece of text.
+
+Much of what is shown was written by bots. `visible` makes it harmless for a terminal; the modules
+that build rich renderables hand over `Text`, never markup, so that brackets mean nothing either.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from referee.clocks import SECOND_US
+from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
+
+_MINUTE_US = 60 * SECOND_US
+_HOUR_US = 60 * _MINUTE_US
+_MILLISECOND_US = 1_000
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode's categories of what a terminal obeys or hides instead of showing it."""
+
+NOTHING = "-"
+"""What stands where there is no value."""
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""The text with nothing in it that a terminal would obey or hide instead of showing it.
+
+    Control and format characters and lone surrogates become `\x1b`, `\u202e` and the like. With `lines`, line feeds are kept, and tabs become spaces.
+    """
+    if lines:
+        return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) in _UNSEEN else char
+        for char in text
+    )
+
+
+def plain(value: object) -> str:
+    """Any value as it is, several with spaces between them."""
+    if isinstance(value, tuple):
+        return " ".join(map(plain, value)) or NOTHING
+    return str(value)
+
+
+def decimal(places: int) -> Callable[[float], str]:
+    """Numbers with so many places."""
+    return lambda value: f"{value:.{places}f}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 as `42.0 %`."""
+    return f"{share:.1%}".replace("%", " %")
+
+
+def duration(duration_us: int) -> str:
+    """Microseconds as `120 µs`, `4.2 ms`, `4.2 s`, `3:07 min` or `2:03:07 h`."""
+    if duration_us < _MILLISECOND_US:
+        return f"{duration_us} µs"
+    if duration_us < SECOND_US:
+        return f"{duration_us / _MILLISECOND_US:.1f} ms"
+    if duration_us < _MINUTE_US:
+        return f"{duration_us / SECOND_US:.1f} s"
+    hours, rest_us = divmod(duration_us, _HOUR_US)
+    minutes, seconds = divmod(rest_us // SECOND_US, 60)
+    return f"{hours}:{minutes:02}:{seconds:02} h" if hours else f"{minutes}:{seconds:02} min"
+
+
+def moment(time_us: int) -> str:
+    """Microseconds since 1970 as `2026-01-31 12:59:59 UTC`."""
+    return datetime.fromtimestamp(time_us // SECOND_US, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def layer_name(layer: Layer) -> str:
+    """A layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` for one of jokers only."""
+    return "+".join(
+        card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
+        for card, copies in ((layer.value, layer.naturals), (JOKER, layer.jokers))
+        if copies
+    )
+
+
+def group_name(cards: Group) -> str:
+    """What lies in a slot of the display: a card as `7`, a group, bottom card first, as `7+13+J`."""
+    return "+".join(map(card_name, cards)) or NOTHING
+
+
+def counts_name(counts: Counts) -> str:
+    """A multiset of cards as `2×3 7 3×12 J`, lowest first."""
+    return spaced(
+        card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
+        for card, copies in enumerate(counts)
+        if copies
+    )
+
+
+def spaced(parts: Iterable[Any]) -> str:
+    """Parts with spaces between them, or a dash for none."""
+    return " ".join(map(str, parts)) or NOTHING
