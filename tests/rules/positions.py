@@ -8,7 +8,7 @@ bottom card first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,3 +156,8 @@ def hand(run: Game, seat: int) -> list[int]:
 def tops(run: Game) -> list[Layer | None]:
     """Every seat's top layer."""
     return [table[-1] if table else None for table in run.view(0).tables]
+
+
+def of_kind(events: Iterable[Event], kind: type[Event]) -> list[Event]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]

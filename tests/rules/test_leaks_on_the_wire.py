@@ -1,0 +1,112 @@
+"""No seat is told what it may not know: the bytes of its messages are the same however that lies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
+from redeal import log_of, tells_apart
+
+from referee.clocks import Clocks
+from referee.match import Fixture, play, play_game
+from referee.player import Answer, Ask
+from referee.protocol import encode
+from referee.records import BotId
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+
+CLOCKS = Clocks(bank_us=10**9)
+GAME_ID = "g"
+
+
+class StopPlaying(Exception):
+    """There are no more actions to repeat."""
+
+
+class Repeater:
+    """Repeats the actions of a game; keeps every message that its seat is sent."""
+
+    def __init__(self, actions, encoder: encode.RequestEncoder) -> None:
+        self._actions = actions
+        self._encoder = encoder
+        self.messages: list[bytes] = []
+
+    async def decide(self, ask: Ask) -> Answer:
+        self.messages.append(self._encoder.encode(ask))
+        try:
+            return Answer(next(self._actions), ask.number, 0)
+        except StopIteration:
+            raise StopPlaying from None
+
+
+def messages(rules, players, deck, actions, seat) -> list[object]:
+    """Every byte that a seat is sent, from the game's start to the last of the actions."""
+    start = encode.game_start(
+        GAME_ID,
+        rules=rules,
+        view=Game(rules, players, deck).view(seat),
+        clocks=CLOCKS,
+        seed=1,
+        names=(),
+        max_strikes=3,
+    )
+    # As in a real game, one encoder writes to all seats: nothing of one may stick for another.
+    encoder, script = encode.RequestEncoder(GAME_ID), iter(actions)
+    repeaters = [Repeater(script, encoder) for _ in range(players)]
+    fixture = Fixture(
+        game_id=GAME_ID,
+        ruleset=rules,
+        seating=tuple(BotId(f"bot{number}", "1") for number in range(players)),
+        deck=tuple(deck),
+        clocks=CLOCKS,
+        max_strikes=3,
+        isolation="none",
+    )
+    try:
+        played = asyncio.run(
+            play_game(fixture, repeaters, now_us=lambda: 0, monotonic_us=lambda: 0)
+        )
+    except StopPlaying:
+        return [start, *repeaters[seat].messages]
+    ranks = played.record.result.ranks
+    end = encode.game_end(GAME_ID, played.news[seat], ranks, "", forfeited=False)
+    return [start, *repeaters[seat].messages, end]
+
+
+def find_leak(ruleset, players, seed, policy):
+    rules, chance = ruleset.with_options(max_turns=60), random.Random(seed)
+    deck = shuffled(rules, seed)
+    log = log_of(rules, players, deck, lambda game: policy(game.decision, chance))
+    return tells_apart(rules, deck, log, players=players, chance=chance, testimony=messages)
+
+
+@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
+def test_the_messages_are_the_same_bytes(ruleset, players, seed, policy):
+    assert find_leak(ruleset, players, seed, policy) is None
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_a_referee_that_does_not_redact_is_found(name, monkeypatch):
+    monkeypatch.setattr(play, "seen_by", lambda event, seat: event)  # noqa: ARG005
+    found = (find_leak(RULESETS[name], 2, seed, anything) is not None for seed in range(20))
+    assert any(found)
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_an_encoder_that_mixes_seats_up_is_found(name, monkeypatch):
+    """It sends each seat the hand that it sent last."""
+    write = encode._ViewWriter.write
+
+    def mixed_up(self, view):
+        write(self, view._replace(hand=getattr(self, "hand", view.hand)))
+        self.hand = view.hand
+
+    monkeypatch.setattr(encode._ViewWriter, "write", mixed_up)
+    found = (find_leak(RULESETS[name], 2, seed, anything) is not None for seed in range(20))
+    assert any(found)

@@ -1,0 +1,127 @@
+"""Rulings R14 and R15: how a deck is dealt, and who comes out how."""
+
+from __future__ import annotations
+
+import pytest
+from playouts import TABLE_NAMES, TABLES, shuffled
+from positions import DECK, TAKE, asked, draw, follow, game, play
+
+from referee.rules.actions import DecisionKind
+from referee.rules.cards import JOKER, count
+from referee.rules.events import Drawn, Termination
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+from referee.rules.scoring import competition_ranks
+
+BLOCKS = [(ruleset, players) for ruleset, players in TABLES if not ruleset.ghost]
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "players"), BLOCKS, ids=[name for name in TABLE_NAMES if "duel" not in name]
+)
+def test_R14_hands_in_blocks_of_13_then_the_display_then_the_deck(ruleset, players):
+    deck = shuffled(ruleset, 14)
+    view = Game(ruleset, players, deck).view(0)
+    hands = [Game(ruleset, players, deck).view(seat).hand for seat in range(players)]
+    assert hands == [count(deck[13 * seat : 13 * seat + 13]) for seat in range(players)]
+    start = 13 * players
+    assert view.display == tuple((card,) for card in deck[start : start + 6])
+    assert view.deck_size == 109 - start - 6
+    assert view.ghost is None
+
+
+def duel_deck() -> tuple[int, ...]:
+    """Nothing but the ghost's cards needs turning aside: no 13 or joker in the first 41 cards."""
+    hands = [1] * 8 + [2] * 3 + [2] * 5 + [3] * 6
+    display, ghost = [4, 5, 6, 7, 8, 9], [3, 3, *range(4, 13), 4, 5]
+    rest = [card for card in range(1, 14) for _ in range(8)] + [JOKER]
+    for card in (*hands, *display, *ghost):
+        rest.remove(card)
+    return (*hands, *display, *ghost, *rest)
+
+
+def test_R14_the_duel_deals_11_and_two_jokers_then_the_display_then_the_ghost():
+    deck = duel_deck()
+    run = Game(RULESETS["duel"], 2, deck)
+    assert run.view(0).hand == count([*deck[:11], JOKER, JOKER])
+    assert run.view(1).hand == count([*deck[11:22], JOKER, JOKER])
+    assert run.view(0).display == tuple((card,) for card in deck[22:28])
+    assert run.view(0).ghost == count(deck[28:41])
+    assert run.view(0).deck_size == 105 - 41
+    assert run.view(0).discards == count([])
+
+
+@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+def test_R14_seat_0_starts(ruleset, players):
+    run = Game(ruleset, players, shuffled(ruleset, 0))
+    assert asked(run) == (0, DecisionKind.PLAY)
+    assert (run.view(0).active_seat, run.view(0).turn) == (0, 1)
+
+
+def test_R14_the_decks_first_card_is_drawn_first():
+    run = game(
+        "classic", ["9 9 9 9 1", "2"], [[], ["8 8 8 8"]], display="1 2 3 4 5 6", deck="7 8 9 10"
+    )
+    follow(run, (0, play("9 9 9 9")), (0, TAKE))
+    events = follow(run, (1, DECK), (1, draw(run, "6")), (1, DECK))
+    assert events == [Drawn(1, None, (7,)), Drawn(1, 5, (6,)), Drawn(1, None, (8,))]
+    follow(run, (1, DECK))
+    assert run.view(0).display[5] == (10,)
+
+
+def test_R14_the_start_passes_to_the_left():
+    run = game("classic", ["1 2", "1 2", "1 2"])
+    for turn, seat in enumerate((0, 1, 2), 1):
+        assert (run.view(0).active_seat, run.view(0).turn) == (seat, turn)
+        follow(run, (seat, play("1")))
+
+
+def ended(ruleset: str, standing: list[tuple[int, int]]) -> Game:
+    """A game that is over, where each seat has so many cards on its table and in its hand."""
+    hands = [" ".join("1" * held) for _, held in standing]
+    tables = [["2 " * played] if played else [] for played, _ in standing]
+    first = standing[0]
+    hands[0] += " 3"
+    tables[0] = [" ".join("2" * (first[0] - 1))] if first[0] > 1 else []
+    run = game(ruleset, hands, tables, max_turns=1)
+    follow(run, (0, play("3")))
+    while run.decision is not None:
+        run.apply(run.decision.legal[0])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("standing", "scores", "classic", "others"),
+    [
+        ([(2, 1), (6, 1)], (1, 5), (2, 1), (2, 1)),
+        ([(4, 2), (3, 1)], (2, 2), (1, 1), (2, 1)),
+        ([(4, 2), (4, 2)], (2, 2), (1, 1), (1, 1)),
+        ([(5, 1), (3, 1), (4, 2), (2, 3)], (4, 2, 2, -1), (1, 2, 2, 4), (1, 2, 3, 4)),
+        ([(5, 1), (3, 1), (3, 1), (2, 3)], (4, 2, 2, -1), (1, 2, 2, 4), (1, 2, 2, 4)),
+        ([(2, 6), (3, 1), (3, 1), (4, 2)], (-4, 2, 2, 2), (4, 1, 1, 1), (4, 1, 1, 3)),
+        ([(3, 1)] * 5, (2,) * 5, (1,) * 5, (1,) * 5),
+    ],
+)
+@pytest.mark.parametrize("ruleset", [name for name in RULESETS if name != "duel"])
+def test_R15_score_then_the_tie_break_then_a_shared_rank(
+    ruleset, standing, scores, classic, others
+):
+    run = ended(ruleset, standing)
+    assert run.outcome is not None
+    assert run.outcome.termination is Termination.TURN_LIMIT
+    assert run.outcome.scores == scores
+    assert run.outcome.ranks == (classic if ruleset == "classic" else others)
+
+
+@pytest.mark.parametrize(
+    ("keys", "ranks"),
+    [
+        ([(3,), (2,), (2,), (1,)], (1, 2, 2, 4)),
+        ([(2,), (3,), (1,), (2,)], (2, 1, 4, 2)),
+        ([(1, -1), (1, -2), (1, -1)], (1, 3, 1)),
+        ([(0,)], (1,)),
+        ([], ()),
+    ],
+)
+def test_R15_ranks_are_competition_ranks(keys, ranks):
+    assert competition_ranks(keys) == ranks
