@@ -1,0 +1,78 @@
+"""Results made by hand and records of random games, with faults where they are wanted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from referee.clocks import Clocks
+from referee.errors import Cause, Evidence
+from referee.match import stand_in
+from referee.match.play import result
+from referee.records import BotId, Fault, GameRecord, Move
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+from referee.rules.table import full_deck
+
+
+@dataclass(frozen=True)
+class Finished:
+    bots: tuple[str, ...]
+    scores: tuple[int, ...]
+    ranks: tuple[int, ...]
+    game_id: str = "cup-1"
+    ruleset: str = "basic"
+    round: int = 0
+    match: Hashable = 0
+    forfeited: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Charge:
+    game_id: str
+    bot: str
+    cause: Cause = Cause.TIMEOUT
+    forfeit: bool = False
+
+
+def record(
+    ruleset: str = "basic",
+    seats: int = 3,
+    *,
+    seed: int = 1,
+    strike_at: int | None = None,
+    forfeit_at: int | None = None,
+    detail: str = "no reply",
+    stderr_tail: str = "",
+    clocks: Clocks | None = None,
+) -> GameRecord:
+    """A random game; whoever is to decide move `strike_at` or `forfeit_at` does something wrong."""
+    chance, rules = random.Random(seed), RULESETS[ruleset]
+    deck = [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    chance.shuffle(deck)
+    game, moves, faults = Game(rules, seats, deck), [], []
+    while (decision := game.decision) is not None:
+        number = len(moves)
+        if number in {strike_at, forfeit_at}:
+            forfeit = number == forfeit_at
+            evidence = Evidence(detail=detail, elapsed_us=5_000_000, stderr_tail=stderr_tail)
+            faults.append(Fault(decision.seat, Cause.TIMEOUT, forfeit, number, evidence))
+        out = any(fault.seat == decision.seat and fault.forfeit for fault in faults)
+        helped = out or number == strike_at
+        action = stand_in(decision) if helped else chance.choice(decision.legal)
+        moves.append(Move(decision.seat, action, 0 if helped else 100 + number, 1, helped))
+        game.apply(action)
+    return GameRecord(
+        game_id=f"cup-{seed}",
+        ruleset=rules,
+        seating=tuple(BotId(f"bot{seat}", "1.0") for seat in range(seats)),
+        deck=tuple(deck),
+        moves=tuple(moves),
+        faults=tuple(faults),
+        result=result(game.outcome, faults),
+        clocks=clocks or Clocks(),
+        isolation="none",
+        started_at_us=1_700_000_000_000_000,
+        duration_us=123_456,
+    )

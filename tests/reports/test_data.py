@@ -1,0 +1,110 @@
+"""Rows as JSON and CSV: every key, every value, nothing that harms."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from played import Finished
+
+import referee.reports
+from referee.errors import Cause
+from referee.ratings import rate
+from referee.reports import (
+    ChargeRow,
+    FaultRow,
+    GameHead,
+    GameRow,
+    SeatRow,
+    StandingRow,
+    StatusRow,
+    TournamentRow,
+    csv_text,
+    json_text,
+    standings,
+)
+from referee.reports.columns import Column, fields_of
+
+ROW_TYPES = [
+    StandingRow,
+    FaultRow,
+    TournamentRow,
+    StatusRow,
+    GameRow,
+    GameHead,
+    SeatRow,
+    ChargeRow,
+]
+README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: Annotated[str, Column("N")]
+    values: Annotated[tuple[int, ...], Column("V")]
+    share: Annotated[float, Column("S", show=lambda share: f"{share:.1f}")]
+    gone: Annotated[int | None, Column("G", data_only=True)]
+    true: Annotated[bool, Column("T")]
+
+
+ROW = Row('a "b",\x1b\n\u202e', (3, -1), 1 / 3, None, true=True)
+
+
+def test_json_has_every_value_unrounded():
+    assert json.loads(json_text([ROW])) == [
+        {"name": ROW.name, "values": [3, -1], "share": 1 / 3, "gone": None, "true": True}
+    ]
+
+
+def test_json_of_rows_inside_something_else():
+    value = {"rows": (ROW,), "cause": Cause.CRASH, "n": 1}
+    read = json.loads(json_text(value))
+    assert read["rows"][0]["values"] == [3, -1]
+    assert read["cause"] == "crash"
+
+
+def test_csv_has_every_value_in_one_line_a_row():
+    text = csv_text(Row, [ROW, ROW])
+    assert len(text.splitlines()) == 3
+    header, first, second = csv.reader(io.StringIO(text))
+    assert header == ["name", "values", "share", "gone", "true"]
+    assert first == second == ['a "b",\\x1b\\n\\u202e', "3 -1", repr(1 / 3), "", "true"]
+
+
+def test_csv_of_no_rows_has_the_keys():
+    assert csv_text(Row, []) == "name,values,share,gone,true\n"
+
+
+def test_both_are_safe_to_print():
+    for text in (json_text([ROW]), csv_text(Row, [ROW])):
+        assert text.isascii()
+        assert text.replace("\n", "").isprintable()
+
+
+def test_csv_and_json_say_the_same():
+    games = [Finished(("a", "b", "c"), (1, 2, 3), (3, 2, 1), forfeited=(1,))]
+    rows = standings(games, rate(games))
+    from_json = json.loads(json_text(rows))
+    from_csv = list(csv.DictReader(io.StringIO(csv_text(StandingRow, rows))))
+    assert [{key: str(value) for key, value in row.items()} for row in from_json] == from_csv
+
+
+@pytest.mark.parametrize("row_type", ROW_TYPES)
+def test_every_field_has_a_column(row_type):
+    assert [field.key for field in fields_of(row_type)] == [each.name for each in fields(row_type)]
+
+
+@pytest.mark.parametrize("row_type", ROW_TYPES)
+def test_the_readme_explains_every_key(row_type):
+    section = README.split(f"### `{row_type.__name__}`")[1].split("\n### ")[0]
+    explained = re.findall(r"^\| `(\w+)` \| \S", section, re.MULTILINE)
+    assert explained == [field.key for field in fields_of(row_type)]
+
+
+def test_all_row_types_are_tried_here():
+    exported = {name for name in referee.reports.__all__ if re.fullmatch(r"\w+(Row|Head)", name)}
+    assert {row_type.__name__ for row_type in ROW_TYPES} == exported

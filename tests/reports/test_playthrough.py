@@ -1,0 +1,164 @@
+"""Games told to people."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from played import record
+from rich.console import Console
+
+from referee.errors import Cause, Evidence
+from referee.match import Difference
+from referee.records import Fault
+from referee.reports import Narrator, playthrough, table_view
+from referee.rules.cards import JOKER, Layer
+from referee.rules.events import (
+    Discarded,
+    DisplayRefilled,
+    Drawn,
+    Event,
+    GameOver,
+    GhostRefilled,
+    GhostSnatched,
+    Left,
+    Passed,
+    Played,
+    Reclaimed,
+    SlotCard,
+    Snatched,
+    Taken,
+    Termination,
+)
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+from referee.rules.table import Table
+
+TOLD = [
+    (Played(1, Layer(7, 3, 1)), "turn 1    bait (seat 1) plays 3×7+J"),
+    (Snatched(1, 0, Layer(4, 2, 2)), "bait (seat 1) snatches 2×4+2×J from greedy (seat 0)"),
+    (Taken(1, Layer(4, 2, 2)), "bait (seat 1) takes 2×4+2×J"),
+    (Left(1), "bait (seat 1) leaves it"),
+    (Reclaimed(0, Layer(4, 1, 0)), "greedy (seat 0) reclaims 4"),
+    (Discarded(0, Layer(4, 1, 0)), "greedy (seat 0) discards 4"),
+    (Drawn(0, None, (9,)), "greedy (seat 0) draws 9 from the deck"),
+    (Drawn(0, 5, (3, 13, JOKER)), "greedy (seat 0) draws 3+13+J from slot 5"),
+    (
+        DisplayRefilled((SlotCard(0, 4), SlotCard(2, JOKER))),
+        "display refilled: 4 into slot 0, J into slot 2",
+    ),
+    (GhostSnatched(0, Layer(2, 3, 0)), "greedy (seat 0) snatches 3×2 from the ghost"),
+    (GhostRefilled((3, 4), ()), "ghost refilled: 3 4"),
+    (
+        GhostRefilled((), (SlotCard(1, 13),)),
+        "ghost refilled: -; display: 13 into slot 1",
+    ),
+    (Passed(0), "greedy (seat 0) passes"),
+    (
+        GameOver(Termination.OUT, (-3, 8), (2, 1)),
+        "game over (out): 1. bait (seat 1) 8, 2. greedy (seat 0) -3",
+    ),
+]
+
+
+def shown(renderables, width=80):
+    text = io.StringIO()
+    console = Console(file=text, width=width)
+    for renderable in renderables:
+        console.print(renderable)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(("event", "line"), TOLD, ids=[type(event).__name__ for event, _ in TOLD])
+def test_each_event_is_a_line(event, line):
+    assert Narrator(["greedy", "bait"]).line(event).plain.strip() == line
+
+
+def test_every_kind_of_event_is_tried():
+    assert {type(event) for event, _ in TOLD} == set(Event.__args__)
+
+
+def test_turns_are_counted():
+    narrator = Narrator(["greedy", "bait"])
+    lines = [narrator.line(Played(seat, Layer(1, 1, 0))).plain for seat in (0, 1, 0)]
+    assert [line.split()[:2] for line in lines] == [["turn", "1"], ["turn", "2"], ["turn", "3"]]
+
+
+def test_names_and_details_from_outside_are_harmless():
+    narrator = Narrator(["[red]\x1b[31mx", "y"])
+    assert narrator.line(Passed(0)).plain.strip() == r"[red]\x1b[31mx (seat 0) passes"
+    fault = Fault(1, Cause.ILLEGAL, False, 0, Evidence(detail="[b]\x07"))  # noqa: FBT003
+    assert narrator.charge(fault).plain.strip() == r"y (seat 1): strike, illegal: [b]\x07"
+
+
+def test_a_game_is_told_from_its_record():
+    game = record("basic", 4, strike_at=6, forfeit_at=20)
+    text = shown(playthrough(game), 200)
+    lines = text.splitlines()
+    turns = [line for line in lines if line.startswith("turn ")]
+    assert turns[0].startswith("turn 1    bot0 (seat 0) plays")
+    assert [int(line.split()[1]) for line in turns] == list(range(1, len(turns) + 1))
+    assert text.count("(stand-in)") == sum(move.stand_in for move in game.moves)
+    strike, forfeit = (f"bot{fault.seat} (seat {fault.seat})" for fault in game.faults)
+    assert f"{strike}: strike, timeout: no reply" in text
+    assert f"{forfeit}: forfeits the game, timeout: no reply" in text
+    ranks = " ".join(map(str, game.result.ranks))
+    assert lines[-1] == f"forfeited: {forfeit}; final ranks {ranks}"
+    assert "game over" in lines[-2]
+
+
+def test_a_clean_game_ends_with_its_end():
+    assert shown(playthrough(record())).splitlines()[-1].strip() != ""
+    assert "forfeited" not in shown(playthrough(record()))
+
+
+def test_a_strike_is_told_before_what_came_of_it():
+    lines = shown(playthrough(record(strike_at=0)), 200).splitlines()
+    assert "strike" in lines[0]
+    assert lines[1].endswith("(stand-in)")
+
+
+def test_the_table_is_shown_at_the_beginning_of_each_turn():
+    game = record("duel", 2)
+    text = shown(playthrough(game, tables=True), 120)
+    assert text.count("layers, top last") == text.count("\nturn ")
+    assert text.index("layers, top last") < text.index("turn 1 ")
+
+
+def test_a_record_that_does_not_play_out_is_told_so_far():
+    game = record()
+    told = playthrough(replace(game, moves=game.moves[:5]))
+    first = next(told)
+    assert first.plain.startswith("turn 1")
+    with pytest.raises(Difference):
+        list(told)
+
+
+def table():
+    lying = Table(RULESETS["duel"], 2, deck=[1, 2, 3])
+    lying.hands[0][7], lying.hands[0][JOKER], lying.hand_sizes[0] = 2, 1, 3
+    lying.hands[1][1], lying.hand_sizes[1] = 1, 1
+    lying.layers[1] = (Layer(13, 2, 0), Layer(5, 1, 1))
+    lying.display = ((4,), (), (3, 13), (), (), (JOKER,))
+    lying.discards = (0, 1, *[0] * 12, 1)
+    lying.ghost = (0, 0, 3, *[0] * 12)
+    return Game.from_table(lying)
+
+
+def test_a_table_as_it_lies():
+    rows = [
+        line.split() for line in shown([table_view(table(), ["greedy", "b[i]t\x1b"])]).splitlines()
+    ]
+    assert [">", "0", "greedy", "-3", "3", "2×7", "J", "-"] in rows
+    assert ["1", "b[i]t\\x1b", "3", "1", "1", "2×13", "|", "5+J"] in rows
+    assert ["deck", "3"] in rows
+    assert ["discards", "1", "J"] in rows
+    assert ["ghost", "3×2"] in rows
+    assert [
+        "display",
+        *["0:", "4", "1:", "-", "2:", "3+13", "3:", "-", "4:", "-", "5:", "J"],
+    ] in rows
+
+
+def test_only_the_duel_has_a_ghost():
+    game = Game(RULESETS["basic"], 3, record("basic", 3).deck)
+    assert "ghost" not in shown([table_view(game, "abc")])

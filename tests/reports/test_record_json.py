@@ -1,0 +1,142 @@
+"""The record of a game as JSON: enough for another engine, and as the README says."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from played import record
+
+import referee.reports
+from referee.clocks import Clocks
+from referee.reports import action_json, record_json
+from referee.rules.actions import Choice, DrawDisplay, Play, SnatchGhost
+from referee.rules.cards import JOKER, Layer
+from referee.rules.events import GameOver, Termination
+from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+
+README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
+CHOICES = {choice.value: choice for choice in Choice}
+
+
+def oracle_module():
+    """The engine that was written a second time to hold the first against."""
+    path = Path(__file__).parents[1] / "rules" / "oracle.py"
+    spec = importlib.util.spec_from_file_location("oracle_of_reports", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def written(game):
+    return json.loads(json.dumps(record_json(game)))
+
+
+def action_of(value):
+    match value:
+        case {"kind": "play", "value": card, "naturals": naturals, "jokers": jokers}:
+            return Play(Layer(card, naturals, jokers))
+        case {"kind": "draw-display", "slot": slot, "cards": cards}:
+            return DrawDisplay(slot, tuple(cards))
+        case {"kind": "snatch-ghost", "value": card}:
+            return SnatchGhost(card)
+        case {"kind": kind}:
+            return CHOICES[kind]
+
+
+@pytest.mark.parametrize(("ruleset", "seats"), [(name, 3) for name in RULESETS if name != "duel"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_another_engine_plays_it_again(ruleset, seats, seed):
+    plays_again(record(ruleset, seats, seed=seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_engine_plays_a_duel_again(seed):
+    plays_again(record("duel", 2, seed=seed, strike_at=5))
+
+
+def plays_again(game):
+    value = written(game)
+    rules = Ruleset(**value["ruleset"] | {"end_on": EndOn(value["ruleset"]["end_on"])})
+    engine = oracle_module().Oracle.deal(rules, len(value["seating"]), value["deck"])
+    events = ()
+    for move in value["moves"]:
+        assert engine.decision.seat == move["seat"]
+        events = engine.apply(action_of(move["action"]))
+    assert engine.decision is None
+    result = value["result"]
+    assert events[-1] == GameOver(
+        Termination(result["termination"]), tuple(result["scores"]), tuple(result["ranks"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "value"),
+    [
+        (Play(Layer(7, 3, 1)), {"kind": "play", "value": 7, "naturals": 3, "jokers": 1}),
+        (Play(Layer(JOKER, 0, 2)), {"kind": "play", "value": 14, "naturals": 0, "jokers": 2}),
+        (DrawDisplay(2, (5, 13)), {"kind": "draw-display", "slot": 2, "cards": [5, 13]}),
+        (SnatchGhost(4), {"kind": "snatch-ghost", "value": 4}),
+        *((choice, {"kind": choice.value}) for choice in Choice),
+    ],
+)
+def test_actions(action, value):
+    assert action_json(action) == value
+    assert action_of(value) == action
+    assert f"`{value['kind']}`" in README
+
+
+def test_the_whole_record_is_there():
+    clocks = Clocks(bank_us=30_000_000)
+    game = record(strike_at=2, forfeit_at=9, stderr_tail="boo\x1b", clocks=clocks)
+    value = written(game)
+    assert value["format"] == "linko-game-1"
+    assert value["game_id"] == game.game_id
+    assert value["seating"][1] == {"seat": 1, "bot": "bot1", "version": "1.0"}
+    assert value["deck"] == list(game.deck)
+    assert len(value["moves"]) == len(game.moves)
+    move = game.moves[0]
+    assert value["moves"][0] == {
+        "seat": 0,
+        "action": action_json(move.action),
+        "elapsed_us": move.elapsed_us,
+        "lag_us": 1,
+        "stand_in": False,
+    }
+    assert value["moves"][2]["stand_in"] is True
+    assert value["faults"][1] == {
+        "seat": game.moves[9].seat,
+        "cause": "timeout",
+        "forfeit": True,
+        "move": 9,
+        "detail": "no reply",
+        "exit_code": None,
+        "signal": None,
+        "elapsed_us": 5_000_000,
+        "stderr_tail": "boo\x1b",
+    }
+    assert value["result"]["forfeited"] == [game.moves[9].seat]
+    assert value["result"]["winners"] == list(game.result.winners)
+    assert value["clocks"]["bank_us"] == 30_000_000
+    assert (value["started_at_us"], value["duration_us"]) == (1_700_000_000_000_000, 123_456)
+
+
+def keys_of(heading):
+    section = README.split(f"\n{heading}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    lines = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
+    return {key for line in lines for key in re.findall(r"`([\w.]+)`", line)}
+
+
+def test_the_readme_explains_every_key():
+    value = written(record(strike_at=2))
+    assert keys_of("## A game's record") == set(value)
+    assert keys_of("### `ruleset`") == set(value["ruleset"]) - {
+        "name",
+        "min_players",
+        "max_players",
+    }
+    assert keys_of("### `faults`") == set(value["faults"][0])
+    assert keys_of("### `result`") == set(value["result"])
+    for key in [*value["moves"][0], *value["clocks"], *value["seating"][0]]:
+        assert key in README

@@ -1,0 +1,111 @@
+"""Rows of faults, tournaments, games and what happened in them."""
+
+from played import Charge, Finished, record
+
+from referee.clocks import Clocks
+from referee.errors import Cause
+from referee.reports import (
+    FaultRow,
+    StatusRow,
+    charge_rows,
+    fault_rows,
+    game_head,
+    game_rows,
+    seat_rows,
+    status_rows,
+    tournament_row,
+)
+
+
+def test_faults_are_counted_by_bot_and_cause():
+    faults = [
+        Charge("g2", "b", Cause.TIMEOUT),
+        Charge("g1", "a", Cause.ILLEGAL),
+        Charge("g1", "a", Cause.ILLEGAL),
+        Charge("g2", "a", Cause.STRIKES, forfeit=True),
+        Charge("g2", "a", Cause.ILLEGAL),
+        Charge("g3", "a", Cause.CRASH, forfeit=True),
+    ]
+    assert fault_rows(faults) == (
+        FaultRow(bot="a", cause="crash", strikes=0, forfeits=1, games=1),
+        FaultRow(bot="a", cause="illegal", strikes=3, forfeits=0, games=2),
+        FaultRow(bot="a", cause="strikes", strikes=0, forfeits=1, games=1),
+        FaultRow(bot="b", cause="timeout", strikes=1, forfeits=0, games=1),
+    )
+    assert fault_rows([]) == ()
+
+
+def test_a_tournament():
+    row = tournament_row(
+        "cup", ["basic", "duel", "basic"], bots=5, done=3, games=12, created_at_us=7
+    )
+    assert (row.tournament, row.rulesets, row.bots) == ("cup", ("basic", "duel"), 5)
+    assert (row.done, row.games, row.share, row.created_at_us) == (3, 12, 0.25, 7)
+
+
+def test_status_is_by_round_and_in_all():
+    schedule = [
+        Finished((), (), (), game_id, round=number)
+        for game_id, number in [("g1", 0), ("g3", 1), ("g2", 0), ("g4", 1)]
+    ]
+    rows = status_rows(schedule, {"g1": 100, "g2": 201, "g4": 50, "other-1": 1_000})
+    assert rows == (
+        StatusRow(round=0, done=2, games=2, share=1.0, playing_us=301, mean_us=150),
+        StatusRow(round=1, done=1, games=2, share=0.5, playing_us=50, mean_us=50),
+        StatusRow(round=None, done=3, games=4, share=0.75, playing_us=351, mean_us=117),
+    )
+
+
+def test_status_before_the_first_game():
+    (only, everything) = status_rows([Finished((), (), (), "g1")], {})
+    assert (only.done, only.games, only.share, only.mean_us) == (0, 1, 0.0, None)
+    assert everything.round is None
+
+
+def test_a_list_of_games():
+    game = Finished(("a", "b"), (3, -1), (1, 2), "cup-9", "duel", 4, 17, (1,))
+    (row,) = game_rows([game])
+    assert (row.game_id, row.ruleset, row.round, row.match) == ("cup-9", "duel", 4, 17)
+    assert (row.bots, row.scores, row.ranks, row.forfeited) == (("a", "b"), (3, -1), (1, 2), (1,))
+
+
+def test_a_game_in_detail():
+    game = record(seats=3, strike_at=4, forfeit_at=30, detail="no reply", stderr_tail="boo")
+    head = game_head(game)
+    assert (head.game_id, head.ruleset, head.decisions) == ("cup-1", "basic", len(game.moves))
+    assert head.termination == game.result.termination.value
+    seats = seat_rows(game)
+    assert [row.seat for row in seats] == [0, 1, 2]
+    assert tuple(row.score for row in seats) == game.result.scores
+    assert tuple(row.rank for row in seats) == game.result.ranks
+    assert [row.seat for row in seats if row.forfeited] == list(game.result.forfeited)
+    assert sum(row.decisions + row.stood_in for row in seats) == len(game.moves)
+    assert sum(row.strikes for row in seats) == 1
+    strike, forfeit = charge_rows(game)
+    assert (strike.move, strike.cause, strike.forfeit) == (4, "timeout", False)
+    assert (forfeit.move, forfeit.forfeit, forfeit.stderr_tail) == (30, True, "boo")
+    assert forfeit.bot == f"bot{forfeit.seat}"
+
+
+def test_times_are_of_the_bots_own_decisions():
+    game = record(seats=2, strike_at=0)
+    first = seat_rows(game)[0]
+    times = [move.elapsed_us for move in game.moves if move.seat == 0 and not move.stand_in]
+    assert (first.decisions, first.stood_in) == (len(times), 1)
+    assert (first.mean_us, first.max_us) == (sum(times) // len(times), max(times))
+
+
+def test_a_seat_that_never_decided_has_no_times():
+    seat = seat_rows(record(seats=2, forfeit_at=0))[0]
+    assert (seat.decisions, seat.mean_us, seat.max_us) == (0, None, None)
+
+
+def test_time_limits_in_words():
+    def words(clocks):
+        return game_head(record(clocks=clocks)).clocks
+
+    assert words(Clocks()) == "5.0 s a decision"
+    assert words(Clocks(bank_us=30_000_000)) == "5.0 s a decision, 30.0 s a game"
+    assert words(Clocks(bank_us=60_000_000, increment_us=100_000)) == (
+        "5.0 s a decision, 1:00 min a game + 100.0 ms a decision"
+    )

@@ -1,0 +1,86 @@
+"""How values are written for people."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from referee.reports import show
+from referee.rules.cards import JOKER, Layer, count
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("greedy", "greedy"),
+        ("Zoë ×", "Zoë ×"),
+        ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+        ("one\r\ntwo\t", r"one\r\ntwo\t"),
+        ("\x9b2J\x7f", r"\x9b2J\x7f"),
+        ("evil\u202egnp.exe", r"evil\u202egnp.exe"),
+        ("zero\u200bwidth\u2028", r"zero\u200bwidth\u2028"),
+        ("\udcff", r"\udcff"),
+        ("[bold]no markup[/]", "[bold]no markup[/]"),
+    ],
+)
+def test_nothing_hidden_goes_to_the_terminal(text, shown):
+    assert show.visible(text) == shown
+
+
+def test_lines_are_kept_where_they_are_wanted():
+    assert show.visible("a\n\tb\x1b\r\n", lines=True) == "a\n        b\\x1b\\r\n"
+
+
+@given(st.text(st.characters(exclude_categories=[])), st.booleans())
+def test_what_is_visible_can_be_printed_anywhere(text, lines):
+    shown = show.visible(text, lines=lines)
+    shown.encode()
+    assert not {unicodedata.category(char) for char in shown.replace("\n", "")} & {"Cc", "Cf", "Cs"}
+    assert lines or "\n" not in shown
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "shown"),
+    [
+        (0, "0 µs"),
+        (999, "999 µs"),
+        (1_000, "1.0 ms"),
+        (4_210_000, "4.2 s"),
+        (187_000_000, "3:07 min"),
+        (7_387_000_000, "2:03:07 h"),
+    ],
+)
+def test_durations(duration_us, shown):
+    assert show.duration(duration_us) == shown
+
+
+def test_numbers_and_moments():
+    assert show.decimal(2)(1.005001) == "1.01"
+    assert show.percent(0.25) == "25.0 %"
+    assert show.moment(1_700_000_000_999_999) == "2023-11-14 22:13:20 UTC"
+    assert show.plain((3, -1)) == "3 -1"
+    assert show.plain(()) == "-"
+
+
+@pytest.mark.parametrize(
+    ("layer", "name"),
+    [
+        (Layer(7, 1, 0), "7"),
+        (Layer(7, 3, 0), "3×7"),
+        (Layer(7, 3, 1), "3×7+J"),
+        (Layer(13, 1, 2), "13+2×J"),
+        (Layer(JOKER, 0, 1), "J"),
+        (Layer(JOKER, 0, 2), "2×J"),
+    ],
+)
+def test_layers(layer, name):
+    assert show.layer_name(layer) == name
+
+
+def test_groups_and_multisets():
+    assert show.group_name((7,)) == "7"
+    assert show.group_name((3, 13, JOKER)) == "3+13+J"
+    assert show.group_name(()) == "-"
+    assert show.counts_name(count([12, 3, JOKER, 12, 7])) == "3 7 2×12 J"
+    assert show.counts_name(count([])) == "-"

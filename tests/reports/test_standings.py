@@ -1,0 +1,108 @@
+"""Standings: what is counted, for whom, and who comes first."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from played import Charge, Finished
+
+from referee.ratings import Rating, rate
+from referee.reports import Tally, standings
+
+DUELS = [
+    Finished(("a", "b"), (10, 4), (1, 2), "cup-1", match=0),
+    Finished(("b", "a"), (8, 8), (1, 1), "cup-2", match=0),
+    Finished(("a", "b"), (-3, 9), (1, 2), "cup-3", match=1, forfeited=(1,)),
+    Finished(("b", "a"), (1, 2), (2, 1), "cup-4", match=2, ruleset="duel"),
+]
+FAULTS = [
+    Charge("cup-1", "a"),
+    Charge("cup-1", "a"),
+    Charge("cup-4", "a"),
+    Charge("cup-3", "b", forfeit=True),
+    Charge("elsewhere-1", "a"),
+]
+
+
+def row(rows, ruleset, bot):
+    return next(row for row in rows if (row.ruleset, row.bot) == (ruleset, bot))
+
+
+def test_games_matches_wins_points_and_faults_are_counted():
+    rows = standings(DUELS, rate(DUELS), FAULTS)
+    assert [(row.ruleset, row.bot) for row in rows] == [
+        ("basic", "a"),
+        ("basic", "b"),
+        ("duel", "a"),
+        ("duel", "b"),
+    ]
+    a, b = rows[:2]
+    assert (a.rank, a.games, a.matches, a.wins, a.strikes, a.forfeits) == (1, 3, 2, 3, 2, 0)
+    assert (b.rank, b.games, b.matches, b.wins, b.strikes, b.forfeits) == (2, 3, 2, 1, 0, 1)
+    assert (a.win_share, a.mean_score) == (1.0, 5.0)
+    assert b.win_share == pytest.approx(1 / 3)
+    assert b.mean_score == 7.0
+    assert row(rows, "duel", "a").strikes == 1
+
+
+def test_ratings_are_those_given():
+    ratings = rate(DUELS)
+    for each in standings(DUELS, ratings):
+        rating = ratings[each.ruleset][each.bot]
+        assert (each.mu, each.sigma) == rating
+        assert each.conservative == rating.conservative
+
+
+def test_nobody_wins_a_game_that_all_forfeited():
+    lost = [Finished(("a", "b"), (0, 0), (1, 1), forfeited=(0, 1))]
+    assert [row.wins for row in standings(lost, rate(lost))] == [0, 0]
+
+
+def test_rank_is_by_conservative_rating_then_mu_and_is_shared():
+    games = [Finished(tuple("abcd"), (0, 0, 0, 0), (1, 1, 1, 1))]
+    ratings = {
+        "basic": {"a": Rating(25.0, 5.0), "b": Rating(30.0, 1.0), "c": Rating(25.0, 5.0)}
+        | {"d": Rating(28.0, 6.0)}
+    }
+    rows = standings(games, ratings)
+    assert [(row.rank, row.bot) for row in rows] == [(1, "b"), (2, "d"), (3, "a"), (3, "c")]
+
+
+def test_no_games_no_rows():
+    assert standings([], {}, FAULTS) == ()
+
+
+def test_a_bot_without_a_rating_is_a_mistake():
+    with pytest.raises(KeyError):
+        standings(DUELS, {"basic": {"a": Rating(25.0, 1.0)}})
+
+
+@given(st.permutations(DUELS), st.permutations(FAULTS))
+def test_the_order_of_games_and_faults_is_no_matter(games, faults):
+    ratings = rate(DUELS)
+    assert standings(games, ratings, faults) == standings(DUELS, ratings, FAULTS)
+
+
+def test_a_tally_goes_on():
+    ratings, tally = rate(DUELS), Tally()
+    for fault in FAULTS:
+        tally.charge(fault)
+    assert tally.rows(ratings) == ()
+    for number, game in enumerate(DUELS, start=1):
+        tally.add(game)
+        assert tally.rows(ratings) == standings(DUELS[:number], ratings, FAULTS)
+
+
+def test_where_a_bot_sat_is_no_matter():
+    turned = [
+        replace(
+            game,
+            bots=game.bots[::-1],
+            scores=game.scores[::-1],
+            ranks=game.ranks[::-1],
+            forfeited=tuple(1 - seat for seat in game.forfeited),
+        )
+        for game in DUELS
+    ]
+    assert standings(turned, rate(turned)) == standings(DUELS, rate(DUELS))

@@ -1,0 +1,144 @@
+"""Tables on terminals of several widths."""
+
+import io
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from played import Finished, record
+from rich.cells import cell_len
+from rich.console import Console
+
+from referee.ratings import rate
+from referee.reports import (
+    ChargeRow,
+    GameRow,
+    RowsTable,
+    SeatRow,
+    StandingRow,
+    StatusRow,
+    card,
+    charge_rows,
+    game_head,
+    game_rows,
+    seat_rows,
+    standings,
+    status_rows,
+    stderr_tails,
+)
+from referee.reports.columns import Column
+
+NAMES = ("small_beasts", "final_sprint", "greedy", "counter", "b" * 32)
+GAMES = [
+    Finished(NAMES, (23, -11, 4, 4, 17), (1, 5, 3, 3, 2), f"all-rulesets-{n}", "expert-jokers")
+    for n in range(1000, 1003)
+]
+CHARGED = record(seats=5, strike_at=10, forfeit_at=40, detail="[red]no\x1b[2J reply " * 8)
+TABLES = {
+    "standings": RowsTable(StandingRow, standings(GAMES, rate(GAMES)), "all-rulesets"),
+    "games": RowsTable(GameRow, game_rows(GAMES)),
+    "seats": RowsTable(SeatRow, seat_rows(CHARGED)),
+    "charges": RowsTable(ChargeRow, charge_rows(CHARGED)),
+    "status": RowsTable(StatusRow, status_rows(GAMES, {"all-rulesets-1000": 123_456})),
+    "card": card(game_head(CHARGED)),
+}
+
+
+def shown(renderable, width=80):
+    text = io.StringIO()
+    Console(file=text, width=width).print(renderable)
+    return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Row:
+    kind: Annotated[str, Column("kind", section=True)]
+    name: Annotated[str, Column("name", wrap=True)]
+    number: Annotated[int | None, Column("number", right=True, show=lambda n: f"{n}.", drop=1)]
+    long: Annotated[str, Column("long", data_only=True)] = "not for people"
+
+
+ROWS = [Row("x", "one", 1), Row("x", "two", None), Row("y", "three", 3)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("name", TABLES)
+def test_no_line_is_longer_than_the_terminal(name, width):
+    text = shown(TABLES[name], width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "\x1b" not in text
+
+
+def test_eighty_columns_keep_what_matters():
+    text = shown(TABLES["standings"])
+    for title in ("bot", "mu", "sigma", "rating", "games", "wins", "score"):
+        assert title in text
+    assert "hidden here: matches, won" in text
+    assert "small_beasts" in text
+
+
+def test_wide_terminals_hide_nothing():
+    text = shown(TABLES["standings"], 140)
+    assert "hidden" not in text
+    assert all(title in text for title in ("matches", "won", "strikes", "forfeits"))
+
+
+def test_numbers_stay_whole_and_long_names_fold():
+    text = shown(RowsTable(Row, [Row("x", "q" * 100, 1234567890)]), 60)
+    assert "1234567890." in text
+    assert text.count("q") == 100
+
+
+def test_sections_have_titles_and_nothing_is_a_dash():
+    lines = [
+        line.split() for line in shown(RowsTable(Row, ROWS, "cup")).splitlines() if line.strip()
+    ]
+    assert lines[0] == ["cup,", "x"]
+    assert ["one", "1."] in lines
+    assert ["two", "-"] in lines
+    assert ["cup,", "y"] in lines
+    assert not any({"people", "kind"} & set(line) for line in lines)
+
+
+def test_a_section_is_its_title_where_there_is_no_other():
+    assert shown(RowsTable(Row, ROWS)).split()[0] == "x"
+
+
+def test_no_rows():
+    assert shown(RowsTable(Row, [], "faults")) == "faults: none\n"
+    assert shown(RowsTable(Row, [])) == "none\n"
+
+
+def test_where_it_is_narrow_columns_go_and_it_says_so():
+    text = shown(RowsTable(Row, [Row("x", "n" * 20, 1)]), 22)
+    assert "number" not in text.split("hidden here")[0]
+    assert "hidden here: number" in text
+
+
+def test_markup_and_escapes_from_outside_stay_text():
+    rows = [Row("[bold]k\x1b[0m", "[link=x]\x1b]8;;evil\x07name[/]", 1)]
+    text = shown(RowsTable(Row, rows, "[red]t[/]"))
+    assert "[red]t[/], [bold]k\\x1b[0m" in text
+    assert "\\x1b]8;;evil\\x07name[/]" in text
+    assert "\x1b" not in text
+
+
+def test_a_card_is_a_line_a_field():
+    lines = [line.split(maxsplit=1) for line in shown(card(Row("x", "[b]one", None))).splitlines()]
+    assert [[part.strip() for part in line] for line in lines] == [
+        ["kind", "x"],
+        ["name", "[b]one"],
+        ["number", "-"],
+    ]
+
+
+def test_what_bots_wrote_to_stderr_is_shown_line_by_line_and_harmless():
+    game = record(strike_at=3, stderr_tail="Traceback [bold]\n\tdied\x1b[2J\n")
+    (charge,) = charge_rows(game)
+    lines = shown(stderr_tails([charge])).splitlines()
+    assert lines[0] == f"stderr of {charge.bot} (seat {charge.seat}), move 3:"
+    assert [line.rstrip() for line in lines[1:3]] == ["Traceback [bold]", "        died\\x1b[2J"]
+
+
+def test_without_stderr_there_is_nothing_to_show():
+    assert shown(stderr_tails(charge_rows(record(strike_at=3)))) == ""
