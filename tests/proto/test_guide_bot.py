@@ -1,17 +1,78 @@
-"""A bot written from the guide alone plays whole games, without a fault."""
+"""A bot written from the guide alone plays whole games of every ruleset, without a fault."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-BOT = Path(__file__).parent / "guide_bot"
+import pytest
+
+from referee import deals
+from referee.bots import BotPlayer, BotPool, GameOpening, ProcessGroupLauncher
+from referee.bots.manifest import load_bot
+from referee.clocks import Clocks
+from referee.match import Fixture, play_game
+from referee.protocol import encode
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+
+FOLDER = Path(__file__).parent / "guide_bot"
+CLOCKS = Clocks()
+
+
+@pytest.fixture
+async def pool(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("p")  # short: the path of a socket is limited
+    pool = BotPool(ProcessGroupLauncher(), CLOCKS, max_processes=2, folder=folder)
+    yield pool
+    await pool.close()
+
+
+async def seat(pool, number, fixture):
+    """One of two processes of the bot, ready for a game."""
+    process = await pool.seat(number, load_bot(FOLDER))
+    start = encode.game_start(
+        fixture.game_id,
+        rules=fixture.ruleset,
+        view=Game(fixture.ruleset, 2, fixture.deck).view(number),
+        clocks=CLOCKS,
+        seed=number,
+        names=(),
+        max_strikes=fixture.max_strikes,
+    )
+    opening = GameOpening(fixture.game_id, start, encode.RequestEncoder(fixture.game_id))
+    return process, await BotPlayer.join(process, opening, CLOCKS.game_start_us)
+
+
+async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
+    for name, rules in RULESETS.items():
+        fixture = Fixture(
+            game_id=name,
+            ruleset=rules,
+            seating=(load_bot(FOLDER).bot,) * 2,
+            deck=deals.deck(bytes(32), name, rules),
+            clocks=CLOCKS,
+            max_strikes=1,
+            isolation="none",
+        )
+        seated = [await seat(pool, number, fixture) for number in (0, 1)]
+        played = await play_game(
+            fixture, [player for _, player in seated], now_us=int, monotonic_us=int
+        )
+        assert not played.record.faults
+        for (_, player), news in zip(seated, played.news, strict=True):
+            end = encode.game_end(name, news, played.record.result.ranks, "", forfeited=False)
+            await player.leave(end)
+    processes = [process for process, _ in seated]
+    assert [process.session.dropped for process in processes] == [0, 0]
+    await pool.close()
+    assert [process._exit_code() for process in processes] == [0, 0]
 
 
 def test_by_hand_it_says_how_to_start_it():
     environment = {key: value for key, value in os.environ.items() if "REFEREE" not in key}
     started = subprocess.run(
-        [sys.executable, BOT / "bot.py"], env=environment, capture_output=True, check=False
+        [sys.executable, FOLDER / "bot.py"], env=environment, capture_output=True, check=False
     )
     assert started.returncode == 2
     assert b"referee play" in started.stderr
