@@ -1,0 +1,19 @@
+"""Bots as processes: started, spoken to over their streams, watched and ended.
+
+`pool.BotPool` keeps the processes of a worker; `player.BotPlayer` is one of them in one game, behind
+the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
+"""
+
+from referee.bots.launcher import Launcher, ProcessGroupLauncher
+from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.pool import BotPool
+from referee.bots.process import BotProcess
+
+__all__ = [
+    "BotPlayer",
+    "BotPool",
+    "BotProcess",
+    "GameOpening",
+    "Launcher",
+    "ProcessGroupLauncher",
+]

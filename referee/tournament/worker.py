@@ -132,7 +132,8 @@ class GamePlayer:
                 names=order.names,
                 max_strikes=order.fixture.max_strikes,
             )
-            return await process.join(GameOpening(order.opaque_id, start, encoder))
+            opening = GameOpening(order.opaque_id, start, encoder)
+            return await BotPlayer.join(process, opening, order.fixture.clocks.game_start_us)
         except Forfeit as forfeit:
             return forfeit
 

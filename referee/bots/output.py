@@ -1,0 +1,48 @@
+"""What a bot prints: always drained, the end of it kept, shown without its power over a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+KEPT = 1 << 20
+"""Bytes kept of each of a process's two outputs."""
+_CHUNK = 1 << 16
+
+
+class Output:
+    """One output of a process. Only its last `KEPT` bytes stay in memory."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self.total = 0
+        """Bytes written so far."""
+
+    async def drain(self, pipe: asyncio.StreamReader) -> None:
+        """Read a pipe to its end; to be run as a task that is cancelled with the process.
+
+        Lets everybody else run after each chunk: a pipe that is never empty would hold the loop.
+        """
+        while chunk := await pipe.read(_CHUNK):
+            self.add(chunk)
+            await asyncio.sleep(0)
+
+    def add(self, chunk: bytes) -> None:
+        """Keep a chunk, and forget what is too old."""
+        self._chunks.append(chunk)
+        self.total += len(chunk)
+        self._size += len(chunk)
+        while self._size - len(self._chunks[0]) >= KEPT:
+            self._size -= len(self._chunks.popleft())
+
+    def kept(self) -> bytes:
+        """The last bytes, at most `KEPT`."""
+        return b"".join(self._chunks)[-KEPT:]
+
+    def tail(self, size: int) -> str:
+        """The last bytes as text that can be printed: control characters are shown, not obeyed."""
+        text = self.kept()[-size:].decode("utf-8", "backslashreplace")
+        return "".join(
+            char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
+        )

@@ -1,0 +1,31 @@
+"""Runs between the referee and a bot: ties the bot's life to the referee's, then becomes the bot.
+
+`python -I -S shim.py PARENT REPORT PROGRAM ARGUMENT…`: PARENT is the pid of the referee's process,
+REPORT a file descriptor that closes when the program runs and otherwise says why it does not.
+Imports nothing of the project: its start is part of every bot's start.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Become the bot, or report why not."""
+    parent, report, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before it could be watched
+        os._exit(1)
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the bot's own command, without a shell
+    except OSError as error:
+        os.write(report, f"{command[0]}: {error.strerror}".encode())
+        os._exit(127)
+
+
+main()
