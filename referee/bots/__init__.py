@@ -4,6 +4,13 @@
 the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
 """
 
+# ruff: noqa: E402 - gRPC reads its environment when it is imported
+
+import os
+
+# Programs are started while threads of gRPC run; its care for forks would only print lines.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 from referee.bots.launcher import Launcher, ProcessGroupLauncher
 from referee.bots.player import BotPlayer, GameOpening
 from referee.bots.pool import BotPool

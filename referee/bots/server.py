@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -10,9 +9,6 @@ import grpc
 
 from referee.errors import VoidGame
 from referee.pb import play_pb2
-
-# A worker starts programs with threads of gRPC about; gRPC's own care for forks only prints lines.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 SERVICE = play_pb2.DESCRIPTOR.services_by_name["RefereeService"]
 MESSAGE_LIMIT = 1 << 16
