@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.json_format import Parse
 
+from referee.bots.manifest import Manifest, load_manifest
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause
 from referee.pb import play_pb2, record_pb2, table_pb2
@@ -125,6 +126,13 @@ def test_every_json_block_is_the_message_it_says():
     for block in blocks:
         message = Parse(block["json"], getattr(play_pb2, block["message"])())
         assert message == exchange[block["key"]]
+
+
+def test_the_example_of_a_manifest_is_one(tmp_path):
+    [example] = re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "bot.toml").write_text(example)
+    manifest = load_manifest(tmp_path)
+    assert all(getattr(manifest, key) is not None for key in Manifest.model_fields)
 
 
 def test_the_contents_are_the_sections():
