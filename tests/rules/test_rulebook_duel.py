@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from positions import DECK, TAKE, asked, draw, follow, game, hand, play
+from positions import DECK, TAKE, asked, draw, follow, game, hand, of_kind, play
 
 from referee.rules.actions import DecisionKind
+from referee.rules.events import GhostSnatched
 
 
 def test_the_ghost_is_robbed_first_and_its_cards_go_to_the_hand():
@@ -37,6 +38,18 @@ def test_a_set_of_the_ghost_is_snatched_whole_or_not_at_all():
     follow(run, (0, play("8 8")))
     assert run.view(0).ghost[3] == 3
     assert asked(run) == (0, DecisionKind.OPTIONAL_DRAW)
+
+
+def test_a_set_of_the_ghost_must_be_lower_and_jokers_snatch_any():
+    for attack, ghost, robbed in (
+        ("8", "8", []),
+        ("9", "8", [8]),
+        ("J", "12", [12]),
+        ("1", "8", []),
+    ):
+        run = game("duel", [f"{attack} 13", "2"], ghost=ghost)
+        events = of_kind(follow(run, (0, play(attack))), GhostSnatched)
+        assert [event.layer.value for event in events] == robbed
 
 
 def test_the_ghost_is_refilled_to_13_and_its_13s_and_jokers_go_onto_the_display():

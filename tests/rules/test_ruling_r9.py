@@ -45,9 +45,9 @@ def display_after(display: str, *turned_up: int) -> str:
         ("no single: lowest bottom", "7+13 6+13 - - - -", [13], "7+13 6+13+13 - - - -"),
         (
             "no single: leftmost of equal bottoms",
-            "7+13 6+13 6+J - - -",
+            "7+13 6+J 6+13 - - -",
             [13],
-            "7+13 6+13+13 6+J - - -",
+            "7+13 6+J+13 6+13 - - -",
         ),
         (
             "no single: a joker at the bottom is highest",

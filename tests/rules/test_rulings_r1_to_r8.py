@@ -71,6 +71,21 @@ def test_R1_a_play_is_told_by_value_naturals_and_jokers(drawn):
     assert set(legal) == plays_of_physical_cards(held)
 
 
+@pytest.mark.parametrize("jokers", range(6))
+@pytest.mark.parametrize("held", range(9))
+def test_R1_from_one_up_to_all_held_with_any_number_of_jokers(held, jokers):
+    legal = legal_plays(list(count([6] * held + [JOKER] * jokers)))
+    assert len(legal) == held * (jokers + 1) + jokers
+    assert set(legal) == {
+        *(
+            Play(Layer(6, some, added))
+            for some in range(1, held + 1)
+            for added in range(jokers + 1)
+        ),
+        *(Play(Layer(JOKER, 0, alone)) for alone in range(1, jokers + 1)),
+    }
+
+
 def test_R1_jokers_alone_are_a_play_of_their_own():
     run = game("classic", ["4 J J", "1"])
     assert run.decision is not None
