@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
-import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 
 from referee.errors import RefereeError
 from referee.tournament import worker
@@ -71,9 +68,8 @@ class Workers:
 
     def kill(self) -> None:
         """End all workers at once; their bots die with them."""
-        for pid in self._pids.values():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for process in multiprocessing.active_children():
+            process.kill()
 
 
 def _executor(settings: WorkerSettings) -> ProcessPoolExecutor:

@@ -1,0 +1,45 @@
+"""All commands in one place, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from referee.cli import game, play, ratings, tournament, verify
+from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
+from referee.errors import RefereeError, UserError
+
+app = typer.Typer(
+    name="referee",
+    help="Referee bots that play LINKO!/Abluxxen: single games, tournaments, ratings.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(tournament.app, name="tournament")
+app.add_typer(game.app, name="game")
+app.command(name="ratings")(ratings.show)
+app.command(name="play")(play.play)
+app.command(name="verify")(verify.verify)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    try:
+        app()
+    except UserError as error:
+        _complain(error)
+        sys.exit(USER_ERROR)
+    except RefereeError as error:
+        _complain(error)
+        sys.exit(UNSOUND)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _complain(error: RefereeError) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"[bold red]referee:[/] {escape(str(error))}")

@@ -1,0 +1,51 @@
+"""The standings while a tournament is played."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.cli.results import Finished, charged, of_record, of_row
+from referee.ratings import Ratings
+from referee.records import GameRecord
+from referee.reports import StandingRow, Tally
+from referee.schedule import ScheduledGame
+from referee.store import League
+from referee.tournament.conduct import Tournament
+
+
+class LiveTable:
+    """The standings after the games that are played without a gap, in schedule order.
+
+    Games finish in another order than the schedule's, on which ratings must not depend: a game that
+    is ahead of its turn waits here.
+    """
+
+    def __init__(self, league: League, tournament: Tournament) -> None:
+        self._ratings = Ratings()
+        self._tally = Tally()
+        self._next = 0
+        self._waiting: dict[int, Finished] = {}
+        results = league.results(tournament=tournament.name)
+        self.games = len(results)
+        """Played before."""
+        for row in results:
+            self._add(row.index, of_row(row))
+        for fault in league.faults(tournament=tournament.name):
+            self._tally.charge(fault)
+
+    def add(self, game: ScheduledGame, record: GameRecord) -> None:
+        """Count a game just played."""
+        for fault in record.faults:
+            self._tally.charge(charged(record, fault))
+        self._add(game.index, of_record(game, record))
+
+    def rows(self) -> Sequence[StandingRow]:
+        """The standings now."""
+        return self._tally.rows(self._ratings.table())
+
+    def _add(self, index: int, game: Finished) -> None:
+        self._waiting[index] = game
+        while (following := self._waiting.pop(self._next, None)) is not None:
+            self._ratings.add(following)
+            self._tally.add(following)
+            self._next += 1

@@ -1,0 +1,139 @@
+"""A tournament being played, as people watch it: a live screen on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import Counter
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from referee.cli.live_table import LiveTable
+from referee.records import GameRecord
+from referee.reports import RowsTable, StandingRow, visible
+from referee.schedule import ScheduledGame
+from referee.store import League
+from referee.tournament.conduct import Conductor, Tournament
+
+_PLAIN_LINES = 10
+"""How many progress lines a run has where there is no terminal."""
+_REFRESHES_PER_SECOND = 4
+
+
+def conduct(league: League, tournament: Tournament, console: Console) -> bool:
+    """Play what is missing of a tournament and show it; returns whether it is finished.
+
+    The first Ctrl-C (or SIGTERM) lets the games in play finish, the second stops at once.
+    """
+    screen = _Screen(league, tournament, console)
+    conductor = Conductor(league, tournament, on_game=screen.add, on_lost=screen.lost)
+    with screen:
+        return asyncio.run(_play(conductor, screen))
+
+
+async def _play(conductor: Conductor, screen: _Screen) -> bool:
+    loop = asyncio.get_running_loop()
+    interrupts = 0
+
+    def interrupt() -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts == 1:
+            screen.say("Finishing the games in play; Ctrl-C again stops at once.")
+            conductor.drain()
+        else:
+            screen.say("Stopping at once.")
+            conductor.kill()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    return await conductor.play()
+
+
+class _Screen:
+    """Counts games and faults, and shows them."""
+
+    def __init__(self, league: League, tournament: Tournament, console: Console) -> None:
+        self._console = console
+        self._name = tournament.name
+        self._table = LiveTable(league, tournament)
+        self._faults = Counter[str]()
+        self._began = time.monotonic()
+        self._played = 0
+        self._total = len(tournament.schedule)
+        self._done = self._table.games
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task(
+            self._name, total=self._total, completed=self._done, speed=""
+        )
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            refresh_per_second=_REFRESHES_PER_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> None:
+        if self._console.is_terminal:
+            self._live.start()
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+        else:
+            self._line()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._console.print(Text(text))
+
+    def lost(self, worker: int) -> None:
+        """A worker died."""
+        self.say(f"Worker {worker} died; a new one plays its unfinished games again.")
+
+    def add(self, game: ScheduledGame, record: GameRecord) -> None:
+        """A game was played and stored."""
+        self._played += 1
+        self._done += 1
+        self._table.add(game, record)
+        for fault in record.faults:
+            self._faults[fault.cause.value] += 1
+            self.say(
+                f"{game.game_id}: {record.seating[fault.seat]} (seat {fault.seat}),"
+                f" {'forfeit' if fault.forfeit else 'strike'}, {fault.cause.value}:"
+                f" {visible(fault.evidence.detail)}"
+            )
+        self._progress.update(self._task, completed=self._done, speed=self._speed())
+        if not self._console.is_terminal and self._done % max(1, self._total // _PLAIN_LINES) == 0:
+            self._line()
+
+    def _line(self) -> None:
+        if self._played:
+            seconds = (time.monotonic() - self._began) / self._played * (self._total - self._done)
+            self.say(
+                f"{self._name}: {self._done} of {self._total} games, {self._speed()},"
+                f" {seconds:.0f} s left, {self._fault_text()}"
+            )
+
+    def _speed(self) -> str:
+        return f"{self._played / max(1e-9, time.monotonic() - self._began):.1f} games/s"
+
+    def _fault_text(self) -> str:
+        if not self._faults:
+            return "no faults"
+        return "faults: " + ", ".join(f"{count} {cause}" for cause, count in self._faults.items())
+
+    def _render(self) -> RenderableType:
+        table = RowsTable(StandingRow, self._table.rows(), f"{self._name}, so far")
+        return Group(table, Text(self._fault_text()), self._progress)

@@ -1,0 +1,194 @@
+"""`referee tournament`: run one, resume it, see how it stands."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from referee import deals
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    INTERRUPTED,
+    CsvOption,
+    JsonOption,
+    LeagueOption,
+    TournamentArgument,
+)
+from referee.cli.output import console, show_rows, write
+from referee.cli.progress import conduct
+from referee.cli.results import current_standings
+from referee.errors import UserError
+from referee.reports import (
+    FaultRow,
+    RowsTable,
+    StandingRow,
+    StatusRow,
+    TournamentRow,
+    fault_rows,
+    json_text,
+    status_rows,
+    tournament_row,
+)
+from referee.store import League
+from referee.tournament.conduct import Tournament, create, find
+from referee.tournament.config import load_bots, load_tournament
+
+app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
+    league: LeagueOption = DEFAULT_LEAGUE,
+) -> None:
+    """Create a tournament from a file and play it.
+
+    Ctrl-C lets the games in play finish and says how to resume; a second Ctrl-C stops at once.
+
+    Example: referee tournament run tournaments/demo.toml
+    """
+    config = load_tournament(file)
+    with League.open(league, create=True) as store, store.lock():
+        known = {row.name: Path(row.folder) for row in store.bots()}
+        bots = load_bots(config, known)
+        seed = config.seed or secrets.token_bytes(deals.SEED_SIZE)
+        tournament = create(store, config, bots, seed=seed, now_us=time.time_ns() // 1000)
+        if tournament.name != config.name:
+            console.print(
+                f"The league has a tournament {config.name} already; this one is"
+                f" {tournament.name}. (`referee tournament resume {config.name}` plays what is"
+                " missing of the other.)"
+            )
+        _play(store, tournament)
+
+
+@app.command()
+def resume(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The tournament's name; by default the newest that is unfinished."),
+    ] = None,
+    league: LeagueOption = DEFAULT_LEAGUE,
+) -> None:
+    """Play the games of a tournament that are still missing.
+
+    Example: referee tournament resume demo
+    """
+    with League.open(league, create=False) as store, store.lock():
+        _play(store, find(store, name or _newest_unfinished(store)))
+
+
+@app.command()
+def status(
+    name: Annotated[
+        str | None, typer.Argument(help="The tournament's name; by default, all are listed.")
+    ] = None,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show how far a tournament is and what faults there were, or list all tournaments.
+
+    Example: referee tournament status demo
+    """
+    with League.open(league, create=False) as store:
+        if name is None:
+            _list(store, as_json=as_json, as_csv=as_csv)
+            return
+        tournament = find(store, name)
+        durations = {game.game_id: game.duration_us for game in store.games(tournament=name)}
+        rounds = status_rows(tournament.schedule, durations)
+        faults = fault_rows(store.faults(tournament=name))
+        finished = len(durations) == len(tournament.schedule)
+        seed = tournament.seed.hex() if finished else None
+        commitment = deals.commitment(tournament.seed)
+    if as_json:
+        write(
+            json_text(
+                {
+                    "tournament": name,
+                    "finished": finished,
+                    "commitment": commitment,
+                    "seed": seed,
+                    "rounds": rounds,
+                    "faults": faults,
+                }
+            )
+        )
+        return
+    show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
+    if not as_csv:
+        console.print(RowsTable(FaultRow, faults, "faults"))
+        console.print(f"commitment {commitment}", soft_wrap=True)
+        console.print(
+            f"seed {seed}" if seed else "The seed is published when all games are played.",
+            soft_wrap=True,
+        )
+
+
+@app.command()
+def standings(
+    name: TournamentArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show the ratings of a tournament's bots, from its own games alone.
+
+    Example: referee tournament standings demo --csv
+    """
+    with League.open(league, create=False) as store:
+        store.tournament(name)
+        rows = current_standings(store, name)
+    show_rows(StandingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+
+
+def _play(store: League, tournament: Tournament) -> None:
+    console.print(
+        f"{tournament.name}: {len(tournament.schedule)} games,"
+        f" {len(tournament.config.bots)} bots."
+        f" Commitment to the seed (SHA-256): {deals.commitment(tournament.seed)}",
+        soft_wrap=True,
+    )
+    finished = conduct(store, tournament, console)
+    rows = current_standings(store, tournament.name)
+    console.print(RowsTable(StandingRow, rows, tournament.name))
+    faults = fault_rows(store.faults(tournament=tournament.name))
+    if faults:
+        console.print(RowsTable(FaultRow, faults, "faults"))
+    if not finished:
+        console.print(
+            f"Interrupted. To resume: referee tournament resume {tournament.name}"
+            f" --league {store.folder}",
+            soft_wrap=True,
+        )
+        raise typer.Exit(INTERRUPTED)
+    console.print(f"All games are played. Seed: {tournament.seed.hex()}", soft_wrap=True)
+
+
+def _newest_unfinished(store: League) -> str:
+    unfinished = [row.name for row in store.tournaments() if row.stored < row.games]
+    if not unfinished:
+        raise UserError(f"{store.folder}: every tournament is finished; there is none to resume")
+    return unfinished[-1]
+
+
+def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
+    rows = []
+    for row in store.tournaments():
+        config = find(store, row.name).config
+        rows.append(
+            tournament_row(
+                row.name,
+                [stage.ruleset.name for stage in config.stages],
+                bots=len(config.bots),
+                done=row.stored,
+                games=row.games,
+                created_at_us=row.created_at_us,
+            )
+        )
+    show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
