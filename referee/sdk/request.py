@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 from referee.pb import play_pb2, table_pb2
-from referee.sdk.actions import Action, DecisionKind, action_of
-from referee.sdk.cards import Layer
+from referee.sdk.actions import Action, DecisionKind, Play, action_of
+from referee.sdk.cards import Layer, layer_of
 from referee.sdk.events import Event, events_of
 from referee.sdk.game import Game
 from referee.sdk.view import View
@@ -72,6 +72,13 @@ class Request:
     def legal(self) -> LegalActions:
         """Every legal action; there is always at least one."""
         return LegalActions(self.message.legal)
+
+    @property
+    def plays(self) -> tuple[Play, ...]:
+        """Every legal play; empty where something else is to be decided."""
+        return tuple(
+            Play(layer_of(action.play)) for action in self.message.legal if action.HasField("play")
+        )
 
     def victims(self, layer: Layer) -> tuple[int, ...]:
         """The seats, in order, whose top layers would be snatched if you played this layer now."""
