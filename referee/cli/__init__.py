@@ -3,7 +3,3 @@
 Exit codes: 0 all is well; 1 something is not right (a record that does not check, a run that cannot
 go on); 2 bad input, nothing was changed; 130 interrupted, and can be resumed.
 """
-
-from referee.cli.app import main
-
-__all__ = ["main"]

@@ -8,8 +8,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from referee.cli import game, play, ratings, tournament, verify
+from referee.cli.game import app as games
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
+from referee.cli.play import play
+from referee.cli.ratings import ratings
+from referee.cli.tournament import app as tournaments
+from referee.cli.verify import verify
 from referee.errors import RefereeError, UserError
 
 app = typer.Typer(
@@ -20,11 +24,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(tournament.app, name="tournament")
-app.add_typer(game.app, name="game")
-app.command(name="ratings")(ratings.show)
-app.command(name="play")(play.play)
-app.command(name="verify")(verify.verify)
+app.add_typer(tournaments, name="tournament")
+app.add_typer(games, name="game")
+for command in (ratings, play, verify):
+    app.command()(command)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from referee.rules.ruleset import RULESETS
 from referee.store import League
 
 
-def show(
+def ratings(
     league: LeagueOption = DEFAULT_LEAGUE,
     ruleset: Annotated[
         str | None, typer.Option("--ruleset", help="Only this ruleset; by default, all.")

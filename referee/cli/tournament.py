@@ -34,7 +34,7 @@ from referee.reports import (
     tournament_row,
 )
 from referee.store import League
-from referee.tournament.conduct import Tournament, create, find
+from referee.tournament.conduct import Tournament, create, find, known_bots
 from referee.tournament.config import load_bots, load_tournament
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
@@ -53,8 +53,7 @@ def run(
     """
     config = load_tournament(file)
     with League.open(league, create=True) as store, store.lock():
-        known = {row.name: Path(row.folder) for row in store.bots()}
-        bots = load_bots(config, known)
+        bots = load_bots(config, known_bots(store, config))
         seed = config.seed or secrets.token_bytes(deals.SEED_SIZE)
         tournament = create(store, config, bots, seed=seed, now_us=time.time_ns() // 1000)
         if tournament.name != config.name:

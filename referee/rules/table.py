@@ -44,7 +44,7 @@ JOKERS_DEALT = 2
 """Jokers that each player of a duel is given from outside the deck."""
 
 
-class GameEnded(Exception):  # noqa: N818 - it is no error: it carries an end through the rules
+class GameEnded(Exception):
     """A move of cards ended the game. Private to the rules; caught in one place, `Game`."""
 
     def __init__(self, termination: Termination) -> None:

@@ -1,0 +1,26 @@
+"""What a league keeps: bots, tournaments with their schedules and seeds, and every game played.
+
+`league.League` is a folder with a database in it. Only this package knows that database.
+"""
+
+from referee.store.league import League
+from referee.store.rows import (
+    BotRow,
+    FaultRow,
+    GameRow,
+    NewTournament,
+    ResultRow,
+    ScheduleRow,
+    TournamentRow,
+)
+
+__all__ = [
+    "BotRow",
+    "FaultRow",
+    "GameRow",
+    "League",
+    "NewTournament",
+    "ResultRow",
+    "ScheduleRow",
+    "TournamentRow",
+]

@@ -1,0 +1,170 @@
+"""A league: the folder in which bots, tournaments and games are kept."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from referee.errors import UserError
+from referee.records import GameRecord
+from referee.store import queries, writes
+from referee.store.database import Database
+from referee.store.rows import (
+    BotRow,
+    FaultRow,
+    GameRow,
+    NewTournament,
+    ResultRow,
+    ScheduleRow,
+    TournamentRow,
+)
+
+_DATABASE = "league.db"
+_LOCK = "lock"
+
+
+class League:
+    """An open league. Every method is a transaction of its own.
+
+    All of them raise UserError, one line, when the database cannot be used (locked, full, damaged).
+    """
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self.folder = folder
+        self._database = database
+
+    @classmethod
+    def open(cls, folder: Path, *, create: bool) -> Self:
+        """Open a league, or make it where `create` says so.
+
+        Raises UserError when there is none, when the folder cannot be used, and when it was made by
+        a newer version of the referee.
+        """
+        path = folder / _DATABASE
+        if create:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UserError(
+                    f"{folder}: no league can be made here: {error.strerror}"
+                ) from error
+            if not os.access(folder, os.W_OK):
+                raise UserError(f"{folder}: the league folder is not writable")
+        elif not path.is_file():
+            raise UserError(
+                f"{folder}: there is no league here; `referee tournament run FILE` makes one"
+            )
+        database = Database(path)
+        database.upgrade()
+        return cls(folder, database)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only referee that plays in this league.
+
+        Raises UserError, which names its process, when there is one already. The lock goes with the
+        process, however that ends.
+        """
+        descriptor = os.open(self.folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+                raise UserError(
+                    f"{self.folder}: another referee is playing in this league (process {owner})"
+                ) from None
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+            yield
+        finally:
+            os.close(descriptor)
+
+    # Bots and tournaments
+
+    def add_bot(self, bot: BotRow) -> None:
+        """Keep a bot; what is known of this version is replaced."""
+        with self._database.writing() as connection:
+            writes.add_bot(connection, bot)
+
+    def bots(self) -> list[BotRow]:
+        """All bots, each name's versions in the order in which they came."""
+        with self._database.reading() as connection:
+            return queries.bots(connection)
+
+    def add_tournament(self, tournament: NewTournament, schedule: Sequence[ScheduleRow]) -> None:
+        """Keep a tournament with its whole schedule.
+
+        Its bots must be known. Raises UserError when the name or a game's id is taken.
+        """
+        with self._database.writing() as connection:
+            writes.add_tournament(connection, tournament, schedule)
+
+    def tournaments(self) -> list[TournamentRow]:
+        """All tournaments, in the order in which they were created."""
+        with self._database.reading() as connection:
+            return queries.tournaments(connection)
+
+    def tournament(self, name: str) -> TournamentRow:
+        """One tournament. Raises NotFoundError, which names those there are."""
+        with self._database.reading() as connection:
+            return queries.tournament(connection, name, self.folder)
+
+    def schedule(self, tournament: str) -> list[ScheduleRow]:
+        """The games of a tournament, played or not, in schedule order."""
+        with self._database.reading() as connection:
+            return queries.schedule(connection, tournament)
+
+    # Games
+
+    def add_game(self, record: GameRecord) -> None:
+        """Keep a played game: one of a schedule by its id, else a free one.
+
+        Raises UserError when a game of this id is stored already, or a bot is not known.
+        """
+        with self._database.writing() as connection:
+            writes.add_game(connection, record)
+
+    def stored(self, tournament: str) -> dict[str, tuple[int, ...]]:
+        """The played games of a tournament: id and the seats that forfeited."""
+        return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
+
+    def record(self, game_id: str) -> GameRecord:
+        """A game. Raises NotFoundError when none of that id is stored."""
+        with self._database.reading() as connection:
+            return queries.record(connection, game_id, self.folder)
+
+    def games(
+        self,
+        *,
+        tournament: str | None = None,
+        bot: str | None = None,
+        cause: str | None = None,
+    ) -> list[GameRow]:
+        """Stored games, in short: of a tournament, with a bot, with a fault of a cause."""
+        with self._database.reading() as connection:
+            return queries.games(connection, tournament, bot, cause)
+
+    def results(self, *, tournament: str | None = None, free: bool = False) -> list[ResultRow]:
+        """Results by tournament, in schedule order; free games, when asked for, come last."""
+        with self._database.reading() as connection:
+            return queries.results(connection, tournament, free=free)
+
+    def faults(self, *, tournament: str | None = None) -> list[FaultRow]:
+        """Faults of stored games, in the order of `results`, each game's in its own order."""
+        with self._database.reading() as connection:
+            return queries.faults(connection, tournament)

@@ -1,0 +1,123 @@
+"""The first schema: bots, tournaments with their schedules, games with their records."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "bots",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("name", sa.String(length=32), nullable=False),
+        sa.Column("version", sa.String(length=32), nullable=False),
+        sa.Column("author", sa.Text(), nullable=False),
+        sa.Column("language", sa.Text(), nullable=False),
+        sa.Column("folder", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_bots")),
+        sa.UniqueConstraint("name", "version", name=op.f("uq_bots_name")),
+    )
+    op.create_table(
+        "tournaments",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("name", sa.String(length=64), nullable=False),
+        sa.Column("created_at_us", sa.BigInteger(), nullable=False),
+        sa.Column("config", sa.Text(), nullable=False),
+        sa.Column("seed", sa.LargeBinary(), nullable=False),
+        sa.Column("commitment", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_tournaments")),
+        sa.UniqueConstraint("name", name=op.f("uq_tournaments_name")),
+    )
+    op.create_table(
+        "matches",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("tournament_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("stage", sa.SmallInteger(), nullable=False),
+        sa.Column("round", sa.Integer(), nullable=False),
+        sa.Column("deal_id", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tournament_id"], ["tournaments.id"], name=op.f("fk_matches_tournament_id_tournaments")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_matches")),
+    )
+    op.create_index(op.f("ix_matches_tournament_id"), "matches", ["tournament_id"], unique=False)
+    op.create_table(
+        "games",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("name", sa.String(length=80), nullable=False),
+        sa.Column("match_id", sa.Integer(), nullable=True),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("seating", sa.SmallInteger(), nullable=False),
+        sa.Column("lane", sa.SmallInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["match_id"], ["matches.id"], name=op.f("fk_games_match_id_matches")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_games")),
+        sa.UniqueConstraint("name", name=op.f("uq_games_name")),
+    )
+    op.create_index("ix_games_match_id", "games", ["match_id"], unique=False)
+    op.create_table(
+        "match_bots",
+        sa.Column("match_id", sa.Integer(), nullable=False),
+        sa.Column("place", sa.SmallInteger(), nullable=False),
+        sa.Column("bot_id", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(["bot_id"], ["bots.id"], name=op.f("fk_match_bots_bot_id_bots")),
+        sa.ForeignKeyConstraint(
+            ["match_id"], ["matches.id"], name=op.f("fk_match_bots_match_id_matches")
+        ),
+        sa.PrimaryKeyConstraint("match_id", "place", name=op.f("pk_match_bots")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "faults",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("game_id", sa.Integer(), nullable=False),
+        sa.Column("seat", sa.SmallInteger(), nullable=False),
+        sa.Column("cause", sa.String(length=32), nullable=False),
+        sa.Column("forfeit", sa.Boolean(), nullable=False),
+        sa.Column("move", sa.Integer(), nullable=False),
+        sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("exit_code", sa.Integer(), nullable=True),
+        sa.Column("signal", sa.String(length=16), nullable=True),
+        sa.Column("elapsed_us", sa.BigInteger(), nullable=False),
+        sa.Column("stderr_tail", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["game_id"], ["games.id"], name=op.f("fk_faults_game_id_games")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_faults")),
+    )
+    op.create_index(op.f("ix_faults_game_id"), "faults", ["game_id"], unique=False)
+    op.create_table(
+        "records",
+        sa.Column("game_id", sa.Integer(), nullable=False),
+        sa.Column("record", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["game_id"], ["games.id"], name=op.f("fk_records_game_id_games")),
+        sa.PrimaryKeyConstraint("game_id", name=op.f("pk_records")),
+    )
+    op.create_table(
+        "results",
+        sa.Column("game_id", sa.Integer(), nullable=False),
+        sa.Column("ruleset", sa.String(length=32), nullable=False),
+        sa.Column("termination", sa.String(length=16), nullable=False),
+        sa.Column("decisions", sa.Integer(), nullable=False),
+        sa.Column("started_at_us", sa.BigInteger(), nullable=False),
+        sa.Column("duration_us", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["game_id"], ["games.id"], name=op.f("fk_results_game_id_games")),
+        sa.PrimaryKeyConstraint("game_id", name=op.f("pk_results")),
+    )
+    op.create_table(
+        "seats",
+        sa.Column("game_id", sa.Integer(), nullable=False),
+        sa.Column("seat", sa.SmallInteger(), nullable=False),
+        sa.Column("bot_id", sa.Integer(), nullable=False),
+        sa.Column("score", sa.SmallInteger(), nullable=False),
+        sa.Column("rank", sa.SmallInteger(), nullable=False),
+        sa.Column("forfeited", sa.Boolean(), nullable=False),
+        sa.Column("elapsed_us", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["bot_id"], ["bots.id"], name=op.f("fk_seats_bot_id_bots")),
+        sa.ForeignKeyConstraint(["game_id"], ["games.id"], name=op.f("fk_seats_game_id_games")),
+        sa.PrimaryKeyConstraint("game_id", "seat", name=op.f("pk_seats")),
+        sqlite_with_rowid=False,
+    )

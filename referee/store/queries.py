@@ -1,0 +1,260 @@
+"""What is read from a league; each function within a transaction of its caller."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select
+
+from referee.errors import Cause, NotFoundError, UserError
+from referee.protocol import record as wire
+from referee.records import BotId, GameRecord
+from referee.store import schema
+from referee.store.rows import (
+    BotRow,
+    FaultRow,
+    GameRow,
+    ResultRow,
+    ScheduleRow,
+    TournamentRow,
+)
+
+
+def bots(connection: Connection) -> list[BotRow]:
+    """See `League.bots`."""
+    table = schema.bots.c
+    rows = connection.execute(
+        select(table.name, table.version, table.author, table.language, table.folder).order_by(
+            table.name, table.id
+        )
+    )
+    return [BotRow(*row) for row in rows]
+
+
+def tournaments(connection: Connection) -> list[TournamentRow]:
+    """See `League.tournaments`."""
+    table = schema.tournaments.c
+    planned = (
+        select(
+            schema.matches.c.tournament_id,
+            func.count(schema.games.c.id).label("games"),
+            func.count(schema.results.c.game_id).label("stored"),
+        )
+        .select_from(schema.matches.join(schema.games).outerjoin(schema.results))
+        .group_by(schema.matches.c.tournament_id)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(
+            table.name,
+            table.created_at_us,
+            table.config,
+            table.seed,
+            table.commitment,
+            planned.c.games,
+            planned.c.stored,
+        )
+        .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
+        .order_by(table.id)
+    )
+    return [TournamentRow(*row) for row in rows]
+
+
+def tournament(connection: Connection, name: str, folder: Path) -> TournamentRow:
+    """See `League.tournament`."""
+    known = {row.name: row for row in tournaments(connection)}
+    if name not in known:
+        there = f"there are {', '.join(known)}" if known else "there is none"
+        raise NotFoundError(f"{folder}: no tournament {name!r}; {there}")
+    return known[name]
+
+
+def schedule(connection: Connection, name: str) -> list[ScheduleRow]:
+    """See `League.schedule`."""
+    orders: dict[int, list[BotId]] = defaultdict(list)
+    places = (
+        select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)
+        .select_from(
+            schema.match_bots.join(schema.bots)
+            .join(schema.matches, schema.matches.c.id == schema.match_bots.c.match_id)
+            .join(schema.tournaments)
+        )
+        .where(schema.tournaments.c.name == name)
+        .order_by(schema.match_bots.c.match_id, schema.match_bots.c.place)
+    )
+    for match_id, bot, version in connection.execute(places):
+        orders[match_id].append(BotId(bot, version))
+    match, game = schema.matches.c, schema.games.c
+    rows = connection.execute(
+        select(
+            game.position,
+            match.stage,
+            match.round,
+            match.number,
+            game.seating,
+            game.lane,
+            game.match_id,
+            match.deal_id,
+            game.name,
+        )
+        .select_from(schema.games.join(schema.matches).join(schema.tournaments))
+        .where(schema.tournaments.c.name == name)
+        .order_by(game.position)
+    )
+    return [
+        ScheduleRow(
+            position,
+            stage,
+            round_number,
+            number,
+            seating,
+            lane,
+            tuple(orders[match_id][seating:] + orders[match_id][:seating]),
+            deal_id,
+            game_id,
+        )
+        for position, stage, round_number, number, seating, lane, match_id, deal_id, game_id in rows
+    ]
+
+
+def record(connection: Connection, game_id: str, folder: Path) -> GameRecord:
+    """See `League.record`."""
+    kept: bytes | None = connection.scalar(
+        select(schema.records.c.record)
+        .select_from(schema.records.join(schema.games))
+        .where(schema.games.c.name == game_id)
+    )
+    if kept is None:
+        raise NotFoundError(f"{folder}: no game {game_id!r} is stored")
+    try:
+        return wire.loads(zlib.decompress(kept))
+    except (ValueError, zlib.error) as error:
+        raise UserError(f"{folder}: the record of {game_id} cannot be read: {error}") from error
+
+
+def games(
+    connection: Connection, tournament_name: str | None, bot: str | None, cause: str | None
+) -> list[GameRow]:
+    """See `League.games`."""
+    game, result = schema.games.c, schema.results.c
+    query = select(
+        game.name,
+        result.ruleset,
+        result.termination,
+        result.decisions,
+        result.started_at_us,
+        result.duration_us,
+    ).select_from(
+        schema.results.join(schema.games).outerjoin(schema.matches).outerjoin(schema.tournaments)
+    )
+    if tournament_name is not None:
+        query = query.where(schema.tournaments.c.name == tournament_name)
+    if bot is not None:
+        sat = select(schema.seats.c.game_id).select_from(schema.seats.join(schema.bots))
+        query = query.where(result.game_id.in_(sat.where(schema.bots.c.name == bot)))
+    if cause is not None:
+        faulty = select(schema.faults.c.game_id).where(schema.faults.c.cause == cause)
+        query = query.where(result.game_id.in_(faulty))
+    return [GameRow(*row) for row in connection.execute(_in_order(query))]
+
+
+def results(connection: Connection, tournament_name: str | None, *, free: bool) -> list[ResultRow]:
+    """See `League.results`."""
+    game, match, seat = schema.games.c, schema.matches.c, schema.seats.c
+    query = select(
+        game.id,
+        game.name,
+        schema.tournaments.c.name,
+        game.position,
+        schema.results.c.ruleset,
+        match.round,
+        match.number,
+        seat.bot_id,
+        seat.score,
+        seat.rank,
+        seat.forfeited,
+    ).select_from(
+        schema.results.join(schema.games)
+        .join(schema.seats, seat.game_id == game.id)
+        .outerjoin(schema.matches)
+        .outerjoin(schema.tournaments)
+    )
+    if tournament_name is not None:
+        query = query.where(schema.tournaments.c.name == tournament_name)
+    elif not free:
+        query = query.where(game.match_id.is_not(None))
+    bot = schema.bots.c
+    names: dict[int, str] = {
+        key: f"{name}@{version}"
+        for key, name, version in connection.execute(select(bot.id, bot.name, bot.version))
+    }
+    rows = connection.execute(_in_order(query).order_by(seat.seat))
+    return [_result(list(group), names) for _, group in groupby(rows, key=lambda row: row[0])]
+
+
+def _result(rows: list[Any], names: dict[int, str]) -> ResultRow:
+    """One game's rows, a seat each, as its result."""
+    key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
+    return ResultRow(
+        game_id=game_id,
+        tournament=tournament_name,
+        index=position,
+        ruleset=ruleset,
+        round=round_number or 0,
+        match=key if number is None else number,
+        bots=tuple(names[row[7]] for row in rows),
+        scores=tuple(row[8] for row in rows),
+        ranks=tuple(row[9] for row in rows),
+        forfeited=tuple(seat for seat, row in enumerate(rows) if row[10]),
+    )
+
+
+def faults(connection: Connection, tournament_name: str | None) -> list[FaultRow]:
+    """See `League.faults`."""
+    fault, bot = schema.faults.c, schema.bots.c
+    query = select(
+        schema.games.c.name,
+        fault.seat,
+        bot.name,
+        bot.version,
+        fault.cause,
+        fault.forfeit,
+        fault.move,
+        fault.detail,
+        fault.exit_code,
+        fault.signal,
+        fault.elapsed_us,
+        fault.stderr_tail,
+    ).select_from(
+        schema.faults.join(schema.games, schema.games.c.id == fault.game_id)
+        .join(
+            schema.seats,
+            (schema.seats.c.game_id == fault.game_id) & (schema.seats.c.seat == fault.seat),
+        )
+        .join(schema.bots, bot.id == schema.seats.c.bot_id)
+        .outerjoin(schema.matches, schema.matches.c.id == schema.games.c.match_id)
+        .outerjoin(schema.tournaments, schema.tournaments.c.id == schema.matches.c.tournament_id)
+    )
+    if tournament_name is not None:
+        query = query.where(schema.tournaments.c.name == tournament_name)
+    return [
+        FaultRow(game_id, seat, f"{name}@{version}", Cause(cause), *known)
+        for game_id, seat, name, version, cause, *known in connection.execute(
+            _in_order(query).order_by(fault.id)
+        )
+    ]
+
+
+def _in_order(query: Select[Any]) -> Select[Any]:
+    """By tournament and schedule; free games last, in the order in which they were stored."""
+    match = schema.matches.c
+    return query.order_by(
+        match.tournament_id.is_(None),
+        match.tournament_id,
+        schema.games.c.position,
+        schema.games.c.id,
+    )

@@ -1,0 +1,108 @@
+"""What goes into the store and comes out: frozen values that know no database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from referee.errors import Cause
+from referee.records import BotId
+
+
+@dataclass(frozen=True, slots=True)
+class BotRow:
+    """A bot that the league has met."""
+
+    name: str
+    version: str
+    author: str
+    language: str
+    folder: str
+    """Where it was last seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTournament:
+    """A tournament to be stored."""
+
+    name: str
+    created_at_us: int
+    """Microseconds since 1970-01-01 UTC."""
+    config: str
+    """All of its configuration but the seed, as JSON."""
+    seed: bytes
+    """32 bytes, secret until the tournament is finished."""
+    commitment: str
+    """SHA-256 of the seed, in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentRow(NewTournament):
+    """A stored tournament."""
+
+    games: int
+    """In its schedule."""
+    stored: int
+    """Played and stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRow:
+    """A game of a schedule; all numbers count from 0."""
+
+    index: int
+    stage: int
+    round: int
+    match: int
+    seating: int
+    lane: int
+    bots: tuple[BotId, ...]
+    """Seat 0 first."""
+    deal_id: str
+    game_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GameRow:
+    """A stored game, in short."""
+
+    game_id: str
+    ruleset: str
+    termination: str
+    decisions: int
+    started_at_us: int
+    duration_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """The result of a stored game; a free one has no tournament and counts as its own match."""
+
+    game_id: str
+    tournament: str | None
+    index: int
+    ruleset: str
+    round: int
+    match: int
+    bots: tuple[str, ...]
+    """`name@version`, seat 0 first."""
+    scores: tuple[int, ...]
+    ranks: tuple[int, ...]
+    forfeited: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """A fault of a stored game."""
+
+    game_id: str
+    seat: int
+    bot: str
+    """`name@version`."""
+    cause: Cause
+    forfeit: bool
+    move: int
+    detail: str
+    exit_code: int | None
+    signal: str | None
+    elapsed_us: int
+    stderr_tail: str

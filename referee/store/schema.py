@@ -1,0 +1,145 @@
+"""The tables. They are made and changed by the migrations alone; a test holds both to each other.
+
+    tournaments ──< matches ──< match_bots >── bots
+         │             │                        │
+         └──────< games (scheduled or free) ────┼──< seats
+                    │                           │
+                    ├── results, records        │
+                    └──< faults                 ┘
+
+A game of a schedule is a row of `games` from the beginning; it is played when it has a row in
+`results`. Who sits where follows from the match's bots and the seating: seat s of seating j is the
+bot at place (j + s) mod k.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+REVISION = "0001"
+"""The migration that makes these tables what they are."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+bots = Table(
+    "bots",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(32), nullable=False),
+    Column("version", String(32), nullable=False),
+    Column("author", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("folder", Text, nullable=False),
+    UniqueConstraint("name", "version"),
+)
+
+tournaments = Table(
+    "tournaments",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(64), nullable=False, unique=True),
+    Column("created_at_us", BigInteger, nullable=False),
+    Column("config", Text, nullable=False),
+    Column("seed", LargeBinary, nullable=False),
+    Column("commitment", String(64), nullable=False),
+)
+
+matches = Table(
+    "matches",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("tournament_id", ForeignKey("tournaments.id"), nullable=False, index=True),
+    Column("number", Integer, nullable=False),
+    Column("stage", SmallInteger, nullable=False),
+    Column("round", Integer, nullable=False),
+    Column("deal_id", Text, nullable=False),
+)
+
+match_bots = Table(
+    "match_bots",
+    metadata,
+    Column("match_id", ForeignKey("matches.id"), primary_key=True),
+    Column("place", SmallInteger, primary_key=True),
+    Column("bot_id", ForeignKey("bots.id"), nullable=False),
+    sqlite_with_rowid=False,
+)
+
+games = Table(
+    "games",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(80), nullable=False, unique=True),
+    Column("match_id", ForeignKey("matches.id"), nullable=True),
+    Column("position", Integer, nullable=False),
+    Column("seating", SmallInteger, nullable=False),
+    Column("lane", SmallInteger, nullable=False),
+    Index("ix_games_match_id", "match_id"),
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("game_id", ForeignKey("games.id"), primary_key=True),
+    Column("ruleset", String(32), nullable=False),
+    Column("termination", String(16), nullable=False),
+    Column("decisions", Integer, nullable=False),
+    Column("started_at_us", BigInteger, nullable=False),
+    Column("duration_us", BigInteger, nullable=False),
+)
+
+records = Table(
+    "records",
+    metadata,
+    Column("game_id", ForeignKey("games.id"), primary_key=True),
+    Column("record", LargeBinary, nullable=False),
+)
+
+seats = Table(
+    "seats",
+    metadata,
+    Column("game_id", ForeignKey("games.id"), primary_key=True),
+    Column("seat", SmallInteger, primary_key=True),
+    Column("bot_id", ForeignKey("bots.id"), nullable=False),
+    Column("score", SmallInteger, nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("forfeited", Boolean, nullable=False),
+    Column("elapsed_us", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+faults = Table(
+    "faults",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("game_id", ForeignKey("games.id"), nullable=False, index=True),
+    Column("seat", SmallInteger, nullable=False),
+    Column("cause", String(32), nullable=False),
+    Column("forfeit", Boolean, nullable=False),
+    Column("move", Integer, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("exit_code", Integer, nullable=True),
+    Column("signal", String(16), nullable=True),
+    Column("elapsed_us", BigInteger, nullable=False),
+    Column("stderr_tail", Text, nullable=False),
+)

@@ -1,0 +1,189 @@
+"""What changes a league; each function within a transaction of its caller."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Insert, insert, select, update
+
+from referee.errors import UserError
+from referee.protocol import record as wire
+from referee.records import BotId, GameRecord
+from referee.store import schema
+from referee.store.rows import BotRow, NewTournament, ScheduleRow
+
+
+def add_bot(connection: Connection, bot: BotRow) -> None:
+    """See `League.add_bot`."""
+    table = schema.bots
+    values = {"author": bot.author, "language": bot.language, "folder": bot.folder}
+    same = (table.c.name == bot.name) & (table.c.version == bot.version)
+    if connection.execute(update(table).where(same).values(values)).rowcount == 0:
+        connection.execute(insert(table).values(name=bot.name, version=bot.version, **values))
+
+
+def add_tournament(
+    connection: Connection, tournament: NewTournament, schedule: Sequence[ScheduleRow]
+) -> None:
+    """See `League.add_tournament`."""
+    table = schema.tournaments
+    if connection.scalar(select(table.c.id).where(table.c.name == tournament.name)) is not None:
+        raise UserError(f"tournament {tournament.name!r} is stored already")
+    tournament_id = _insert(
+        connection,
+        insert(table).values(
+            name=tournament.name,
+            created_at_us=tournament.created_at_us,
+            config=tournament.config,
+            seed=tournament.seed,
+            commitment=tournament.commitment,
+        ),
+    )
+    match_ids = _add_matches(connection, tournament_id, schedule)
+    connection.execute(
+        insert(schema.games),
+        [
+            {
+                "name": game.game_id,
+                "match_id": match_ids[game.match],
+                "position": game.index,
+                "seating": game.seating,
+                "lane": game.lane,
+            }
+            for game in schedule
+        ],
+    )
+
+
+def _add_matches(
+    connection: Connection, tournament_id: int, schedule: Sequence[ScheduleRow]
+) -> dict[int, int]:
+    """Add the matches of a schedule; returns their keys by their numbers."""
+    table = schema.matches
+    firsts = {game.match: game for game in reversed(schedule)}
+    connection.execute(
+        insert(table),
+        [
+            {
+                "tournament_id": tournament_id,
+                "number": number,
+                "stage": game.stage,
+                "round": game.round,
+                "deal_id": game.deal_id,
+            }
+            for number, game in sorted(firsts.items())
+        ],
+    )
+    rows = connection.execute(
+        select(table.c.number, table.c.id).where(table.c.tournament_id == tournament_id)
+    )
+    ids: dict[int, int] = dict(rows.tuples().all())
+    bots = _bot_ids(connection)
+    connection.execute(
+        insert(schema.match_bots),
+        [
+            {"match_id": ids[number], "place": place, "bot_id": _known(bots, bot)}
+            for number, game in sorted(firsts.items())
+            for place, bot in enumerate(_base_order(game))
+        ],
+    )
+    return ids
+
+
+def _base_order(game: ScheduleRow) -> tuple[BotId, ...]:
+    """The bots as they sit in seating 0: seat s of seating j has the bot at place (j + s) mod k."""
+    size = len(game.bots)
+    return tuple(game.bots[(place - game.seating) % size] for place in range(size))
+
+
+def add_game(connection: Connection, record: GameRecord) -> None:
+    """See `League.add_game`."""
+    key = _game_key(connection, record.game_id)
+    bots = _bot_ids(connection)
+    elapsed = [0] * len(record.seating)
+    for move in record.moves:
+        elapsed[move.seat] += move.elapsed_us
+    connection.execute(
+        insert(schema.results).values(
+            game_id=key,
+            ruleset=record.ruleset.name,
+            termination=record.result.termination.value,
+            decisions=len(record.moves),
+            started_at_us=record.started_at_us,
+            duration_us=record.duration_us,
+        )
+    )
+    connection.execute(
+        insert(schema.records).values(game_id=key, record=zlib.compress(wire.dumps(record), 9))
+    )
+    connection.execute(
+        insert(schema.seats),
+        [
+            {
+                "game_id": key,
+                "seat": seat,
+                "bot_id": _known(bots, bot),
+                "score": record.result.scores[seat],
+                "rank": record.result.ranks[seat],
+                "forfeited": seat in record.result.forfeited,
+                "elapsed_us": elapsed[seat],
+            }
+            for seat, bot in enumerate(record.seating)
+        ],
+    )
+    _add_faults(connection, key, record)
+
+
+def _game_key(connection: Connection, game_id: str) -> int:
+    """The key of a game that is not played yet; a free game gets one."""
+    games, results = schema.games, schema.results
+    key: int | None = connection.scalar(select(games.c.id).where(games.c.name == game_id))
+    if key is None:
+        free = insert(games).values(name=game_id, position=0, seating=0, lane=0)
+        return _insert(connection, free)
+    if connection.scalar(select(results.c.game_id).where(results.c.game_id == key)) is not None:
+        raise UserError(f"game {game_id} is stored already")
+    return key
+
+
+def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
+    if record.faults:
+        connection.execute(
+            insert(schema.faults),
+            [
+                {
+                    "game_id": key,
+                    "seat": fault.seat,
+                    "cause": fault.cause.value,
+                    "forfeit": fault.forfeit,
+                    "move": fault.move,
+                    "detail": fault.evidence.detail,
+                    "exit_code": fault.evidence.exit_code,
+                    "signal": fault.evidence.signal,
+                    "elapsed_us": fault.evidence.elapsed_us,
+                    "stderr_tail": fault.evidence.stderr_tail,
+                }
+                for fault in record.faults
+            ],
+        )
+
+
+def _insert(connection: Connection, statement: Insert) -> int:
+    """Insert one row; returns its key."""
+    key = connection.execute(statement).inserted_primary_key
+    assert key is not None  # noqa: S101 - all these tables have one
+    return int(key[0])
+
+
+def _bot_ids(connection: Connection) -> dict[BotId, int]:
+    table = schema.bots
+    rows = connection.execute(select(table.c.name, table.c.version, table.c.id))
+    return {BotId(name, version): key for name, version, key in rows}
+
+
+def _known(bots: dict[BotId, int], bot: BotId) -> int:
+    try:
+        return bots[bot]
+    except KeyError:
+        raise UserError(f"bot {bot} is not in the league") from None
