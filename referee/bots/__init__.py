@@ -4,8 +4,6 @@
 the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
 """
 
-# ruff: noqa: E402 - gRPC reads its environment when it is imported
-
 import os
 
 # Programs are started while threads of gRPC run; its care for forks would only print lines.

@@ -1,0 +1,257 @@
+"""A tournament in a league: created, found again, played to its end however often it is interrupted.
+
+Here the schedule meets the store. The store's rows and the schedule's games say the same; they are
+siblings that do not know each other, so they are mapped here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from referee import deals
+from referee.bots import ProcessGroupLauncher
+from referee.bots.manifest import BotSpec, load_bot, load_manifest
+from referee.errors import UserError
+from referee.records import BotId, GameRecord
+from referee.schedule import ScheduledGame, default_lanes, round_robin
+from referee.store import BotRow, League, NewTournament, ScheduleRow
+from referee.tournament.config import (
+    BotEntry,
+    TournamentConfig,
+    canonical_json,
+    from_canonical_json,
+)
+from referee.tournament.lanes import Lanes
+from referee.tournament.orders import WorkerSettings
+from referee.tournament.run import Plan, Run
+from referee.tournament.run_folder import run_folder
+from referee.tournament.workers import Workers
+
+Kept = Callable[[ScheduledGame, GameRecord], None]
+"""Is told of every game once it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    """A tournament of a league."""
+
+    config: TournamentConfig
+    seed: bytes
+    schedule: tuple[ScheduledGame, ...]
+    seats: dict[str, BotId]
+    """The bots by name, in the order of the schedule, as they were when it was created."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the league."""
+        return self.config.name
+
+
+def create(
+    league: League, config: TournamentConfig, bots: Sequence[BotSpec], *, seed: bytes, now_us: int
+) -> Tournament:
+    """Settle a tournament and store it, with its whole schedule, before its first game.
+
+    A name that the league already has gets a number: `demo`, `demo-2`… One transaction: either all
+    of it is stored or nothing.
+    """
+    name = _free_name(config.name, {row.name for row in league.tournaments()})
+    seats = [stage.seats for stage in config.stages]
+    lanes = config.lanes or default_lanes(seats, len(_core_sets(config)))
+    entries = tuple(BotEntry(spec.bot.name, spec.folder) for spec in bots)
+    settled = replace(config, name=name, lanes=lanes, bots=entries)
+    names = [spec.bot.name for spec in bots]
+    schedule = round_robin(name, names, settled.stages, lanes=lanes)
+    versions = {spec.bot.name: spec.bot for spec in bots}
+    for spec in bots:
+        league.add_bot(bot_row(spec.folder))
+    league.add_tournament(
+        NewTournament(name, now_us, canonical_json(settled), seed, deals.commitment(seed)),
+        [_row(game, versions) for game in schedule],
+    )
+    return Tournament(settled, seed, schedule, versions)
+
+
+def find(league: League, name: str) -> Tournament:
+    """A tournament of the league. Raises NotFoundError when there is none of that name."""
+    row = league.tournament(name)
+    config = from_canonical_json(row.config)
+    rows = league.schedule(name)
+    played = {bot.name: bot for game in rows for bot in game.bots}
+    versions = {entry.text: played[entry.text] for entry in config.bots}
+    schedule = tuple(
+        ScheduledGame(
+            index=game.index,
+            stage=game.stage,
+            round=game.round,
+            match=game.match,
+            seating=game.seating,
+            lane=game.lane,
+            bots=tuple(bot.name for bot in game.bots),
+            ruleset=config.stages[game.stage].ruleset,
+            deal_id=game.deal_id,
+            game_id=game.game_id,
+        )
+        for game in rows
+    )
+    return Tournament(config, row.seed, schedule, versions)
+
+
+class Conductor:
+    """Plays what is missing of a tournament.
+
+    Args:
+        league: where it is stored; the caller holds its lock.
+        tournament: what to play.
+        on_game: is told of every game once it is stored.
+        on_lost: is told the number of a worker that died.
+
+    Raises UserError when a bot is gone or has another version than when the tournament was created.
+    """
+
+    def __init__(
+        self,
+        league: League,
+        tournament: Tournament,
+        *,
+        on_game: Kept,
+        on_lost: Callable[[int], None],
+    ) -> None:
+        self._league = league
+        self._tournament = tournament
+        self._on_game = on_game
+        self._on_lost = on_lost
+        self._bots = _load_bots(tournament)
+        self._run: Run | None = None
+        self._workers: Workers | None = None
+
+    async def play(self) -> bool:
+        """Play until nothing is missing or `drain` is called; returns whether it is finished.
+
+        Raises `VoidGame` and RefereeError as `Run.play` does.
+        """
+        config = self._tournament.config
+        core_sets = _core_sets(config)
+        stored = self._league.stored(self._tournament.name)
+        missing = [game for game in self._tournament.schedule if game.game_id not in stored]
+        lanes = Lanes(missing, workers=len(core_sets), suspend_after=config.faults.suspend_after)
+        for game in self._tournament.schedule:
+            if game.game_id in stored:
+                lanes.played(game, stored[game.game_id])
+        if not missing:
+            return True
+        with run_folder() as folder:
+            settings = [self._settings(cores, folder) for cores in core_sets]
+            async with aclosing(Workers(settings)) as self._workers:
+                self._run = Run(
+                    self._plan(), lanes, self._workers, keep=self._keep, on_lost=self._on_lost
+                )
+                await self._run.play()
+        return len(self._league.stored(self._tournament.name)) == len(self._tournament.schedule)
+
+    def drain(self) -> None:
+        """Begin no further game."""
+        if self._run is not None:
+            self._run.drain()
+
+    def kill(self) -> None:
+        """Stop at once: end all workers and with them their bots. What was stored stays."""
+        self.drain()
+        if self._workers is not None:
+            self._workers.kill()
+
+    def _keep(self, game: ScheduledGame, record: GameRecord) -> None:
+        self._league.add_game(record)
+        self._on_game(game, record)
+
+    def _plan(self) -> Plan:
+        config = self._tournament.config
+        return Plan(
+            seed=self._tournament.seed,
+            bots=self._bots,
+            clocks=config.clocks,
+            max_strikes=config.faults.max_strikes,
+            show_names=config.show_names,
+            isolation=ProcessGroupLauncher.rung,
+        )
+
+    def _settings(self, cores: frozenset[int], folder: Path) -> WorkerSettings:
+        return WorkerSettings(
+            cores=cores,
+            clocks=self._tournament.config.clocks,
+            max_processes=self._tournament.config.max_processes,
+            folder=folder,
+            parent_pid=os.getpid(),
+        )
+
+
+def _core_sets(config: TournamentConfig) -> list[frozenset[int]]:
+    """The CPU cores of each worker: as many workers as fit, but no more than there are lanes."""
+    cores = sorted(os.sched_getaffinity(0))
+    per_game = min(config.cores_per_game, len(cores))
+    workers = config.workers or len(cores) // per_game
+    if config.lanes is not None:
+        workers = min(workers, config.lanes)
+    return [
+        frozenset(cores[(worker * per_game + number) % len(cores)] for number in range(per_game))
+        for worker in range(workers)
+    ]
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(each for number in count(2) if (each := f"{name}-{number}") not in taken)
+
+
+def _load_bots(tournament: Tournament) -> dict[str, BotSpec]:
+    specs: dict[str, BotSpec] = {}
+    for entry in tournament.config.bots:
+        if entry.folder is None:
+            raise UserError(f"{tournament.name}: bot {entry.text!r} has no folder")
+        spec = load_bot(entry.folder)
+        expected = tournament.seats.get(spec.bot.name)
+        if expected != spec.bot:
+            raise UserError(
+                f"{entry.folder}/bot.toml: version: {spec.bot} is there now, but the tournament"
+                f" {tournament.name} was created with {expected or 'another bot'}"
+            )
+        specs[spec.bot.name] = spec
+    return specs
+
+
+def known_bots(league: League, config: TournamentConfig) -> dict[str, BotSpec]:
+    """The league's bots that a tournament names. Raises UserError where one has gone."""
+    named = {entry.text for entry in config.bots if entry.folder is None}
+    return {row.name: load_bot(Path(row.folder)) for row in league.bots() if row.name in named}
+
+
+def bot_row(folder: Path) -> BotRow:
+    """What the league keeps of a bot. Raises UserError as `load_manifest` does."""
+    manifest = load_manifest(folder)
+    return BotRow(
+        name=manifest.name,
+        version=manifest.version,
+        author=manifest.author,
+        language=manifest.language,
+        folder=str(folder),
+    )
+
+
+def _row(game: ScheduledGame, versions: dict[str, BotId]) -> ScheduleRow:
+    return ScheduleRow(
+        index=game.index,
+        stage=game.stage,
+        round=game.round,
+        match=game.match,
+        seating=game.seating,
+        lane=game.lane,
+        bots=tuple(versions[name] for name in game.bots),
+        deal_id=game.deal_id,
+        game_id=game.game_id,
+    )
