@@ -78,7 +78,7 @@ def _add_matches(
     rows = connection.execute(
         select(table.c.number, table.c.id).where(table.c.tournament_id == tournament_id)
     )
-    ids: dict[int, int] = dict(rows.tuples().all())
+    ids: dict[int, int] = {row.number: row.id for row in rows}
     bots = _bot_ids(connection)
     connection.execute(
         insert(schema.match_bots),

@@ -1,0 +1,92 @@
+"""Records, tournaments and schedules to store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from referee import deals
+from referee.clocks import Clocks
+from referee.errors import Cause, Evidence
+from referee.match import stand_in
+from referee.records import BotId, Fault, GameRecord, Move, Result
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage, round_robin
+from referee.store import BotRow, League, NewTournament, ScheduleRow
+
+NAMES = ("ann", "bob", "cy", "dee")
+SEED = bytes(range(32))
+
+
+def bot(name: str, version: str = "1.0", folder: str = "/bots") -> BotRow:
+    return BotRow(name, version, "Ada", "python", f"{folder}/{name}")
+
+
+def tournament(name: str = "cup") -> NewTournament:
+    return NewTournament(name, 1_700_000_000_000_000, '{"a": 1}', SEED, deals.commitment(SEED))
+
+
+def schedule(name: str = "cup", matches: int = 2, seats: int = 3) -> list[ScheduleRow]:
+    stage = Stage(RULESETS["classic"], seats, matches)
+    return [
+        ScheduleRow(
+            game.index,
+            game.stage,
+            game.round,
+            game.match,
+            game.seating,
+            game.lane,
+            tuple(BotId(each, "1.0") for each in game.bots),
+            game.deal_id,
+            game.game_id,
+        )
+        for game in round_robin(name, NAMES, [stage], lanes=4)
+    ]
+
+
+def played(game: ScheduleRow) -> GameRecord:
+    """A game played by stand-ins, as they would after everybody's forfeit."""
+    rules = RULESETS["classic"]
+    deck = deals.deck(SEED, game.deal_id, rules)
+    run = Game(rules, len(game.bots), deck)
+    moves = []
+    while (decision := run.decision) is not None:
+        action = stand_in(decision)
+        run.apply(action)
+        moves.append(Move(decision.seat, action, 250 + decision.seat, 0, stand_in=False))
+    return GameRecord(
+        game_id=game.game_id,
+        ruleset=rules,
+        seating=game.bots,
+        deck=deck,
+        moves=tuple(moves),
+        faults=(),
+        result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
+        clocks=Clocks(),
+        isolation="none",
+        started_at_us=1_700_000_000_000_000,
+        duration_us=31_000,
+    )
+
+
+def faulty(record: GameRecord) -> GameRecord:
+    """The same game with a strike of seat 0 and a forfeit of seat 1."""
+    strike = Evidence(detail="too late", elapsed_us=77)
+    crash = Evidence(detail="gone", signal="SIGSEGV", exit_code=None, stderr_tail="Ouch\n")
+    return replace(
+        record,
+        faults=(
+            Fault(0, Cause.TIMEOUT, forfeit=False, move=0, evidence=strike),
+            Fault(1, Cause.CRASH, forfeit=True, move=1, evidence=crash),
+        ),
+        result=replace(record.result, ranks=(1, 3, 1), forfeited=(1,)),
+    )
+
+
+def filled(league: League, name: str = "cup", matches: int = 2) -> list[ScheduleRow]:
+    """Store the bots and a tournament; returns its schedule."""
+    for each in NAMES:
+        league.add_bot(bot(each))
+    rows = schedule(name, matches)
+    league.add_tournament(tournament(name), rows)
+    return rows

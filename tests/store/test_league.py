@@ -1,0 +1,177 @@
+"""What is stored comes back, once, in schedule order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from records import NAMES, SEED, bot, faulty, filled, played, schedule, tournament
+
+from referee.errors import Cause, NotFoundError, UserError
+from referee.records import BotId
+from referee.store import League
+
+
+@pytest.fixture
+def league(tmp_path):
+    with League.open(tmp_path / "league", create=True) as opened:
+        yield opened
+
+
+def test_bots_come_back_and_what_is_known_of_a_version_is_replaced(league):
+    league.add_bot(bot("ann"))
+    league.add_bot(bot("ann", "2.0"))
+    league.add_bot(bot("ann", "1.0", "/elsewhere"))
+    assert league.bots() == [bot("ann", "1.0", "/elsewhere"), bot("ann", "2.0")]
+
+
+def test_a_tournament_comes_back_with_its_schedule(league):
+    rows = filled(league)
+    stored = league.tournament("cup")
+    assert (stored.name, stored.seed, stored.config) == ("cup", SEED, '{"a": 1}')
+    assert (stored.games, stored.stored) == (len(rows), 0)
+    assert stored.commitment == tournament().commitment
+    assert league.schedule("cup") == rows
+    assert league.tournaments() == [stored]
+
+
+def test_two_tournaments_do_not_mix(league):
+    first = filled(league)
+    second = filled(league, "open", 1)
+    league.add_game(played(second[0]))
+    assert [row.name for row in league.tournaments()] == ["cup", "open"]
+    assert [row.stored for row in league.tournaments()] == [0, 1]
+    assert league.schedule("cup") == first
+    assert league.schedule("open") == second
+    assert league.stored("cup") == {}
+    assert [row.tournament for row in league.results()] == ["open"]
+
+
+def test_a_name_can_be_taken_once_and_nothing_is_left_of_a_second_try(league):
+    rows = filled(league)
+    with pytest.raises(UserError, match="'cup' is stored already"):
+        league.add_tournament(tournament(), schedule())
+    other = [replace(row, game_id=rows[0].game_id) for row in schedule("other")]
+    with pytest.raises(UserError, match="UNIQUE"):
+        league.add_tournament(tournament("other"), other)
+    assert [row.name for row in league.tournaments()] == ["cup"]
+    assert league.schedule("cup") == rows
+
+
+def test_a_game_comes_back_whole(league):
+    rows = filled(league)
+    for row, record in ((rows[0], played(rows[0])), (rows[1], faulty(played(rows[1])))):
+        league.add_game(record)
+        assert league.record(row.game_id) == record
+
+
+def test_a_game_is_stored_once(league):
+    rows = filled(league)
+    record = played(rows[0])
+    league.add_game(record)
+    with pytest.raises(UserError, match="cup-1 is stored already"):
+        league.add_game(replace(record, duration_us=1))
+    assert league.record("cup-1") == record
+    assert len(league.results()) == 1
+
+
+def test_a_game_of_a_bot_that_is_not_known_leaves_nothing(league):
+    rows = filled(league)
+    stranger = replace(played(rows[0]), seating=(BotId("eve", "1"), *rows[0].bots[1:]))
+    with pytest.raises(UserError, match="bot eve@1 is not in the league"):
+        league.add_game(stranger)
+    assert league.results() == []
+    league.add_game(played(rows[0]))
+    assert set(league.stored("cup")) == {"cup-1"}
+
+
+def test_what_is_missing_is_the_schedule_less_what_is_stored(league):
+    rows = filled(league)
+    for row in reversed(rows[3:9]):
+        league.add_game(played(row))
+    league.add_game(faulty(played(rows[20])))
+    stored = league.stored("cup")
+    missing = [row.game_id for row in league.schedule("cup") if row.game_id not in stored]
+    assert missing == [row.game_id for row in (*rows[:3], *rows[9:20], *rows[21:])]
+    assert stored["cup-21"] == (1,)
+    assert stored["cup-4"] == ()
+
+
+def test_results_come_in_schedule_order_whatever_was_stored_first(league):
+    rows = filled(league)
+    for row in reversed(rows):
+        league.add_game(played(row))
+    results = league.results(tournament="cup")
+    assert [result.game_id for result in results] == [row.game_id for row in rows]
+    for row, result in zip(rows, results, strict=True):
+        record = league.record(row.game_id)
+        assert result.bots == tuple(map(str, row.bots))
+        assert (result.scores, result.ranks) == (record.result.scores, record.result.ranks)
+        assert (result.index, result.round, result.match) == (row.index, row.round, row.match)
+        assert (result.tournament, result.ruleset, result.forfeited) == ("cup", "classic", ())
+
+
+def test_free_games_are_kept_apart(league):
+    rows = filled(league)
+    league.add_game(played(rows[0]))
+    league.add_game(replace(played(rows[1]), game_id="play-1"))
+    assert [row.game_id for row in league.results()] == ["cup-1"]
+    with_free = league.results(free=True)
+    assert [(row.game_id, row.tournament) for row in with_free] == [
+        ("cup-1", "cup"),
+        ("play-1", None),
+    ]
+    assert league.tournament("cup").stored == 1
+    assert league.record("play-1").game_id == "play-1"
+    assert [row.game_id for row in league.games()] == ["cup-1", "play-1"]
+
+
+def test_games_are_found_by_tournament_bot_and_fault(league):
+    rows = filled(league)
+    filled(league, "open", 1)
+    for row in rows[:6]:
+        league.add_game(played(row))
+    league.add_game(faulty(played(rows[7])))
+    assert len(league.games(tournament="cup")) == 7
+    assert league.games(tournament="open") == []
+    with_ann = {row.game_id for row in league.games(bot="ann")}
+    assert with_ann == {
+        row.game_id for row in (*rows[:6], rows[7]) if "ann" in {each.name for each in row.bots}
+    }
+    (crashed,) = league.games(cause="crash")
+    record = league.record(rows[7].game_id)
+    assert crashed.game_id == rows[7].game_id
+    assert crashed.termination == record.result.termination.value
+    assert (crashed.decisions, crashed.duration_us) == (len(record.moves), 31_000)
+
+
+def test_faults_come_back_with_their_evidence(league):
+    rows = filled(league)
+    league.add_game(played(rows[0]))
+    league.add_game(faulty(played(rows[1])))
+    strike, crash = league.faults(tournament="cup")
+    assert (strike.game_id, strike.seat, strike.cause) == ("cup-2", 0, Cause.TIMEOUT)
+    assert (strike.forfeit, strike.elapsed_us, strike.detail) == (False, 77, "too late")
+    assert crash.bot == str(rows[1].bots[1])
+    assert (crash.forfeit, crash.move, crash.signal) == (True, 1, "SIGSEGV")
+    assert (crash.exit_code, crash.stderr_tail) == (None, "Ouch\n")
+    assert league.faults() == [strike, crash]
+
+
+def test_unknown_names_say_what_there_is(league):
+    with pytest.raises(NotFoundError, match="no tournament 'cup'; there is none"):
+        league.tournament("cup")
+    filled(league)
+    with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
+        league.tournament("cap")
+    with pytest.raises(NotFoundError, match="no game 'cup-1' is stored"):
+        league.record("cup-1")
+
+
+def test_everything_is_there_after_it_was_closed(tmp_path):
+    with League.open(tmp_path, create=True) as league:
+        rows = filled(league)
+        league.add_game(played(rows[0]))
+    with League.open(tmp_path, create=False) as league:
+        assert league.record("cup-1") == played(rows[0])
+        assert {row.name for row in league.bots()} == set(NAMES)
