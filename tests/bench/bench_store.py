@@ -1,0 +1,73 @@
+"""Size and speed of a league of many games: `python tests/bench/bench_store.py [GAMES]`.
+
+Prints the bytes of a record and of the database beside the records, and what reading all results
+costs, in total and against summing up as many rows in plain Python.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
+
+from records import NAMES, bot, played, schedule, tournament
+
+from referee.ratings import rate
+from referee.store import League, writes
+
+SAMPLES = 50
+"""Different games; the rest repeat them under other ids."""
+
+
+def main(count: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        league = League(Path(folder), _database(Path(folder)))
+        for name in NAMES:
+            league.add_bot(bot(name))
+        rows = schedule(matches=count // 12 + 1)[:count]
+        league.add_tournament(tournament(), rows)
+        samples = [played(row) for row in rows[:SAMPLES]]
+        began = time.perf_counter()
+        for row in rows[:SAMPLES]:
+            league.add_game(replace(samples[row.index], game_id=row.game_id))
+        each = (time.perf_counter() - began) / SAMPLES
+        with league._database.writing() as connection:  # one transaction: the bench's haste
+            for row in rows[SAMPLES:]:
+                sample = samples[row.index % SAMPLES]
+                writes.add_game(connection, replace(sample, game_id=row.game_id, seating=row.bots))
+        print(f"{len(rows)} games; storing one takes {each * 1000:.2f} ms")
+        _sizes(league, len(rows))
+        _reading(league)
+        league.close()
+
+
+def _database(folder: Path) -> object:
+    with League.open(folder, create=True) as league:
+        return type(league._database)(league._database.path)
+
+
+def _sizes(league: League, games: int) -> None:
+    with league._database.reading() as connection:
+        records = connection.exec_driver_sql("SELECT sum(length(record)) FROM records").scalar()
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        size = pages * connection.exec_driver_sql("PRAGMA page_size").scalar()
+    print(f"a record: {records / games:.0f} bytes (wanted < 1500)")
+    print(f"beside the records: {(size - records) / games:.0f} bytes a game (wanted < 250)")
+
+
+def _reading(league: League) -> None:
+    began = time.perf_counter()
+    results = league.results(tournament="cup")
+    reading = time.perf_counter() - began
+    began = time.perf_counter()
+    rate(results[:2000])
+    rating = (time.perf_counter() - began) / min(2000, len(results)) * len(results)
+    print(f"reading all results: {reading:.2f} s, {reading / rating:.1%} of what rating them takes")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)
