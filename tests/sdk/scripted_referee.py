@@ -1,0 +1,162 @@
+"""The referee's side of one stream, spoken by a test, and bots as real processes on the other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+
+from referee.pb import play_pb2, table_pb2
+
+TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
+LIMIT_S = 30
+
+
+class ScriptedReferee:
+    """Serves one bot on a UNIX socket; what it says is up to the test."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._stream: asyncio.Future[grpc.aio.ServicerContext] = asyncio.Future()
+        self._over = asyncio.Event()
+        self._gone = asyncio.Event()
+
+    async def serve(self, _requests: object, stream: grpc.aio.ServicerContext) -> None:
+        self._stream.set_result(stream)
+        stream.add_done_callback(lambda _: self._gone.set())
+        await self._over.wait()
+
+    async def hear(self) -> play_pb2.BotMessage | None:
+        """What the bot says next; None when it has closed its side."""
+        async with asyncio.timeout(LIMIT_S):
+            said = await (await self._stream).read()
+        return said if isinstance(said, play_pb2.BotMessage) else None
+
+    async def say(self, message: play_pb2.RefereeMessage) -> None:
+        await (await self._stream).write(message)
+
+    async def ask(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
+        await self.say(message)
+        answer = await self.hear()
+        assert answer is not None
+        return answer
+
+    async def goodbye(self, reason: str = "") -> None:
+        await self.say(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason)))
+        assert await self.hear() is None
+        self.hang_up()
+
+    async def gone(self) -> None:
+        """Wait until the stream is closed."""
+        async with asyncio.timeout(LIMIT_S):
+            await self._gone.wait()
+
+    def hang_up(self) -> None:
+        self._over.set()
+
+
+class BotProcess:
+    """A bot started as the referee starts one."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def exit(self) -> tuple[int | None, str]:
+        """Wait for its end; its exit code and what it wrote to standard error."""
+        async with asyncio.timeout(LIMIT_S):
+            _, stderr = await self._process.communicate()
+        return self._process.returncode, stderr.decode()
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    async def first_line(self) -> str:
+        """The first line it prints."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(LIMIT_S):
+            return (await self._process.stdout.readline()).decode()
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+
+
+@asynccontextmanager
+async def scripted_referee(folder: Path) -> AsyncIterator[ScriptedReferee]:
+    server = grpc.aio.server()
+    referee = ScriptedReferee(f"unix:{folder / 'socket'}")
+    handler = grpc.stream_stream_rpc_method_handler(
+        referee.serve,
+        request_deserializer=play_pb2.BotMessage.FromString,
+        response_serializer=play_pb2.RefereeMessage.SerializeToString,
+    )
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("linko.v1.RefereeService", {"Play": handler}),)
+    )
+    server.add_insecure_port(referee.address)
+    await server.start()
+    try:
+        yield referee
+    finally:
+        referee.hang_up()
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def bot_process(
+    program: Path, address: str | None, token: str | None = TOKEN
+) -> AsyncIterator[BotProcess]:
+    """Start `python PROGRAM` in the program's folder."""
+    environment = {"REFEREE_ADDRESS": address, "REFEREE_TOKEN": token}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        program.name,
+        cwd=program.parent,
+        env={**os.environ, **{key: value for key, value in environment.items() if value}},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    bot = BotProcess(process)
+    try:
+        yield bot
+    finally:
+        bot.kill()
+        await process.wait()
+
+
+def game_starts(*game_ids: str, players: int = 2) -> play_pb2.RefereeMessage:
+    view = table_pb2.View(hand_sizes=[13] * players)
+    return play_pb2.RefereeMessage(
+        game_starts=[
+            play_pb2.GameStart(game_id=game_id, view=view, seed=seed)
+            for seed, game_id in enumerate(game_ids)
+        ]
+    )
+
+
+def requests(*asked: tuple[str, int], draws: int = 3) -> play_pb2.RefereeMessage:
+    """Requests to draw, by game and number of the decision."""
+    legal = [
+        table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot, cards=[slot + 1]))
+        for slot in range(draws)
+    ]
+    return play_pb2.RefereeMessage(
+        requests=[
+            play_pb2.Request(
+                game_id=game_id, decision_id=number, kind=table_pb2.DECISION_KIND_DRAW, legal=legal
+            )
+            for game_id, number in asked
+        ]
+    )
+
+
+def game_ends(*game_ids: str) -> play_pb2.RefereeMessage:
+    return play_pb2.RefereeMessage(
+        game_ends=[play_pb2.GameEnd(game_id=game_id, ranks=[1, 2]) for game_id in game_ids]
+    )

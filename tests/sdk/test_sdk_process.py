@@ -1,0 +1,255 @@
+"""Bots of the kit as real processes, with a test for a referee."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+from scripted_referee import (
+    TOKEN,
+    bot_process,
+    game_ends,
+    game_starts,
+    requests,
+    scripted_referee,
+)
+
+from referee.pb import play_pb2
+
+UVLOOP = ""
+STANDARD_LOOP = "import sys\nsys.modules['uvloop'] = None  # as if it were not installed\n"
+
+FIRST_LEGAL = """
+    from referee.sdk import run
+
+    run(lambda request: request.legal[0])
+"""
+COUNTS_ITS_DECISIONS = """
+    from referee.sdk import Bot, run
+
+    class CountsItsDecisions(Bot):
+        def start(self, game):
+            self.decisions = -1
+
+        def decide(self, request):
+            self.decisions += 1
+            return request.legal[self.decisions]
+
+    run(CountsItsDecisions, max_games=8, name="counts")
+"""
+BUSY = """
+    from referee.sdk import run
+
+    def decide(request):
+        print("thinking", flush=True)
+        while True:
+            pass
+
+    run(decide)
+"""
+RAISES = """
+    from referee.sdk import run
+
+    def decide(request):
+        raise ZeroDivisionError("a mistake in the bot")
+
+    run(decide)
+"""
+
+
+@pytest.fixture
+def write_bot(tmp_path):
+    def write(program, prelude=""):
+        folder = tmp_path / "my_bot"
+        folder.mkdir()
+        (folder / "bot.py").write_text(prelude + dedent(program))
+        return folder / "bot.py"
+
+    return write
+
+
+@pytest.fixture
+def socket_folder(tmp_path_factory):
+    """Short, for the path of a socket must be."""
+    return tmp_path_factory.mktemp("s")
+
+
+@pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
+async def test_hello_game_goodbye(write_bot, socket_folder, prelude):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(FIRST_LEGAL, prelude), referee.address) as bot,
+    ):
+        hello = play_pb2.Hello(protocol_version=1, token=TOKEN, name="my_bot", max_games=1)
+        assert await referee.hear() == play_pb2.BotMessage(hello=hello)
+        started = await referee.ask(game_starts("g"))
+        assert started == play_pb2.BotMessage(ready=[play_pb2.Ready(game_id="g")])
+        asked = requests(("g", 17))
+        (reply,) = (await referee.ask(asked)).replies
+        assert (reply.game_id, reply.decision_id) == ("g", 17)
+        assert reply.action == asked.requests[0].legal[0]
+        await referee.say(game_ends("g"))
+        await referee.goodbye()
+        assert await bot.exit() == (0, "")
+
+
+async def test_games_at_once_are_answered_together_and_kept_apart(write_bot, socket_folder):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(COUNTS_ITS_DECISIONS), referee.address) as bot,
+    ):
+        greeting = await referee.hear()
+        assert (greeting.hello.name, greeting.hello.max_games) == ("counts", 8)
+        started = await referee.ask(game_starts("a", "b"))
+        assert [ready.game_id for ready in started.ready] == ["a", "b"]
+        await referee.ask(requests(("b", 1)))
+        both = await referee.ask(requests(("a", 4), ("b", 5)))
+        assert [
+            (reply.game_id, reply.decision_id, reply.action.draw_display.slot)
+            for reply in both.replies
+        ] == [("a", 4, 0), ("b", 5, 1)]
+        await referee.say(game_ends("a"))  # wants no answer
+        (reply,) = (await referee.ask(requests(("b", 6)))).replies
+        assert reply.action.draw_display.slot == 2
+        again = game_starts("a")
+        again.MergeFrom(requests(("b", 7), draws=4))
+        mixed = await referee.ask(again)
+        assert [ready.game_id for ready in mixed.ready] == ["a"]
+        assert [reply.action.draw_display.slot for reply in mixed.replies] == [3]
+        await referee.goodbye()
+        assert await bot.exit() == (0, "")
+
+
+async def test_the_reason_of_a_goodbye_is_shown(write_bot, socket_folder):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(FIRST_LEGAL), referee.address) as bot,
+    ):
+        await referee.hear()
+        await referee.goodbye("you talk too much")
+        assert await bot.exit() == (0, "the referee said goodbye: you talk too much\n")
+
+
+async def test_leaves_even_when_the_referee_does_not_hang_up_after_its_goodbye(
+    write_bot, socket_folder
+):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(FIRST_LEGAL), referee.address) as bot,
+    ):
+        await referee.hear()
+        await referee.say(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye()))
+        assert await bot.exit() == (0, "")
+
+
+@pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
+async def test_sigterm_while_waiting(write_bot, socket_folder, prelude):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(FIRST_LEGAL, prelude), referee.address) as bot,
+    ):
+        await referee.hear()
+        await referee.ask(game_starts("g"))
+        bot.terminate()
+        assert await bot.exit() == (0, "")
+
+
+@pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
+async def test_sigterm_in_the_middle_of_a_decision(write_bot, socket_folder, prelude):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(BUSY, prelude), referee.address) as bot,
+    ):
+        await referee.hear()
+        await referee.ask(game_starts("g"))
+        await referee.say(requests(("g", 1)))
+        assert await bot.first_line() == "thinking\n"
+        bot.terminate()
+        assert await bot.exit() == (0, "")
+
+
+async def test_an_exception_of_the_bot_is_a_crash(write_bot, socket_folder):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(RAISES), referee.address) as bot,
+    ):
+        await referee.hear()
+        await referee.ask(game_starts("g"))
+        await referee.say(requests(("g", 1)))
+        code, stderr = await bot.exit()
+        assert code == 1
+        assert stderr.startswith("Traceback")
+        assert stderr.endswith("ZeroDivisionError: a mistake in the bot\n")
+        assert "bot.py" in stderr
+
+
+@pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
+async def test_a_stream_that_ends_without_goodbye(write_bot, socket_folder, prelude):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(FIRST_LEGAL, prelude), referee.address) as bot,
+    ):
+        await referee.hear()
+        referee.hang_up()
+        assert await bot.exit() == (3, "the stream to the referee broke: the referee closed it\n")
+
+
+async def test_a_stream_that_is_cut_while_the_bot_thinks(write_bot, socket_folder, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    program = f"""
+        from referee.sdk import run
+
+        def decide(request):
+            open({str(gate)!r}).read()  # until the test opens and closes the other end
+            return request.legal[0]
+
+        run(decide)
+    """
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(write_bot(program), referee.address) as bot,
+    ):
+        await referee.hear()
+        await referee.ask(game_starts("g"))
+        await referee.say(requests(("g", 1)))
+        with await asyncio.to_thread(gate.open, "w"):
+            referee.hang_up()
+            await referee.gone()
+        code, stderr = await bot.exit()
+        assert code == 3
+        assert stderr.startswith("the stream to the referee broke: ")
+        assert stderr.count("\n") == 1
+
+
+async def test_nobody_at_the_address(write_bot, socket_folder):
+    async with bot_process(write_bot(FIRST_LEGAL), f"unix:{socket_folder / 'none'}") as bot:
+        code, stderr = await bot.exit()
+    assert code == 3
+    assert stderr.startswith("the stream to the referee broke: UNAVAILABLE")
+    assert stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "token"), [(None, None), (None, TOKEN), ("unix:/nowhere", None)]
+)
+async def test_started_by_hand_it_says_what_it_is(write_bot, address, token):
+    async with bot_process(write_bot(FIRST_LEGAL), address, token) as bot:
+        code, stderr = await bot.exit()
+    assert code == 2
+    assert stderr == "this program is a bot: start it with `referee play …`\n"
+
+
+def test_importing_the_kit_imports_nothing_of_the_referee():
+    script = "import sys, referee.sdk; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=os.environ
+    ).stdout.split()
+    own = {name.split(".")[1] for name in modules if name.startswith("referee.")}
+    assert own == {"pb", "sdk"}
+    heavy = {"uvloop", "pydantic", "sqlalchemy", "rich", "typer", "psutil", "trueskill"}
+    assert heavy.isdisjoint(modules)

@@ -1,0 +1,165 @@
+"""The bot's side of the protocol without a stream."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from scripted_referee import game_ends, game_starts, requests
+
+from referee.pb import play_pb2, table_pb2
+from referee.sdk import Bot, Choice, DrawDisplay, Play, Request, Session
+
+
+def slots(answer):
+    return [(reply.game_id, reply.action.draw_display.slot) for reply in answer.replies]
+
+
+def test_a_function_is_a_bot():
+    session = Session(lambda request: request.legal[-1])
+    session.receive(game_starts("g"))
+    assert slots(session.receive(requests(("g", 1)))) == [("g", 2)]
+
+
+def test_a_bot_may_answer_with_its_own_action_or_a_bare_message():
+    answers = iter([DrawDisplay(1), table_pb2.Action(choice=table_pb2.CHOICE_DRAW_DECK)])
+    session = Session(lambda _: next(answers))
+    session.receive(game_starts("g"))
+    assert slots(session.receive(requests(("g", 1)))) == [("g", 1)]
+    (reply,) = session.receive(requests(("g", 2))).replies
+    assert reply.action.choice == table_pb2.CHOICE_DRAW_DECK
+
+
+def test_one_instance_a_game_from_start_to_end():
+    lives = []
+
+    class Diary(Bot):
+        def start(self, game):
+            self.diary = [f"start {game.id}"]
+            lives.append(self.diary)
+
+        def decide(self, request):
+            self.diary.append(f"decide {request.game.id} {request.message.decision_id}")
+            return request.legal[0]
+
+        def end(self, result):
+            self.diary.append(f"end {result.game.id} {result.ranks}")
+
+    session = Session(Diary)
+    session.receive(game_starts("a", "b"))
+    session.receive(requests(("b", 1), ("a", 2)))
+    session.receive(game_ends("a"))
+    session.receive(game_starts("c"))
+    session.receive(requests(("b", 3)))
+    session.receive(game_ends("b", "c"))
+    assert lives == [
+        ["start a", "decide a 2", "end a (1, 2)"],
+        ["start b", "decide b 1", "decide b 3", "end b (1, 2)"],
+        ["start c", "end c (1, 2)"],
+    ]
+
+
+def test_a_batch_is_answered_as_a_whole_with_each_games_own_instance():
+    batches = []
+
+    class Batch(Bot):
+        def start(self, game):
+            self.offset = len(game.id)
+
+        @classmethod
+        def decide_batch(cls, requests):
+            batches.append([request.game.id for request in requests])
+            return [request.legal[request.bot.offset] for request in requests]
+
+    session = Session(Batch)
+    session.receive(game_starts("", "g", "gg"))
+    answer = session.receive(requests(("gg", 1), ("", 2), ("g", 3)))
+    assert slots(answer) == [("gg", 2), ("", 0), ("g", 1)]
+    assert batches == [["gg", "", "g"]]
+
+
+def test_what_wants_no_answer_gets_none():
+    session = Session(lambda request: request.legal[0])
+    session.receive(game_starts("g"))
+    assert session.receive(game_ends("g")) == play_pb2.BotMessage()
+    goodbye = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye())
+    assert session.receive(goodbye) == play_pb2.BotMessage()
+
+
+def test_what_a_bot_must_not_be():
+    with pytest.raises(TypeError, match=r"int is no subclass of referee\.sdk\.Bot"):
+        Session(int)
+    with pytest.raises(TypeError, match="3 is neither a subclass of"):
+        Session(3)
+
+
+def test_what_a_bot_must_not_answer():
+    silent = Session(lambda _: None)
+    silent.receive(game_starts("g"))
+    with pytest.raises(TypeError, match="the bot answered None, which is no action"):
+        silent.receive(requests(("g", 1)))
+
+    class Short(Bot):
+        @classmethod
+        def decide_batch(cls, requests):
+            return [request.legal[0] for request in requests[1:]]
+
+    short = Session(Short)
+    short.receive(game_starts("g"))
+    with pytest.raises(ValueError, match="0 answers to 1 requests"):
+        short.receive(requests(("g", 1)))
+
+    undecided = Session(type("Undecided", (Bot,), {}))
+    undecided.receive(game_starts("g"))
+    with pytest.raises(NotImplementedError, match="Undecided has neither decide nor decide_batch"):
+        undecided.receive(requests(("g", 1)))
+
+
+def test_chance_is_the_games_own():
+    drawn = []
+
+    def decide(request):
+        drawn.append((request.game.id, request.game.random.random()))
+        return request.legal[0]
+
+    for order in (("a", "b", "a", "b"), ("b", "b", "a", "a")):
+        session = Session(decide)
+        session.receive(game_starts("a", "b"))
+        for number, game_id in enumerate(order):
+            session.receive(requests((game_id, number)))
+    first, second = sorted(drawn[:4]), sorted(drawn[4:])
+    assert first == second
+    assert len(set(first)) == 4
+
+
+def test_only_what_is_looked_at_is_decoded():
+    """A message that has a list of legal actions and nothing else serves a bot that echoes one."""
+
+    class OnlyTheLast(list):
+        def __getitem__(self, index):
+            assert index == -1
+            return super().__getitem__(index)
+
+        def __iter__(self):
+            raise AssertionError
+
+    last = table_pb2.Action(choice=table_pb2.CHOICE_PASS)
+    message = SimpleNamespace(legal=OnlyTheLast([None, None, last]))
+    request = Request(message, game=None, bot=Bot())
+    assert request.legal[-1] is Choice.PASS
+    assert len(request.legal) == 3
+
+
+def test_legal_actions_are_a_sequence():
+    session = Session(lambda request: seen.append(request) or request.legal[0])
+    seen = []
+    session.receive(game_starts("g"))
+    session.receive(requests(("g", 1)))
+    legal = seen[0].legal
+    assert list(legal) == [DrawDisplay(0, (1,)), DrawDisplay(1, (2,)), DrawDisplay(2, (3,))]
+    assert legal[1:] == (DrawDisplay(1, (2,)), DrawDisplay(2, (3,)))
+    assert DrawDisplay(1, (2,)) in legal
+    assert Play not in legal
+    assert seen[0].plays == ()
+    with pytest.raises(IndexError):
+        legal[3]
