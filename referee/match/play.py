@@ -139,6 +139,7 @@ class _Run:
         )
         seat.news.clear()
         try:
+            _check_bank(ask)
             answer = await seat.player.decide(ask)
             _check(answer, decision)
         except BotFault as fault:
@@ -178,6 +179,11 @@ class _Run:
                 Fault(number, Cause.STRIKES, forfeit=True, move=at, evidence=evidence)
             )
         seat.player = None
+
+
+def _check_bank(ask: Ask) -> None:
+    if ask.budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
+        raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
 
 
 def _check(answer: Answer, decision: Decision) -> None:
