@@ -178,7 +178,8 @@ async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
 async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
     clocks = Clocks(decision_us=1_000, bank_us=100)
     player = FunctionPlayer(chance(1), elapsed_us=50)
-    record = (await play(fixture(clocks=clocks), [player, *players(2)])).record
+    others = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(2)]
+    record = (await play(fixture(clocks=clocks), [player, *others])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.OUT_OF_TIME, True)
     assert len(player.asks) == 2
