@@ -3,3 +3,11 @@
 Exit codes: 0 all is well; 1 something is not right (a record that does not check, a run that cannot
 go on); 2 bad input, nothing was changed; 130 interrupted, and can be resumed.
 """
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    # A worker process imports the program it was started from, which is this: not all commands.
+    from referee.cli.app import run  # noqa: PLC0415
+
+    run()

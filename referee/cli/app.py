@@ -30,7 +30,7 @@ for command in (ratings, play, verify):
     app.command()(command)
 
 
-def main() -> None:
+def run() -> None:
     """Run the command line and exit."""
     try:
         app()
