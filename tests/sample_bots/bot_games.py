@@ -1,0 +1,139 @@
+"""Games between bots in one process, through the messages that a stream would carry."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from referee.clocks import Budget, Clocks
+from referee.pb import play_pb2, table_pb2
+from referee.player import Ask
+from referee.protocol import decode, encode
+from referee.protocol.messages import action_message, layer_message, ruleset_message
+from referee.rules.actions import (
+    RECLAIM_OR_DISCARD,
+    TAKE_OR_LEAVE,
+    Action,
+    Choice,
+    DrawDisplay,
+    legal_plays,
+)
+from referee.rules.cards import Layer
+from referee.rules.events import Event, seen_by
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS, Ruleset
+from referee.rules.scoring import Outcome
+from referee.rules.table import full_deck
+from referee.sdk import Bot, Decide, Session
+
+FOLDER = Path(__file__).resolve().parents[2] / "sample_bots"
+NAMES = sorted(path.parent.name for path in FOLDER.glob("*/bot.toml"))
+TABLES = [
+    (rules, players)
+    for rules in RULESETS.values()
+    for players in sorted({rules.min_players, rules.max_players})
+]
+TABLE_NAMES = [f"{rules.name}-{players}" for rules, players in TABLES]
+_SINGLE_ONE = Layer(1, 1, 0)
+_BUDGET = Budget(1_000_000, None, 0)
+
+Watch = Callable[[int, Game, play_pb2.Request, play_pb2.Reply], None]
+"""Sees each decision: the seat, the game before it is applied, the request and the reply."""
+
+
+@cache
+def module(name: str) -> ModuleType:
+    """The program of a sample bot, imported and not run."""
+    spec = importlib.util.spec_from_file_location(f"sample_bot_{name}", FOLDER / name / "bot.py")
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
+
+
+def bot(name: str) -> type[Bot] | Decide:
+    """What the program of a sample bot runs."""
+    return module(name).Counter if name == "counter" else module(name).decide
+
+
+def shuffled(rules: Ruleset, seed: int) -> list[int]:
+    deck = [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    random.Random(seed).shuffle(deck)
+    return deck
+
+
+def play(
+    bots: Sequence[type[Bot] | Decide],
+    rules: Ruleset,
+    seed: int,
+    watch: Watch = lambda *_: None,
+) -> Outcome:
+    """Play one game; an illegal answer raises IllegalActionError."""
+    game = Game(rules, len(bots), shuffled(rules, seed))
+    sessions = [Session(each) for each in bots]
+    for seat, session in enumerate(sessions):
+        start = encode.game_start(
+            "g",
+            rules=rules,
+            view=game.view(seat),
+            clocks=Clocks(),
+            seed=100 * seed + seat,
+            names=(),
+            max_strikes=3,
+        )
+        session.receive(play_pb2.RefereeMessage.FromString(start))
+    encoder = encode.RequestEncoder("g")
+    news: list[list[Event]] = [[] for _ in bots]
+    number = 0
+    while (decision := game.decision) is not None:
+        seat, number = decision.seat, number + 1
+        ask = Ask(number, game.view(seat), decision, tuple(news[seat]), _BUDGET)
+        news[seat].clear()
+        message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
+        (reply,) = sessions[seat].receive(message).replies
+        watch(seat, game, message.requests[0], reply)
+        for event in game.apply(decode.action(reply.action, ask)):
+            for other, heard in enumerate(news):
+                heard.append(seen_by(event, other))
+    return game.outcome
+
+
+def answer(
+    name: str,
+    kind: table_pb2.DecisionKind,
+    *,
+    hand: Mapping[int, int],
+    tops: Sequence[Layer] = (),
+    snatched: Layer = _SINGLE_ONE,
+    display: Sequence[int] = (),
+    other_hand: int = 9,
+    deck_size: int = 50,
+) -> table_pb2.Action:
+    """What seat 0 answers in `basic`, against two others with these top layers."""
+    counts = [hand.get(card, 0) for card in range(15)]
+    view = table_pb2.View(
+        hand=counts,
+        hand_sizes=[sum(counts), other_hand, other_hand],
+        tables=[{}, *({"layers": [layer_message(top)]} for top in tops)] if tops else [{}, {}, {}],
+        display=[table_pb2.Slot(cards=[card]) for card in display],
+        deck_size=deck_size,
+        snatched=layer_message(snatched),
+    )
+    start = play_pb2.GameStart(
+        game_id="g", ruleset=ruleset_message(RULESETS["basic"]), view=view, seed=1
+    )
+    options: dict[int, Sequence[Action]] = {
+        table_pb2.DECISION_KIND_PLAY: legal_plays(counts),
+        table_pb2.DECISION_KIND_TAKE_OR_LEAVE: TAKE_OR_LEAVE,
+        table_pb2.DECISION_KIND_RECLAIM_OR_DISCARD: RECLAIM_OR_DISCARD,
+    }
+    draws = [Choice.DRAW_DECK, *(DrawDisplay(slot, (card,)) for slot, card in enumerate(display))]
+    options[table_pb2.DECISION_KIND_DRAW] = draws
+    options[table_pb2.DECISION_KIND_OPTIONAL_DRAW] = [Choice.PASS, *draws]
+    legal = [action_message(action) for action in options[kind]]
+    request = play_pb2.Request(game_id="g", kind=kind, view=view, legal=legal)
+    message = play_pb2.RefereeMessage(game_starts=[start], requests=[request])
+    return Session(bot(name)).receive(message).replies[0].action
