@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -20,6 +21,7 @@ from scripted_referee import (
 
 from referee.pb import play_pb2
 
+SAMPLE_BOTS = sorted(Path(__file__).parents[2].glob("sample_bots/*/bot.py"))
 UVLOOP = ""
 STANDARD_LOOP = "import sys\nsys.modules['uvloop'] = None  # as if it were not installed\n"
 
@@ -120,6 +122,19 @@ async def test_games_at_once_are_answered_together_and_kept_apart(write_bot, soc
         mixed = await referee.ask(again)
         assert [ready.game_id for ready in mixed.ready] == ["a"]
         assert [reply.action.draw_display.slot for reply in mixed.replies] == [3]
+        await referee.goodbye()
+        assert await bot.exit() == (0, "")
+
+
+@pytest.mark.parametrize("program", SAMPLE_BOTS, ids=lambda program: program.parent.name)
+async def test_sample_bots_are_such_processes(program, socket_folder):
+    async with (
+        scripted_referee(socket_folder) as referee,
+        bot_process(program, referee.address) as bot,
+    ):
+        greeting = await referee.hear()
+        assert greeting.hello.name == program.parent.name
+        await referee.ask(game_starts("g"))
         await referee.goodbye()
         assert await bot.exit() == (0, "")
 
