@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 KEPT = 1 << 20
 """Bytes kept of each of a process's two outputs."""
@@ -11,11 +10,10 @@ _CHUNK = 1 << 16
 
 
 class Output:
-    """One output of a process. Only its last `KEPT` bytes stay in memory."""
+    """One output of a process. Only its last `KEPT` bytes count; no more than twice that is held."""
 
     def __init__(self) -> None:
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
+        self._bytes = bytearray()
         self.total = 0
         """Bytes written so far."""
 
@@ -30,19 +28,22 @@ class Output:
 
     def add(self, chunk: bytes) -> None:
         """Keep a chunk, and forget what is too old."""
-        self._chunks.append(chunk)
+        self._bytes += chunk
         self.total += len(chunk)
-        self._size += len(chunk)
-        while self._size - len(self._chunks[0]) >= KEPT:
-            self._size -= len(self._chunks.popleft())
+        if len(self._bytes) > 2 * KEPT:
+            del self._bytes[:-KEPT]
 
     def kept(self) -> bytes:
         """The last bytes, at most `KEPT`."""
-        return b"".join(self._chunks)[-KEPT:]
+        return bytes(self._bytes[-KEPT:])
 
     def tail(self, size: int) -> str:
-        """The last bytes as text that can be printed: control characters are shown, not obeyed."""
-        text = self.kept()[-size:].decode("utf-8", "backslashreplace")
+        """The last `size` bytes as text that can be printed: control characters are shown, not obeyed."""
+        text = self._bytes[-size:].decode("utf-8", "backslashreplace")
         return "".join(
-            char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
+            char if char.isprintable() or char in "\n\t" else _escaped(char) for char in text
         )
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

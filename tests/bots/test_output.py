@@ -1,0 +1,80 @@
+import asyncio
+
+import pytest
+
+from referee.bots.output import KEPT, Output
+
+
+def printed(*chunks):
+    output = Output()
+    for chunk in chunks:
+        output.add(chunk)
+    return output
+
+
+def test_little_is_kept_whole():
+    output = printed(b"one ", b"two\n", b"three")
+    assert output.kept() == b"one two\nthree"
+    assert output.total == 13
+
+
+def test_of_much_the_last_is_kept():
+    chunks = [bytes([number % 256]) * 65_536 for number in range(100)]
+    output = printed(*chunks)
+    assert output.kept() == b"".join(chunks)[-KEPT:]
+    assert output.total == 100 * 65_536
+
+
+def test_single_bytes_take_no_more_memory_than_large_chunks(monkeypatch):
+    monkeypatch.setattr("referee.bots.output.KEPT", 100)
+    output = Output()
+    for number in range(1000):
+        output.add(bytes([number % 251]))
+        assert len(output._bytes) <= 200
+    assert output.kept() == bytes(number % 251 for number in range(900, 1000))
+
+
+def test_a_chunk_larger_than_all_that_is_kept():
+    output = printed(b"a" * (3 * KEPT) + b"end")
+    assert len(output.kept()) == KEPT
+    assert output.tail(4) == "aend"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (b"plain\n\ttext\n", "plain\n\ttext\n"),
+        ("grün → ✓".encode(), "grün → ✓"),
+        (b"\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
+        (b"\x1b]0;title\x07", r"\x1b]0;title\x07"),
+        (b"over\rwritten", r"over\rwritten"),
+        (b"nul\x00 del\x7f", r"nul\x00 del\x7f"),
+        (
+            "\u009b31m \u202eright to left\u2028line".encode(),
+            r"\x9b31m \u202eright to left\u2028line",
+        ),
+        (b"\xff\xfe bytes", r"\xff\xfe bytes"),
+        (b"a\\b", "a\\b"),
+        (b"", ""),
+    ],
+)
+def test_a_tail_has_no_power_over_a_terminal(written, shown):
+    assert printed(written).tail(4096) == shown
+
+
+def test_a_tail_may_begin_inside_a_character():
+    assert printed("ab→".encode()).tail(2) == r"\x86\x92"
+
+
+async def test_a_pipe_that_is_never_empty_lets_others_run():
+    pipe = asyncio.StreamReader()
+    pipe.feed_data(b"x" * (1 << 20))
+    output = Output()
+    draining = asyncio.ensure_future(output.drain(pipe))
+    turns = 0
+    while output.total < 1 << 20:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 16
+    pipe.feed_eof()
+    await draining
