@@ -7,10 +7,10 @@ once, so that two writers wait for each other rather than fail half-way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError
 
@@ -21,7 +21,6 @@ BUSY_MS = 5_000
 """How long to wait for another process's lock."""
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _PRAGMAS = (
-    "journal_mode = WAL",
     "synchronous = NORMAL",
     "foreign_keys = ON",
     f"busy_timeout = {BUSY_MS}",
@@ -33,7 +32,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._engine = create_engine(f"sqlite:///{path}")
+        self._engine = create_engine(URL.create("sqlite", database=str(path)))
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
         self._writing = self._engine.execution_options(writing=True)
@@ -57,7 +56,8 @@ class Database:
     def upgrade(self) -> None:
         """Make the tables, or bring those of an older version up to date.
 
-        Raises UserError for a database of a newer version or of something else.
+        Raises UserError, and has changed nothing, for a database of a newer version or of something
+        else.
         """
         with self.reading() as connection:
             revision = _revision(connection)
@@ -66,7 +66,15 @@ class Database:
             return
         if revision is None and tables:
             raise UserError(f"{self.path}: no league: it is a database of something else")
-        _migrate(self.path, self._writing, revision)
+        with self._told():
+            if revision is None:
+                self._keep_a_log()
+            _migrate(self.path, self._writing, revision)
+
+    def _keep_a_log(self) -> None:
+        """Turn on WAL, which the file itself remembers: readers and a writer go side by side."""
+        with closing(self._engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -74,6 +82,8 @@ class Database:
             yield
         except DatabaseError as error:
             raise UserError(f"{self.path}: {error.orig}") from error
+        except UnicodeEncodeError as error:
+            raise UserError(f"{self.path}: {error.object!r} is not Unicode") from error
 
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:

@@ -59,7 +59,11 @@ class League:
                 f"{folder}: there is no league here; `referee tournament run FILE` makes one"
             )
         database = Database(path)
-        database.upgrade()
+        try:
+            database.upgrade()
+        except UserError:
+            database.close()
+            raise
         return cls(folder, database)
 
     def __enter__(self) -> Self:
@@ -76,10 +80,14 @@ class League:
     def lock(self) -> Iterator[None]:
         """Be the only referee that plays in this league.
 
-        Raises UserError, which names its process, when there is one already. The lock goes with the
-        process, however that ends.
+        Raises UserError, which names its process, when there is one already, and when the folder
+        cannot be written. The lock goes with the process, however that ends.
         """
-        descriptor = os.open(self.folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        path = self.folder / _LOCK
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UserError(f"{path}: no lock can be taken: {error.strerror}") from error
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

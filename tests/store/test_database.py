@@ -72,14 +72,6 @@ def test_a_league_of_a_newer_version_is_refused_and_not_touched(folder):
     assert (folder / FILE).read_bytes() == before
 
 
-def test_another_program_s_database_is_refused(tmp_path):
-    connection = sqlite3.connect(tmp_path / FILE)
-    connection.execute("CREATE TABLE recipes (name)")
-    connection.close()
-    with pytest.raises(UserError, match="it is a database of something else"):
-        League.open(tmp_path, create=True)
-
-
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / FILE).write_text("Dear diary, " * 1000)
     with pytest.raises(UserError, match="file is not a database"):

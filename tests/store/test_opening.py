@@ -1,0 +1,149 @@
+"""Making and opening a league: it works or it is refused in one line, and nothing is half done."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from records import NAMES, bot, filled
+
+from referee.errors import UserError
+from referee.store import BotRow, League, database
+
+FILE = "league.db"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def execute(file, *statements):
+    connection = sqlite3.connect(file, isolation_level=None)
+    answers = [connection.execute(statement).fetchall() for statement in statements]
+    connection.close()
+    return answers[-1]
+
+
+def refused(folder, match, *, create=True):
+    with pytest.raises(UserError, match=match) as caught:
+        League.open(folder, create=create)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a?mode=memory", "50%20", "e#f", "two words", "ü:@", "-"])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    folder = tmp_path / name
+    with League.open(folder, create=True) as league:
+        league.add_bot(bot("ann"))
+    assert names(folder) == [FILE]
+    with League.open(folder, create=False) as league:
+        assert league.bots() == [bot("ann")]
+
+
+def test_readers_do_not_wait_for_the_writer(tmp_path):
+    with League.open(tmp_path, create=True) as league:
+        league.add_bot(bot("ann"))
+        writer = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("DELETE FROM bots")
+        assert league.bots() == [bot("ann")]
+        writer.close()
+    assert execute(tmp_path / FILE, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_another_program_s_database_is_not_touched(tmp_path):
+    execute(tmp_path / FILE, "CREATE TABLE recipes (name)")
+    before = (tmp_path / FILE).read_bytes()
+    refused(tmp_path, r"league\.db: no league: it is a database of something else")
+    assert (tmp_path / FILE).read_bytes() == before
+    assert names(tmp_path) == [FILE]
+
+
+def test_a_league_of_a_newer_version_is_left_closed(tmp_path):
+    League.open(tmp_path, create=True).close()
+    execute(tmp_path / FILE, "UPDATE alembic_version SET version_num = '9999'")
+    refused(tmp_path, r"newer version .*schema 9999", create=False)
+    assert names(tmp_path) == [FILE]
+
+
+def test_a_disk_that_is_too_full_for_the_tables(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "_PRAGMAS", (*database._PRAGMAS, "max_page_count = 6"))
+        refused(tmp_path, r"league\.db: database or disk is full")
+    assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
+    with League.open(tmp_path, create=True) as league:
+        assert len(filled(league)) == 24
+
+
+def test_a_database_that_is_locked_while_it_is_made(tmp_path, monkeypatch):
+    holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    holder.execute("PRAGMA journal_mode = WAL")
+    holder.execute("BEGIN IMMEDIATE")
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "_PRAGMAS", ("busy_timeout = 10",))
+        refused(tmp_path, r"league\.db: database is locked")
+    holder.close()
+    assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
+    League.open(tmp_path, create=True).close()
+
+
+def test_a_folder_in_the_place_of_the_database(tmp_path):
+    (tmp_path / FILE).mkdir()
+    refused(tmp_path, "unable to open database file")
+    refused(tmp_path, "there is no league here", create=False)
+
+
+def test_a_database_that_may_only_be_read_is_told_and_read(tmp_path, monkeypatch):
+    with League.open(tmp_path, create=True) as league:
+        league.add_bot(bot("ann"))
+    monkeypatch.setattr(database, "_PRAGMAS", (*database._PRAGMAS, "query_only = ON"))
+    with League.open(tmp_path, create=False) as league:
+        with pytest.raises(UserError, match=r"league\.db: attempt to write a readonly database"):
+            league.add_bot(bot("bob"))
+        assert league.bots() == [bot("ann")]
+
+
+def test_a_lock_that_cannot_be_made(tmp_path):
+    (tmp_path / "lock").mkdir()
+    with (
+        League.open(tmp_path, create=True) as league,
+        pytest.raises(UserError, match=r"lock: no lock can be taken: Is a directory"),
+        league.lock(),
+    ):
+        pytest.fail("the lock was taken")
+
+
+def test_text_that_is_not_unicode_is_told(tmp_path):
+    with League.open(tmp_path, create=True) as league:
+        with pytest.raises(UserError, match=r"league\.db: '/bots/\\udcff' is not Unicode"):
+            league.add_bot(BotRow("ann", "1.0", "Ada", "python", "/bots/\udcff"))
+        assert league.bots() == []
+
+
+MAKE = """
+import sys
+from pathlib import Path
+from referee.store import BotRow, League
+sys.stdin.readline()
+with League.open(Path(sys.argv[1]), create=True) as league:
+    league.add_bot(BotRow(sys.argv[2], "1.0", "Ada", "python", f"/bots/{sys.argv[2]}"))
+"""
+
+
+def test_two_processes_make_the_same_league(tmp_path):
+    makers = [
+        subprocess.Popen(
+            [sys.executable, "-c", MAKE, str(tmp_path / "league"), name], stdin=subprocess.PIPE
+        )
+        for name in NAMES[:2]
+    ]
+    for maker in makers:
+        maker.stdin.write(b"\n")
+        maker.stdin.flush()
+    for maker in makers:
+        maker.communicate()
+    assert [maker.returncode for maker in makers] == [0, 0]
+    with League.open(tmp_path / "league", create=False) as league:
+        assert league.bots() == [bot(name) for name in NAMES[:2]]
