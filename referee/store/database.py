@@ -20,6 +20,10 @@ from referee.store import schema
 BUSY_MS = 5_000
 """How long to wait for another process's lock."""
 _MIGRATIONS = Path(__file__).with_name("migrations")
+_FORMAT = (
+    "page_size = 8192",  # a page's last bytes stay empty where the next record does not fit
+    "journal_mode = WAL",  # readers and a writer go side by side
+)
 _PRAGMAS = (
     "synchronous = NORMAL",
     "foreign_keys = ON",
@@ -68,13 +72,14 @@ class Database:
             raise UserError(f"{self.path}: no league: it is a database of something else")
         with self._told():
             if revision is None:
-                self._keep_a_log()
+                self._format()
             _migrate(self.path, self._writing, revision)
 
-    def _keep_a_log(self) -> None:
-        """Turn on WAL, which the file itself remembers: readers and a writer go side by side."""
+    def _format(self) -> None:
+        """Settle what the file itself remembers."""
         with closing(self._engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
+            for pragma in _FORMAT:
+                connection.cursor().execute(f"PRAGMA {pragma}")
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """Size and speed of a league of many games: `python tests/bench/bench_store.py [GAMES]`.
 
-Prints the bytes of a record and of the database beside the records, and what reading all results
-costs, in total and against summing up as many rows in plain Python.
+Games of four seats. Prints the bytes of a record and of the database beside the records, and what
+reading all results costs, in total and against rating them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from records import NAMES, bot, played, schedule, tournament
 from referee.ratings import rate
 from referee.store import League, writes
 
+SEATS = 4
 SAMPLES = 50
 """Different games; the rest repeat them under other ids."""
 
@@ -28,7 +29,7 @@ def main(count: int) -> None:
         league = League(Path(folder), _database(Path(folder)))
         for name in NAMES:
             league.add_bot(bot(name))
-        rows = schedule(matches=count // 12 + 1)[:count]
+        rows = schedule(matches=count // SEATS + 1, seats=SEATS)[:count]
         league.add_tournament(tournament(), rows)
         samples = [played(row) for row in rows[:SAMPLES]]
         began = time.perf_counter()
