@@ -113,7 +113,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
     size = sqlite3.connect(folder / FILE)
     (pages,) = size.execute("PRAGMA page_count").fetchone()
     size.close()
-    pragmas = (*database._PRAGMAS, f"max_page_count = {pages + 2}")
+    pragmas = (*database._PRAGMAS, f"max_page_count = {pages}")
     monkeypatch.setattr(database, "_PRAGMAS", pragmas)
     with League.open(folder, create=False) as league:
         with pytest.raises(UserError, match=r"league\.db: database or disk is full"):
