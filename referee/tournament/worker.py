@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import uvloop
 
@@ -169,7 +170,8 @@ def start(settings: WorkerSettings) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if settings.cores:
-            os.sched_setaffinity(0, settings.cores)
+            with suppress(OSError):  # slower without, but no reason not to play
+                os.sched_setaffinity(0, settings.cores)
     if os.getppid() != settings.parent_pid:
         os._exit(1)  # the driver died before it could be watched
     _WORKERS.append(Worker(settings))
