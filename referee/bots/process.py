@@ -132,23 +132,25 @@ class BotProcess:
             return
         await asyncio.wait((exited,), timeout=_STATUS_S)
         self.session.fail(self._obituary())
-        if self._launched is not None:
-            await self._launched.kill()
+        assert self._launched is not None  # noqa: S101 - there is a process
+        await self._launched.kill()
 
     def _obituary(self) -> Forfeit:
         code = self._exit_code()
-        if not self.session.greeted:
-            return self.blame(Cause.EXITED_EARLY, f"exited with {code} before its hello")
         if code is None:
-            return self.blame(Cause.CRASH, "closed its stream")
-        if code < 0:
-            return self.blame(Cause.CRASH, f"was ended by {signal.Signals(-code).name}")
-        return self.blame(Cause.CRASH, f"exited with {code} in the middle of a game")
+            what = "closed its stream"
+        elif code < 0:
+            what = f"was ended by {signal_name(-code)}"
+        else:
+            what = f"exited with {code}"
+        if self.session.greeted:
+            return self.blame(Cause.CRASH, what)
+        return self.blame(Cause.EXITED_EARLY, f"{what} before its hello")
 
     def blame(self, cause: Cause, detail: str, elapsed_us: int = 0) -> Forfeit:
         """A forfeit with everything that is known of this process."""
         code = self._exit_code()
-        ended_by = None if code is None or code >= 0 else signal.Signals(-code).name
+        ended_by = None if code is None or code >= 0 else signal_name(-code)
         return Forfeit(
             cause,
             Evidence(
@@ -197,3 +199,11 @@ class BotProcess:
 
     def _exit_code(self) -> int | None:
         return None if self._launched is None else self._launched.process.returncode
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`, or `signal 40` for one without a name, such as the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import grpc
@@ -17,7 +17,7 @@ import grpc
 from referee.bots.server import MESSAGE_LIMIT, Stream
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
-from referee.protocol import decode
+from referee.protocol import decode, encode
 from referee.protocol.encode import PROTOCOL_VERSION
 
 FLOOD_QUOTA = 200
@@ -76,6 +76,8 @@ class Session:
         self._readies: dict[str, asyncio.Future[None]] = {}
         self._outbox: list[bytes] = []
         self._sending = False
+        self._writing_since_ns = 0
+        """0 when nothing is being written."""
         self._over = asyncio.Event()
         self._unasked = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -139,16 +141,19 @@ class Session:
             try:
                 message = decode.bot_message(data)
             except ValueError as error:
-                self._malformed(str(error))
+                if self._hello.done():
+                    self._malformed(str(error))
+                else:
+                    await self._refuse(Cause.HANDSHAKE, f"the first message is no hello: {error}")
             else:
-                self._receive(message)
+                if self._hello.done():
+                    self._receive(message)
+                else:
+                    await self._receive_hello(message)
             if self.failure is not None:
                 return
 
     def _receive(self, message: play_pb2.BotMessage) -> None:
-        if not self._hello.done():
-            self._receive_hello(message)
-            return
         self.silent = False
         expected = 0
         for ready in message.ready:
@@ -164,21 +169,26 @@ class Session:
         if unasked or not expected:
             self._count_unasked(max(unasked, 1))
 
-    def _receive_hello(self, message: play_pb2.BotMessage) -> None:
+    async def _receive_hello(self, message: play_pb2.BotMessage) -> None:
         if not message.HasField("hello"):
-            self._fail(Cause.HANDSHAKE, "the first message has no hello")
+            await self._refuse(Cause.HANDSHAKE, "the first message has no hello")
         elif message.hello.protocol_version != PROTOCOL_VERSION:
-            self._fail(
+            await self._refuse(
                 Cause.HANDSHAKE,
                 f"the bot speaks protocol version {message.hello.protocol_version},"
                 f" the referee {PROTOCOL_VERSION}",
             )
         elif self._is_foreign(message.hello.token):
-            self._fail(Cause.IMPERSONATION, "the hello has another bot's token")
+            await self._refuse(Cause.IMPERSONATION, "the hello has another bot's token")
         elif message.hello.token != self._token:
-            self._fail(Cause.HANDSHAKE, "the hello has a wrong token")
+            await self._refuse(Cause.HANDSHAKE, "the hello has a wrong token")
         else:
             self._hello.set_result(message.hello)
+
+    async def _refuse(self, cause: Cause, detail: str) -> None:
+        """Say why the bot is not wanted, for its author to read, and have no more to do with it."""
+        await self._write(encode.goodbye(detail))
+        self._fail(cause, detail)
 
     def _receive_reply(self, reply: play_pb2.Reply) -> bool:
         """Hand a reply to who waits for it; whether there was somebody."""
@@ -192,9 +202,6 @@ class Session:
         return True
 
     def _malformed(self, why: str) -> None:
-        if not self._hello.done():
-            self._fail(Cause.HANDSHAKE, f"the first message is no hello: {why}")
-            return
         waiting = [each for each in self._questions.values() if not each.answer.done()]
         for question in waiting:
             evidence = Evidence(detail=why, elapsed_us=question.elapsed_us())
@@ -223,9 +230,9 @@ class Session:
         """
         self._check()
         ready = self._readies[game_id] = self._loop.create_future()
-        await self.send(start)
         try:
             async with asyncio.timeout(limit_us / 1e6):
+                await self.send(start)
                 await ready
         except TimeoutError:
             self.silent = True
@@ -242,10 +249,12 @@ class Session:
         self._check()
         question = _Question(number, self._loop.create_future(), limit_us)
         self._questions[game_id] = question
-        await self.send(request, question)
-        self._watch_until(question.deadline_ns)
         try:
+            await self.send(request, question)
             return await question.answer
+        except Forfeit as failure:
+            known = replace(failure.evidence, elapsed_us=question.elapsed_us())
+            raise Forfeit(failure.cause, known) from None
         finally:
             self._questions.pop(game_id, None)
 
@@ -254,6 +263,7 @@ class Session:
         self._outbox.append(message)
         if question is not None:
             question.sent_ns = time.monotonic_ns()
+            self._watch_until(question.deadline_ns)
         if self._sending:
             return
         self._sending = True
@@ -263,9 +273,11 @@ class Session:
             while self._outbox:
                 data = b"".join(self._outbox)
                 self._outbox.clear()
+                self._writing_since_ns = time.monotonic_ns()
                 await self._write(data)
         finally:
             self._sending = False
+            self._writing_since_ns = 0
 
     async def _write(self, data: bytes) -> None:
         if self._stream is None or self.closed.is_set():
@@ -277,7 +289,7 @@ class Session:
 
     def _check(self) -> None:
         if self.failure is not None:
-            raise self.failure
+            raise Forfeit(self.failure.cause, self.failure.evidence)
 
     # Time
 
@@ -321,3 +333,6 @@ class Session:
                 elapsed_us=max(question.elapsed_us(), question.limit_us),
             )
             question.answer.set_exception(Strike(Cause.TIMEOUT, evidence))
+            writing_ns = time.monotonic_ns() - self._writing_since_ns
+            if self._writing_since_ns and writing_ns >= question.limit_us * 1000:
+                self._fail(Cause.CRASH, "does not read its stream")
