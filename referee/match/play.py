@@ -11,7 +11,7 @@ from referee.match.stand_in import stand_in
 from referee.player import Answer, Ask, Player
 from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
 from referee.rules.actions import Action, Decision
-from referee.rules.events import Event, seen_by
+from referee.rules.events import Event, is_private, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 from referee.rules.scoring import Outcome
@@ -160,8 +160,12 @@ class _Run:
 
     def _tell(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            for number, seat in enumerate(self.seats):
-                seat.news.append(seen_by(event, number))
+            if is_private(event):
+                for number, seat in enumerate(self.seats):
+                    seat.news.append(seen_by(event, number))
+            else:
+                for seat in self.seats:
+                    seat.news.append(event)
             if self._watch is not None:
                 self._watch(event)
 

@@ -7,6 +7,7 @@ equal.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -85,6 +86,13 @@ _JOKER_PLAYS = [
     tuple(Play(Layer(JOKER, 0, size)) for size in range(1, jokers + 1))
     for jokers in range(JOKERS + 1)
 ]
+
+
+def all_plays() -> Iterator[Play]:
+    """Every layer that can be played from any hand, each once."""
+    for by_held in _PLAYS[1:]:
+        yield from by_held[COPIES][JOKERS]
+    yield from _JOKER_PLAYS[JOKERS]
 
 
 def legal_plays(hand: list[int]) -> tuple[Play, ...]:

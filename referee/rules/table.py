@@ -159,10 +159,17 @@ class Table:
     def copy(self) -> Table:
         """An independent table with the same cards and no pending events."""
         other = Table.__new__(Table)
-        for name in ("ruleset", "display", "deck", "deck_next", "discards", "ghost", "active"):
-            setattr(other, name, getattr(self, name))
-        for name in ("turn", "snatched", "victim", "cards_to_draw"):
-            setattr(other, name, getattr(self, name))
+        other.ruleset = self.ruleset
+        other.display = self.display
+        other.deck = self.deck
+        other.deck_next = self.deck_next
+        other.discards = self.discards
+        other.ghost = self.ghost
+        other.active = self.active
+        other.turn = self.turn
+        other.snatched = self.snatched
+        other.victim = self.victim
+        other.cards_to_draw = self.cards_to_draw
         other.hands = [hand[:] for hand in self.hands]
         other.hand_sizes = self.hand_sizes[:]
         other.layers = self.layers[:]
