@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
@@ -28,8 +29,7 @@ class BotId:
         return f"{self.name}@{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """One decision and what was done."""
 
     seat: int

@@ -155,19 +155,22 @@ class Session:
 
     def _receive(self, message: play_pb2.BotMessage) -> None:
         self.silent = False
-        expected = 0
-        for ready in message.ready:
-            future = self._readies.pop(ready.game_id, None)
-            if future is not None and not future.done():
-                future.set_result(None)
-                expected += 1
+        expected = unasked = 0
         for reply in message.replies:
-            expected += self._receive_reply(reply)
+            if self._receive_reply(reply):
+                expected += 1
+            else:
+                unasked += 1
+        if self._readies or not expected:  # else nobody waits for a ready
+            for ready in message.ready:
+                if self._receive_ready(ready):
+                    expected += 1
+                else:
+                    unasked += 1
         if expected:
             self._unasked = 0
-        unasked = len(message.ready) + len(message.replies) - expected
         if unasked or not expected:
-            self._count_unasked(max(unasked, 1))
+            self._count_unasked(unasked or 1)
 
     async def _receive_hello(self, message: play_pb2.BotMessage) -> None:
         if not message.HasField("hello"):
@@ -190,15 +193,25 @@ class Session:
         await self._write(encode.goodbye(detail))
         self._fail(cause, detail)
 
+    def _receive_ready(self, ready: play_pb2.Ready) -> bool:
+        """Tell who waits for a game to start; whether there was somebody."""
+        future = self._readies.pop(ready.game_id, None)
+        if future is None or future.done():
+            return False
+        future.set_result(None)
+        return True
+
     def _receive_reply(self, reply: play_pb2.Reply) -> bool:
         """Hand a reply to who waits for it; whether there was somebody."""
         question = self._questions.get(reply.game_id)
         if question is None or question.number != reply.decision_id or question.answer.done():
             self.dropped += 1
             return False
-        elapsed = question.elapsed_us()
-        in_time = min(elapsed, question.limit_us)
-        question.answer.set_result(Answered(reply, in_time, elapsed - in_time))
+        elapsed_us, limit_us = question.elapsed_us(), question.limit_us
+        if elapsed_us <= limit_us:
+            question.answer.set_result(Answered(reply, elapsed_us, 0))
+        else:
+            question.answer.set_result(Answered(reply, limit_us, elapsed_us - limit_us))
         return True
 
     def _malformed(self, why: str) -> None:

@@ -12,7 +12,7 @@ from referee.player import Answer, Ask, Player
 from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
 from referee.rules.actions import Action, Decision
 from referee.rules.events import Event, is_private, seen_by
-from referee.rules.game import Game
+from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import Ruleset
 from referee.rules.scoring import Outcome
 
@@ -141,7 +141,7 @@ class _Run:
         try:
             _check_bank(ask)
             answer = await seat.player.decide(ask)
-            _check(answer, decision)
+            events = self._answer(answer, decision)
         except BotFault as fault:
             elapsed_us = fault.evidence.elapsed_us
             seat.clock.spend(elapsed_us)
@@ -152,7 +152,16 @@ class _Run:
         self.moves.append(
             Move(decision.seat, answer.action, answer.elapsed_us, answer.lag_us, stand_in=False)
         )
-        self._tell(self.game.apply(answer.action))
+        self._tell(events)
+
+    def _answer(self, answer: Answer, decision: Decision) -> tuple[Event, ...]:
+        """Apply a player's answer. Raises `Strike`, and nothing has happened, when it is illegal."""
+        try:
+            return self.game.apply(answer.action)
+        except IllegalActionError as error:
+            detail = f"{answer.action} is no legal answer to {decision.kind.value}"
+            evidence = Evidence(detail=detail, elapsed_us=answer.elapsed_us)
+            raise Strike(Cause.ILLEGAL, evidence) from error
 
     def _apply(self, seat: int, action: Action, *, stand_in_for_us: int) -> None:
         self.moves.append(Move(seat, action, stand_in_for_us, 0, stand_in=True))
@@ -188,14 +197,3 @@ class _Run:
 def _check_bank(ask: Ask) -> None:
     if ask.budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
         raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
-
-
-def _check(answer: Answer, decision: Decision) -> None:
-    if answer.action not in decision.legal:
-        raise Strike(
-            Cause.ILLEGAL,
-            Evidence(
-                detail=f"{answer.action} is no legal answer to {decision.kind.value}",
-                elapsed_us=answer.elapsed_us,
-            ),
-        )

@@ -58,7 +58,7 @@ class RequestEncoder:
         if decision.kind is DecisionKind.PLAY:
             parts += map(_PLAY_PARTS.__getitem__, decision.legal)
         else:
-            parts += map(_action_part, decision.legal)
+            parts.append(_legal_part(decision.legal))
         return _framed(b"".join(parts))
 
 
@@ -175,7 +175,11 @@ def _event_part(event: Event) -> bytes:
     return play_pb2.Request(events=[event_message(event)]).SerializeToString()
 
 
-@lru_cache(_CACHED, typed=True)
+@lru_cache(_CACHED)
+def _legal_part(legal: tuple[Action, ...]) -> bytes:
+    return b"".join(map(_action_part, legal))
+
+
 def _action_part(chosen: Action) -> bytes:
     return play_pb2.Request(legal=[action_message(chosen)]).SerializeToString()
 
