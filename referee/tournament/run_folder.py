@@ -1,6 +1,7 @@
 """The folder in which a run keeps its sockets and scratch folders: short-named, and never left behind.
 
-A run that was killed cannot remove its own; the next run does, since nobody holds its lock any more.
+A run that was killed cannot remove its own, nor end what its bots had started. The next run does both,
+since nobody holds the folder's lock any more.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 _PREFIX = "referee-"
+_PATTERN = f"{_PREFIX}????????"
 _LOCK = "lock"
 
 
@@ -21,32 +25,55 @@ _LOCK = "lock"
 def run_folder() -> Iterator[Path]:
     """A fresh private folder, removed at the end; those of dead runs are removed first."""
     parent = Path(tempfile.gettempdir())
-    _remove_abandoned(parent)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    unlocked = folder / "new"
-    lock = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    for folder in parent.glob(_PATTERN):
+        _remove_if_abandoned(folder)
+    folder, lock = _make(parent)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        unlocked.rename(folder / _LOCK)  # visible only once it is held
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
-def _remove_abandoned(parent: Path) -> None:
-    for folder in parent.glob(f"{_PREFIX}*"):
-        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.getuid():
+def _make(parent: Path) -> tuple[Path, int]:
+    """A new folder and its lock, held. Another run may take it for abandoned before it is locked."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        try:
+            lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
             continue
-        try:
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            continue  # not a run's, or not yet locked by its run
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue  # its run is alive
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return folder, lock
+        os.close(lock)
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        with suppress(OSError):
+            folder.rmdir()  # its run died before it had put anything there
+        return
+    except OSError:
+        return  # not a run's, or another user's
+    try:
+        if os.fstat(lock).st_uid != os.getuid():
+            return
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _end_processes(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        return  # its run is alive
+    finally:
+        os.close(lock)
+
+
+def _end_processes(folder: Path) -> None:
+    """End what bots of a dead run had started: bots die with their referee, their children need not."""
+    address = f"unix:{folder}/"
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("REFEREE_ADDRESS", "").startswith(address):
+                process.kill()
