@@ -1,7 +1,10 @@
 """Runs between the referee and a bot: ties the bot's life to the referee's, then becomes the bot.
 
 `python -I -S shim.py PARENT REPORT PROGRAM ARGUMENT…`: PARENT is the pid of the referee's process,
-REPORT a file descriptor that closes when the program runs and otherwise says why it does not.
+REPORT a file descriptor that closes when the program runs and otherwise says why it does not: the
+error's number and a text. The bot gets no other descriptor than its standard ones, and signals as they
+are by default.
+
 Imports nothing of the project: its start is part of every bot's start.
 """
 
@@ -16,15 +19,20 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Become the bot, or report why not."""
     parent, report, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    os.closerange(3, report)
+    os.closerange(report + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before it could be watched
         os._exit(1)
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # by Python, by a worker
+        signal.signal(ignored, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # noqa: S606 - the bot's own command, without a shell
     except OSError as error:
-        os.write(report, f"{command[0]}: {error.strerror}".encode())
+        reason = f"{error.errno} {command[0]}: {error.strerror}"
+        os.write(report, reason.encode(errors="replace"))
         os._exit(127)
 
 

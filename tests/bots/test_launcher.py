@@ -1,0 +1,309 @@
+"""Programs started, and ended with all they started. Real processes, no gRPC."""
+
+import asyncio
+import errno
+import os
+import signal
+import sys
+import textwrap
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from referee.bots.launcher import ProcessGroupLauncher
+from referee.errors import Cause, Forfeit, VoidGame
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "REFEREE_TOKEN": "a token"}
+
+
+@pytest.fixture
+def launch(tmp_path):
+    launcher = ProcessGroupLauncher()
+
+    async def launch(*command, environment=ENVIRONMENT):
+        return await launcher.launch(command, folder=tmp_path, environment=environment)
+
+    return launch
+
+
+@pytest.fixture
+def python(launch):
+    def python(program, **more):
+        return launch(sys.executable, "-c", textwrap.dedent(program), **more)
+
+    return python
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def children():
+    return psutil.Process().children(recursive=True)
+
+
+async def said(launched):
+    """All of standard output, once the program has ended."""
+    text = await launched.process.stdout.read()
+    await launched.kill()
+    return text.decode()
+
+
+async def first_line(launched):
+    return (await launched.process.stdout.readline()).decode().strip()
+
+
+async def test_the_environment_is_exactly_what_was_given(python):
+    launched = await python("import os; print(dict(os.environ))")
+    assert eval(await said(launched)) == ENVIRONMENT  # noqa: S307
+
+
+async def test_the_folder_is_the_working_directory(python, tmp_path):
+    assert await said(await python("import os; print(os.getcwd())")) == f"{tmp_path}\n"
+
+
+async def test_no_descriptor_of_the_referee_is_inherited(python, launch):
+    other = await launch("sleep", "1000")
+    leak = os.dup(2)
+    os.set_inheritable(leak, True)  # noqa: FBT003 - the function takes no keywords
+    launched = await python("import os; print(os.listdir('/proc/self/fd'))")
+    assert eval(await said(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
+    os.close(leak)
+    await other.kill()
+
+
+async def test_signals_are_as_in_a_fresh_shell(python):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a worker
+    try:
+        launched = await python("""
+            for line in open("/proc/self/status"):
+                if line.startswith(("SigBlk", "SigIgn")):
+                    print(line.split()[1])
+        """)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    blocked, ignored = (int(each, 16) for each in (await said(launched)).split())
+    python_own = {signal.SIGPIPE, signal.SIGXFSZ}
+    assert blocked == 0
+    assert {signal.Signals(n + 1) for n in range(64) if ignored >> n & 1} <= python_own
+
+
+async def test_a_program_that_is_no_python_gets_a_broken_pipe_as_it_should(launch):
+    launched = await launch("sh", "-c", "grep SigIgn /proc/self/status")
+    assert (await said(launched)).split()[1].strip("0") == ""
+
+
+async def test_standard_input_is_empty(python):
+    assert await said(await python("import sys; print(repr(sys.stdin.read()))")) == "''\n"
+
+
+@pytest.fixture
+def refused(launch):
+    async def refused(*command):
+        with pytest.raises(Forfeit) as raised:
+            await launch(*command)
+        assert raised.value.cause is Cause.NO_START
+        assert not children()
+        return raised.value.evidence.detail
+
+    return refused
+
+
+async def test_a_missing_program(refused):
+    assert await refused("no-such-program") == (
+        "cannot be started: no-such-program: No such file or directory"
+    )
+
+
+async def test_a_program_that_may_not_be_executed(refused, tmp_path):
+    (tmp_path / "bot").write_text("#!/bin/sh\n")
+    assert await refused("./bot") == "cannot be started: ./bot: Permission denied"
+
+
+async def test_a_script_that_does_not_say_what_runs_it(refused, tmp_path):
+    (tmp_path / "bot").write_text("print()\n")
+    (tmp_path / "bot").chmod(0o755)
+    assert await refused("./bot") == "cannot be started: ./bot: Exec format error"
+
+
+async def test_an_interpreter_that_is_missing(refused, tmp_path):
+    (tmp_path / "bot").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "bot").chmod(0o755)
+    assert await refused("./bot") == "cannot be started: ./bot: No such file or directory"
+
+
+async def test_a_folder_in_place_of_a_program(refused, tmp_path):
+    (tmp_path / "bot").mkdir()
+    assert await refused("./bot") == "cannot be started: ./bot: Permission denied"
+
+
+async def test_a_folder_that_is_gone(tmp_path):
+    with pytest.raises(Forfeit) as raised:
+        await ProcessGroupLauncher().launch(
+            ["true"], folder=tmp_path / "gone", environment=ENVIRONMENT
+        )
+    assert raised.value.cause is Cause.NO_START
+    assert raised.value.evidence.detail == (
+        f"cannot be started: {tmp_path}/gone: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EAGAIN, errno.ENOMEM])
+async def test_a_machine_that_has_no_room_is_nobodys_fault(launch, monkeypatch, number):
+    async def full(*_args, **_more):
+        raise OSError(number, os.strerror(number))
+
+    before = descriptors()
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", full)
+    with pytest.raises(VoidGame, match="no room for another process"):
+        await launch("true")
+    assert descriptors() == before
+
+
+async def test_no_descriptors_left_is_nobodys_fault(launch, monkeypatch):
+    def full():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pipe", full)
+    with pytest.raises(VoidGame, match="no file descriptors left"):
+        await launch("true")
+
+
+async def test_cancelled_while_the_program_is_not_there_yet(launch, monkeypatch):
+    """The shim is stopped before it becomes the program, so that the launch has to wait for it."""
+    started = asyncio.Event()
+    create = asyncio.create_subprocess_exec
+
+    async def stopped(*_command, **more):
+        process = await create(sys.executable, "-c", "import time; time.sleep(1000)", **more)
+        started.set()
+        return process
+
+    await (await launch("true")).kill()  # the loop keeps a descriptor from the first process on
+    before = descriptors()
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", stopped)
+    launching = asyncio.ensure_future(launch("true"))
+    await started.wait()
+    launching.cancel()
+    with suppress(asyncio.CancelledError):
+        await launching
+    assert launching.cancelled()
+    assert not children()
+    assert descriptors() == before
+
+
+async def test_it_is_asked_to_end(python):
+    launched = await python("""
+        import signal
+        signal.signal(signal.SIGTERM, lambda *_: exit(9))
+        print("up", flush=True)
+        signal.pause()
+    """)
+    assert await first_line(launched) == "up"
+    launched.terminate()
+    assert await launched.process.wait() == 9
+    await launched.kill()
+
+
+FAMILIES = {
+    "alone": "",
+    "children": """
+        for _ in range(3):
+            if os.fork() == 0:
+                time.sleep(1000)
+    """,
+    "grandchildren": """
+        if os.fork() == 0:
+            os.fork()
+            time.sleep(1000)
+    """,
+    "child in a session of its own": """
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(1000)
+    """,
+    "child with an environment of its own": """
+        if os.fork() == 0:
+            os.execve("/bin/sleep", ["sleep", "1000"], {})
+    """,
+    "daemon": """
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                time.sleep(1000)
+            os._exit(0)
+        os.wait()
+    """,
+    "orphan with an environment of its own": """
+        if os.fork() == 0:
+            if os.fork() == 0:
+                os.execve("/bin/sleep", ["sleep", "1000"], {})
+            os._exit(0)
+        os.wait()
+    """,
+    "orphans that have ended": """
+        for _ in range(3):
+            if os.fork() == 0:
+                if os.fork() == 0:
+                    os._exit(0)
+                os._exit(0)
+            os.wait()
+    """,
+    "children that it never looked after": """
+        for _ in range(3):
+            if os.fork() == 0:
+                os._exit(0)
+    """,
+    "forks and exits for ever": """
+        if os.fork() == 0:
+            while True:
+                if os.fork():
+                    os._exit(0)
+    """,
+}
+
+
+@pytest.mark.parametrize("ends_first", [False, True], ids=["killed", "ended by itself"])
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_nothing_of_its_family_is_left(python, family, ends_first):
+    launched = await python(
+        "import os, signal, time\n"
+        + textwrap.dedent(FAMILIES[family])
+        + "\nprint('up', flush=True)\n"
+        + ("os._exit(3)" if ends_first else "time.sleep(1000)")
+    )
+    assert await first_line(launched) == "up"
+    if ends_first:
+        assert await launched.process.wait() == 3
+    await launched.kill()
+    assert not children()
+    await launched.kill()  # once is enough
+
+
+async def test_a_stopped_program_is_ended(python):
+    launched = await python("""
+        import os, signal
+        print("up", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    """)
+    assert await first_line(launched) == "up"
+    await launched.kill()
+    assert launched.process.returncode == -signal.SIGKILL
+    assert not children()
+
+
+@pytest.mark.parametrize("token", ["its own", ENVIRONMENT["REFEREE_TOKEN"]])
+async def test_other_programs_are_left_alone(launch, python, token):
+    other = await python(
+        "import time; print('up', flush=True); time.sleep(1000)",
+        environment={**ENVIRONMENT, "REFEREE_TOKEN": token},
+    )
+    assert await first_line(other) == "up"
+    there = children()
+    await (await launch("sleep", "1000")).kill()
+    assert children() == there
+    await other.kill()
+    assert not children()
