@@ -109,7 +109,7 @@ class Conductor:
         league: where it is stored; the caller holds its lock.
         tournament: what to play.
         on_game: is told of every game once it is stored.
-        on_lost: is told the number of a worker that died.
+        on_lost: is told the number of a worker that died; a new one takes its place.
 
     Raises UserError when a bot is gone or has another version than when the tournament was created.
     """
@@ -147,10 +147,8 @@ class Conductor:
             return True
         with run_folder() as folder:
             settings = [self._settings(cores, folder) for cores in core_sets]
-            async with aclosing(Workers(settings)) as self._workers:
-                self._run = Run(
-                    self._plan(), lanes, self._workers, keep=self._keep, on_lost=self._on_lost
-                )
+            async with aclosing(Workers(settings, on_lost=self._on_lost)) as self._workers:
+                self._run = Run(self._plan(), lanes, self._workers, keep=self._keep)
                 await self._run.play()
         return len(self._league.stored(self._tournament.name)) == len(self._tournament.schedule)
 

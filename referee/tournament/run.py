@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
+from referee.errors import RefereeError
 from referee.match import Fixture
 from referee.records import GameRecord
 from referee.schedule import ScheduledGame
@@ -63,7 +64,6 @@ class Run:
         lanes: the games to be played.
         workers: who plays them.
         keep: is given every game as it is finished, and stores it.
-        on_lost: is told the number of a worker that died.
     """
 
     def __init__(
@@ -73,13 +73,11 @@ class Run:
         workers: Workers,
         *,
         keep: Callable[[ScheduledGame, GameRecord], None],
-        on_lost: Callable[[int], None],
     ) -> None:
         self._plan = plan
         self._lanes = lanes
         self._workers = workers
         self._keep = keep
-        self._on_lost = on_lost
         self._draining = False
 
     def drain(self) -> None:
@@ -89,21 +87,27 @@ class Run:
     async def play(self) -> None:
         """Play until nothing is missing, or until drained.
 
-        Raises `VoidGame` when a game cannot be finished and RefereeError when a worker dies over and
-        over; what was finished before is kept.
+        Raises `VoidGame` when a game cannot be finished, RefereeError when a worker dies over and
+        over, and what `keep` raises; what was finished before is kept.
         """
-        async with asyncio.TaskGroup() as group:
-            for number in range(len(self._workers)):
-                for _ in range(FEEDERS):
-                    group.create_task(self._feed(number))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(len(self._workers)):
+                    for _ in range(FEEDERS):
+                        group.create_task(self._feed(number))
+        except ExceptionGroup as errors:
+            known, bugs = errors.split(RefereeError)
+            if known is None or bugs is not None:
+                raise
+            raise known.exceptions[0] from errors
 
     async def _feed(self, number: int) -> None:
         while not self._draining and (bundle := self._lanes.take(number)) is not None:
             try:
                 report = await self._workers.play(number, self._assignment(bundle))
             except WorkerLostError:
-                self._on_lost(number)
-                self._lanes.lost(bundle)
+                if not self._draining:
+                    self._lanes.lost(bundle)
                 continue
             for game, record in zip(bundle.games, report.records, strict=True):
                 self._keep(game, record)

@@ -167,6 +167,7 @@ _WORKERS: list[Worker] = []
 def start(settings: WorkerSettings) -> None:
     """Make this process a worker: pinned, deaf to Ctrl-C, dead when the driver is."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held while this process started
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if settings.cores:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 
 from referee.errors import RefereeError
 from referee.tournament import worker
@@ -22,10 +24,19 @@ class WorkerLostError(RefereeError):
 
 
 class Workers:
-    """All workers of a run, to be closed at its end (`contextlib.aclosing`)."""
+    """All workers of a run, to be closed at its end (`contextlib.aclosing`).
 
-    def __init__(self, settings: Sequence[WorkerSettings]) -> None:
+    Args:
+        settings: of each worker.
+        on_lost: is told the number of a worker that died, unless it was killed here.
+    """
+
+    def __init__(
+        self, settings: Sequence[WorkerSettings], *, on_lost: Callable[[int], None]
+    ) -> None:
         self._settings = settings
+        self._on_lost = on_lost
+        self._killed = False
         self._executors = [_executor(each) for each in settings]
         self._pids: dict[int, int] = {}
 
@@ -47,29 +58,46 @@ class Workers:
         loop = asyncio.get_running_loop()
         try:
             if number not in self._pids:
-                self._pids[number] = await loop.run_in_executor(executor, worker.pid)
+                with _interrupts_held():
+                    starting = loop.run_in_executor(executor, worker.pid)
+                self._pids[number] = await starting
             return await loop.run_in_executor(executor, worker.play, assignment)
         except BrokenProcessPool as error:
             if self._executors[number] is executor:  # the first to notice
                 self._executors[number] = _executor(self._settings[number])
                 self._pids.pop(number, None)
                 executor.shutdown(wait=False)
+                if not self._killed:
+                    self._on_lost(number)
             raise WorkerLostError(f"worker {number} died") from error
 
     async def aclose(self) -> None:
         """End all bots and workers, in peace."""
-        loop = asyncio.get_running_loop()
-        stops = [
-            loop.run_in_executor(self._executors[number], worker.stop) for number in self._pids
-        ]
-        await asyncio.gather(*stops, return_exceptions=True)
+        await asyncio.gather(*(_stop(self._executors[number]) for number in self._pids))
         for executor in self._executors:
             await asyncio.to_thread(executor.shutdown)
 
     def kill(self) -> None:
         """End all workers at once; their bots die with them."""
+        self._killed = True
         for process in multiprocessing.active_children():
             process.kill()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """What is started here does not see Ctrl-C, which a terminal sends to it too, until it can."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+async def _stop(executor: ProcessPoolExecutor) -> None:
+    """End a worker's bots, where it is still there to do so."""
+    with suppress(BrokenProcessPool):
+        await asyncio.get_running_loop().run_in_executor(executor, worker.stop)
 
 
 def _executor(settings: WorkerSettings) -> ProcessPoolExecutor:
