@@ -1,41 +1,64 @@
-"""A tournament checked from its seed: commitment, schedule, decks, moves, results."""
+"""A tournament checked from its seed: commitment, schedule, decks, moves, results, and what tables show."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from referee import deals
+from referee.errors import UserError
 from referee.match import Difference, check
 from referee.records import GameRecord
 from referee.schedule import ScheduledGame, round_robin
-from referee.store import League
+from referee.store import FaultRow, GameRow, League, ResultRow
 from referee.tournament.conduct import Tournament
 
 
 def audit(league: League, tournament: Tournament) -> int:
     """Check everything that is stored of a tournament; returns how many games that were.
 
-    Raises Difference at the first thing that is not right.
+    Raises Difference at the first thing that is not right, in the order of the schedule.
     """
-    config, seed = tournament.config, tournament.seed
-    commitment = league.tournament(tournament.name).commitment
-    if deals.commitment(seed) != commitment:
-        raise Difference(f"the seed's SHA-256 is {deals.commitment(seed)}, not {commitment}")
+    _check_seed(league, tournament)
+    _check_schedule(tournament)
+    results = {row.game_id: row for row in league.results(tournament=tournament.name)}
+    summaries = {row.game_id: row for row in league.games(tournament=tournament.name)}
+    faults = defaultdict[str, list[FaultRow]](list)
+    for fault in league.faults(tournament=tournament.name):
+        faults[fault.game_id].append(fault)
+    for game in tournament.schedule:
+        if game.game_id not in summaries:
+            continue
+        try:
+            record = league.record(game.game_id)
+            _check_game(tournament, game, record)
+            _check_result(record, results.get(game.game_id))
+            _check_summary(record, summaries[game.game_id])
+            _check_faults(record, faults[game.game_id])
+        except (Difference, UserError) as difference:
+            raise Difference(f"{game.game_id}: {difference}") from difference
+    return len(summaries)
+
+
+def _check_seed(league: League, tournament: Tournament) -> None:
+    published, commitment = (
+        league.tournament(tournament.name).commitment,
+        deals.commitment(tournament.seed),
+    )
+    if commitment != published:
+        raise Difference(f"the seed's SHA-256 is {commitment}, not {published}")
+
+
+def _check_schedule(tournament: Tournament) -> None:
+    config = tournament.config
     assert config.lanes is not None  # noqa: S101 - settled when the tournament was created
     schedule = round_robin(
         tournament.name, list(tournament.seats), config.stages, lanes=config.lanes
     )
+    if len(tournament.schedule) != len(schedule):
+        raise Difference(f"the schedule has {len(tournament.schedule)} games, not {len(schedule)}")
     for made, kept in zip(schedule, tournament.schedule, strict=True):
         if made != kept:
-            raise Difference(f"{kept.game_id}: the schedule has it otherwise than it is stored")
-    stored = league.stored(tournament.name)
-    played = [game for game in tournament.schedule if game.game_id in stored]
-    for game in played:
-        record = league.record(game.game_id)
-        try:
-            _check_game(tournament, game, record)
-        except Difference as difference:
-            raise Difference(f"{game.game_id}: {difference}") from difference
-    _check_rows(league, tournament)
-    return len(played)
+            raise Difference(f"{made.game_id}: the schedule has it otherwise than it is stored")
 
 
 def _check_game(tournament: Tournament, game: ScheduledGame, record: GameRecord) -> None:
@@ -43,7 +66,10 @@ def _check_game(tournament: Tournament, game: ScheduledGame, record: GameRecord)
     if record.game_id != game.game_id:
         raise Difference(f"the record is of another game, {record.game_id}")
     if record.seating != seating:
-        raise Difference(f"the record has {record.seating}, the schedule {seating}")
+        raise Difference(
+            f"the record has {_listed(record.seating)} at the table, the schedule"
+            f" {_listed(seating)}"
+        )
     if record.ruleset != game.ruleset:
         raise Difference(f"the record has the rules of {record.ruleset}, not of {game.ruleset}")
     deck = deals.deck(tournament.seed, game.deal_id, game.ruleset)
@@ -52,13 +78,52 @@ def _check_game(tournament: Tournament, game: ScheduledGame, record: GameRecord)
     check(record)
 
 
-def _check_rows(league: League, tournament: Tournament) -> None:
-    """What ratings are made of must be what the records say."""
-    for row in league.results(tournament=tournament.name):
-        result = league.record(row.game_id).result
-        if (row.scores, row.ranks, row.forfeited) != (
-            result.scores,
-            result.ranks,
-            result.forfeited,
-        ):
-            raise Difference(f"{row.game_id}: the table of results differs from the record")
+def _check_result(record: GameRecord, row: ResultRow | None) -> None:
+    """What ratings are made of must be what the record says."""
+    if row is None:
+        raise Difference("the table of results has no seats for it")
+    for what, shown, recorded in (
+        ("ruleset", row.ruleset, record.ruleset.name),
+        ("bots", row.bots, tuple(map(str, record.seating))),
+        ("scores", row.scores, record.result.scores),
+        ("ranks", row.ranks, record.result.ranks),
+        ("forfeits", row.forfeited, record.result.forfeited),
+    ):
+        if shown != recorded:
+            raise Difference(
+                f"{what}: the table of results has {_listed(shown)}, the record {_listed(recorded)}"
+            )
+
+
+def _check_summary(record: GameRecord, row: GameRow) -> None:
+    recorded = (
+        record.result.termination.value,
+        len(record.moves),
+        record.started_at_us,
+        record.duration_us,
+    )
+    if (row.termination, row.decisions, row.started_at_us, row.duration_us) != recorded:
+        raise Difference("the table of games has its end or its times otherwise than the record")
+
+
+def _check_faults(record: GameRecord, rows: list[FaultRow]) -> None:
+    shown = [
+        (row.seat, row.cause, row.forfeit, row.move, row.detail, row.stderr_tail) for row in rows
+    ]
+    recorded = [
+        (
+            fault.seat,
+            fault.cause,
+            fault.forfeit,
+            fault.move,
+            fault.evidence.detail,
+            fault.evidence.stderr_tail,
+        )
+        for fault in record.faults
+    ]
+    if shown != recorded:
+        raise Difference("the table of faults differs from the record")
+
+
+def _listed(value: object) -> str:
+    return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)

@@ -16,9 +16,9 @@ from pathlib import Path
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec, load_bot, load_manifest
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
-from referee.schedule import ScheduledGame, default_lanes, round_robin
+from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin
 from referee.store import BotRow, League, NewTournament, ScheduleRow
 from referee.tournament.config import (
     BotEntry,
@@ -57,8 +57,8 @@ def create(
 ) -> Tournament:
     """Settle a tournament and store it, with its whole schedule, before its first game.
 
-    A name that the league already has gets a number: `demo`, `demo-2`… One transaction: either all
-    of it is stored or nothing.
+    A name that the league already has gets a number: `demo`, `demo-2`… Its bots are stored before,
+    then all of it in one transaction.
     """
     name = _free_name(config.name, {row.name for row in league.tournaments()})
     seats = [stage.seats for stage in config.stages]
@@ -78,27 +78,23 @@ def create(
 
 
 def find(league: League, name: str) -> Tournament:
-    """A tournament of the league. Raises NotFoundError when there is none of that name."""
+    """A tournament of the league.
+
+    Raises NotFoundError when there is none of that name, and RefereeError when what is stored of it
+    cannot be what `create` has stored.
+    """
     row = league.tournament(name)
-    config = from_canonical_json(row.config)
-    rows = league.schedule(name)
-    played = {bot.name: bot for game in rows for bot in game.bots}
-    versions = {entry.text: played[entry.text] for entry in config.bots}
-    schedule = tuple(
-        ScheduledGame(
-            index=game.index,
-            stage=game.stage,
-            round=game.round,
-            match=game.match,
-            seating=game.seating,
-            lane=game.lane,
-            bots=tuple(bot.name for bot in game.bots),
-            ruleset=config.stages[game.stage].ruleset,
-            deal_id=game.deal_id,
-            game_id=game.game_id,
-        )
-        for game in rows
-    )
+    try:
+        config = from_canonical_json(row.config)
+        rows = league.schedule(name)
+        played = {bot.name: bot for game in rows for bot in game.bots}
+        versions = {entry.text: played[entry.text] for entry in config.bots}
+        schedule = tuple(_game(game, config.stages) for game in rows)
+    except (ValueError, LookupError) as error:
+        raise RefereeError(
+            f"{league.folder}: tournament {name} is damaged: its configuration and its schedule do"
+            " not fit"
+        ) from error
     return Tournament(config, row.seed, schedule, versions)
 
 
@@ -238,6 +234,21 @@ def bot_row(folder: Path) -> BotRow:
         author=manifest.author,
         language=manifest.language,
         folder=str(folder),
+    )
+
+
+def _game(row: ScheduleRow, stages: Sequence[Stage]) -> ScheduledGame:
+    return ScheduledGame(
+        index=row.index,
+        stage=row.stage,
+        round=row.round,
+        match=row.match,
+        seating=row.seating,
+        lane=row.lane,
+        bots=tuple(bot.name for bot in row.bots),
+        ruleset=stages[row.stage].ruleset,
+        deal_id=row.deal_id,
+        game_id=row.game_id,
     )
 
 
