@@ -6,22 +6,21 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
+from referee.bots.families import FAMILIES, TOKEN, kill
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 
 _SHIM = Path(__file__).with_name("shim.py")
-_PR_SET_CHILD_SUBREAPER = 36
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
 _GONE_S = 2.0
 """How long killed processes may take to disappear."""
@@ -59,16 +58,15 @@ class Launcher(Protocol):
         """
         ...
 
+    def tidy(self) -> None:
+        """Forget what programs left behind and has ended by itself; cheap, for after each game."""
+        ...
+
 
 class ProcessGroupLauncher:
     """Starts a program in a session of its own; no protection from it."""
 
     rung = "none"
-
-    def __init__(self) -> None:
-        self._programs: set[int] = set()
-        if sys.platform == "linux":  # orphans of bots come here, where they are found and ended
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
     async def launch(
         self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
@@ -80,22 +78,11 @@ class ProcessGroupLauncher:
             raise VoidGame(f"no file descriptors left: {error}") from error
         with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", str(_SHIM)),
-                    *(str(os.getpid()), str(report_end), *command),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    cwd=folder,
-                    env=dict(environment),
-                    pass_fds=(report_end,),
-                    start_new_session=True,
-                )
+                launched = await _start(command, folder, environment, report_end)
             except OSError as error:
                 raise _failure(error.errno, f"{folder}: {error.strerror}") from error
             finally:
                 os.close(report_end)
-            launched = ProcessGroup(process, environment, self._programs)
             try:
                 await _wait_until_it_runs(report)
             except BaseException:
@@ -103,31 +90,23 @@ class ProcessGroupLauncher:
                 raise
         return launched
 
+    def tidy(self) -> None:
+        """See `Launcher.tidy`."""
+        FAMILIES.reap()
+
 
 class ProcessGroup:
     """A program that leads its own session and process group.
 
-    Its family is all that descends from it, is in its session, or was started with its token: what
-    leaves all three (a daemon with an environment of its own) is not found.
-
     Args:
         process: the program.
-        environment: what it was started with.
-        programs: the pids of all programs of the launcher: the event loop waits for these, and they
-            are nobody's family whatever they claim.
+        token: the token in its environment.
     """
 
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        environment: Mapping[str, str],
-        programs: set[int],
-    ) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, token: str) -> None:
         self.process = process
-        self._token = environment.get("REFEREE_TOKEN")
         self._gone = False
-        self._programs = programs
-        programs.add(process.pid)
+        FAMILIES.add(process.pid, token)
 
     def terminate(self) -> None:
         """Ask the whole group to end."""
@@ -138,7 +117,7 @@ class ProcessGroup:
         """Kill the program and its family, and wait until all of it is gone."""
         if self._gone:  # others may have its pid by now
             return
-        family = self._family()
+        family = FAMILIES.of(self.process.pid)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
@@ -148,28 +127,28 @@ class ProcessGroup:
         for _ in range(_ROUNDS):
             if not family:
                 break
-            _kill(family)
+            kill(family)
             await asyncio.to_thread(psutil.wait_procs, family, timeout=_GONE_S)
-            family = self._family()
+            family = FAMILIES.of(self.process.pid)
         self._gone = True
-        self._programs.discard(self.process.pid)
+        FAMILIES.discard(self.process.pid)
 
-    def _family(self) -> list[psutil.Process]:
-        """Without the program itself; with what has ended and only waits to be noticed."""
-        own = {child.pid for child in _descendants(self.process.pid)}
-        return [
-            child
-            for child in _descendants(os.getpid())
-            if child.pid not in self._programs and (child.pid in own or self._is_ours(child))
-        ]
 
-    def _is_ours(self, process: psutil.Process) -> bool:
-        try:
-            if os.getsid(process.pid) == self.process.pid:
-                return True
-            return process.environ().get("REFEREE_TOKEN") == self._token
-        except (psutil.Error, OSError):
-            return False
+async def _start(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], report: int
+) -> ProcessGroup:
+    with FAMILIES.starting():
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(_SHIM), str(os.getpid()), str(report), *command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=folder,
+            env=dict(environment),
+            pass_fds=(report,),
+            start_new_session=True,
+        )
+        return ProcessGroup(process, environment.get(TOKEN, ""))
 
 
 async def _wait_until_it_runs(report: int) -> None:
@@ -190,16 +169,3 @@ def _failure(number: int | None, text: str) -> Forfeit | VoidGame:
     if number in _SHORTAGES:
         return VoidGame(f"no room for another process: {text}")
     return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def _kill(processes: Iterable[psutil.Process]) -> None:
-    for process in processes:
-        with suppress(psutil.Error):
-            process.kill()

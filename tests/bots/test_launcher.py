@@ -237,6 +237,22 @@ FAMILIES = {
             os._exit(0)
         os.wait()
     """,
+    "daemon with an environment of its own": """
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execve("/bin/sleep", ["sleep", "1000"], {})
+            os._exit(0)
+        os.wait()
+    """,
+    "daemon that leads a session": """
+        if os.fork() == 0:
+            if os.fork() == 0:
+                os.setsid()
+                os.execve("/bin/sh", ["sh", "-c", "sleep 1000; sleep 1000"], {})
+            os._exit(0)
+        os.wait()
+    """,
     "orphan with an environment of its own": """
         if os.fork() == 0:
             if os.fork() == 0:
@@ -247,6 +263,15 @@ FAMILIES = {
     "orphans that have ended": """
         for _ in range(3):
             if os.fork() == 0:
+                if os.fork() == 0:
+                    os._exit(0)
+                os._exit(0)
+            os.wait()
+    """,
+    "daemons that have ended": """
+        for _ in range(3):
+            if os.fork() == 0:
+                os.setsid()
                 if os.fork() == 0:
                     os._exit(0)
                 os._exit(0)
@@ -297,6 +322,7 @@ async def test_a_stopped_program_is_ended(python):
 
 @pytest.mark.parametrize("token", ["its own", ENVIRONMENT["REFEREE_TOKEN"]])
 async def test_other_programs_are_left_alone(launch, python, token):
+    """Also one that has found out this one's token."""
     other = await python(
         "import time; print('up', flush=True); time.sleep(1000)",
         environment={**ENVIRONMENT, "REFEREE_TOKEN": token},
@@ -307,3 +333,50 @@ async def test_other_programs_are_left_alone(launch, python, token):
     assert children() == there
     await other.kill()
     assert not children()
+
+
+async def test_a_program_is_not_taken_for_an_orphan_while_it_is_being_started(launch):
+    programs = await asyncio.gather(*(launch("sleep", "1000") for _ in range(4)))
+    *others, last = await asyncio.gather(
+        *(program.kill() for program in programs),
+        *(launch("true") for _ in range(4)),
+        launch("cat"),
+    )
+    for other in others[4:]:
+        assert await other.process.wait() == 0
+        await other.kill()
+    await last.kill()
+    assert not children()
+
+
+async def test_the_referees_own_children_are_left_alone(python):
+    own = await asyncio.create_subprocess_exec("sleep", "1000")
+    await (await python(textwrap.dedent(FAMILIES["daemon"]))).kill()
+    assert [child.pid for child in children()] == [own.pid]
+    own.kill()
+    assert await own.wait() == -signal.SIGKILL
+
+
+async def test_orphans_that_end_while_it_runs_are_forgotten(launch):
+    launched = await launch(
+        "sh", "-c", "for i in 1 2 3; do (setsid true &); done; echo; exec sleep 1000"
+    )
+    await launched.process.stdout.readline()
+    launcher = ProcessGroupLauncher()
+    while len(children()) > 1:
+        launcher.tidy()
+        await asyncio.sleep(0)
+    assert children()[0].pid == launched.process.pid
+    launcher.tidy()
+    await launched.kill()
+    launcher.tidy()
+
+
+async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
+    launcher = ProcessGroupLauncher()
+    launched = await launch("sh", "-c", "exit 5")
+    while psutil.Process(launched.process.pid).status() != psutil.STATUS_ZOMBIE:
+        launcher.tidy()
+    launcher.tidy()
+    assert await launched.process.wait() == 5
+    await launched.kill()
