@@ -1,0 +1,554 @@
+"""Bots that are wrong on purpose: `bot.py NAME` plays fair but for the one thing that NAME says.
+
+Each is a class below; NAME is the class's name in small letters, words joined by `_`. They speak gRPC
+by hand, without the SDK, and say their name on standard error, which the referee has to keep. `Fair`
+does nothing wrong: it is who the others play against.
+"""
+
+import asyncio
+import ctypes
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import grpc
+
+from referee.pb import play_pb2, table_pb2
+
+METHOD = "/linko.v1.RefereeService/Play"
+AT = 3
+"""The request of a game, of those that it gets, at which it goes wrong."""
+FOREVER_S = 1_000_000
+ODD_SIGNAL = 40
+"""One that has no name."""
+
+
+class Fair:
+    """Answers every request with a legal action, drawn at random."""
+
+    async def run(self):
+        self.chance = random.Random(1)
+        async with grpc.aio.insecure_channel(os.environ["REFEREE_ADDRESS"]) as self.channel:
+            self.stream = self.channel.stream_stream(METHOD)()
+            await self.greet()
+            while isinstance(data := await self.stream.read(), bytes):
+                message = play_pb2.RefereeMessage.FromString(data)
+                for start in message.game_starts:
+                    self.asked = 0
+                    await self.prepare(start)
+                for request in message.requests:
+                    self.asked += 1
+                    await self.answer(request)
+                if message.HasField("goodbye"):
+                    await self.leave()
+                    return
+
+    async def greet(self):
+        await self.say(hello=hello())
+
+    async def prepare(self, start):
+        await self.say(ready=[play_pb2.Ready(game_id=start.game_id)])
+
+    async def answer(self, request):
+        await self.say(replies=[self.reply(request)])
+
+    async def leave(self):
+        await self.stream.done_writing()
+
+    async def say(self, **fields):
+        await self.stream.write(play_pb2.BotMessage(**fields).SerializeToString())
+
+    def reply(self, request, action=None):
+        return play_pb2.Reply(
+            game_id=request.game_id,
+            decision_id=request.decision_id,
+            action=self.chance.choice(request.legal) if action is None else action,
+        )
+
+
+class GoesWrong(Fair):
+    """Plays fair up to one request, and there does something else."""
+
+    async def answer(self, request):
+        if self.asked == AT:
+            await self.go_wrong(request)
+        else:
+            await super().answer(request)
+
+
+class GoesWrongForGood(Fair):
+    """Plays fair up to one request, and from there does something else."""
+
+    async def answer(self, request):
+        if self.asked >= AT:
+            await self.go_wrong(request)
+        else:
+            await super().answer(request)
+
+
+def hello(*, version=1, token=None, max_games=1):
+    token = os.environ["REFEREE_TOKEN"] if token is None else token
+    return play_pb2.Hello(protocol_version=version, token=token, name="x", max_games=max_games)
+
+
+def complain(line):
+    os.write(2, f"{line}\n".encode())
+
+
+# Start-up
+
+
+class ExitsWith0(Fair):
+    async def run(self):
+        sys.exit(0)
+
+
+class ExitsWith1(Fair):
+    async def run(self):
+        raise RuntimeError("no model file")
+
+
+class CrashesAtStart(Fair):
+    async def run(self):
+        crash()
+
+
+class DiesOfOddSignalAtStart(Fair):
+    async def run(self):
+        os.kill(os.getpid(), ODD_SIGNAL)
+
+
+class HangsAtStart(Fair):
+    async def run(self):
+        time.sleep(FOREVER_S)
+
+
+class SaysNoHello(Fair):
+    async def greet(self):
+        await self.stream.wait_for_connection()
+
+
+class ClosesBeforeHello(Fair):
+    async def greet(self):
+        await self.stream.done_writing()
+        time.sleep(FOREVER_S)
+
+
+class AnswersBeforeHello(Fair):
+    async def greet(self):
+        await self.say(ready=[play_pb2.Ready(game_id="x")])
+
+
+class SaysGarbageForHello(Fair):
+    async def greet(self):
+        await self.stream.write(b"\xff" * 20)
+
+
+class SpeaksVersion2(Fair):
+    async def greet(self):
+        await self.say(hello=hello(version=2))
+
+
+class HasWrongToken(Fair):
+    async def greet(self):
+        await self.say(hello=hello(token="0" * 32))
+
+
+class HasForeignToken(Fair):
+    """Takes the token of another bot out of that one's environment."""
+
+    async def greet(self):
+        await self.say(hello=hello(token=foreign_token()))
+
+
+class SpeaksHttp1(Fair):
+    async def run(self):
+        connect().sendall(b"GET / HTTP/1.1\r\nHost: referee\r\n\r\n")
+        time.sleep(FOREVER_S)
+
+
+class SpeaksNoise(Fair):
+    async def run(self):
+        connect().sendall(random.Random(1).randbytes(1 << 16))
+        time.sleep(FOREVER_S)
+
+
+class SaysPrefaceOnly(Fair):
+    async def run(self):
+        preface = connect()
+        preface.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        time.sleep(FOREVER_S)
+
+
+class NeverReady(Fair):
+    async def prepare(self, start):
+        pass
+
+
+class ExitsAtGameStart(Fair):
+    async def prepare(self, start):
+        os._exit(4)
+
+
+# The end of a process, or of its stream, in the middle of a game
+
+
+class Segfaults(GoesWrong):
+    async def go_wrong(self, request):
+        crash()
+
+
+class Aborts(GoesWrong):
+    async def go_wrong(self, request):
+        os.abort()
+
+
+class ExitsWith3(GoesWrong):
+    async def go_wrong(self, request):
+        complain("last words " + "x" * 100_000 + " the end")
+        os._exit(3)
+
+
+class DiesOfOddSignal(GoesWrong):
+    async def go_wrong(self, request):
+        os.kill(os.getpid(), ODD_SIGNAL)
+
+
+class ClosesStream(GoesWrong):
+    async def go_wrong(self, request):
+        await self.stream.done_writing()
+        time.sleep(FOREVER_S)
+
+
+class CancelsStream(GoesWrong):
+    async def go_wrong(self, request):
+        self.stream.cancel()
+        await asyncio.sleep(FOREVER_S)
+
+
+class CrashesBesideDaemon(GoesWrong):
+    """Its daemon holds both pipes open: nobody may wait for their end."""
+
+    async def go_wrong(self, request):
+        start_daemon()
+        os._exit(5)
+
+
+class DiesWhileTalking(GoesWrong):
+    """Goes away while the referee has not read all that it said, none of which was asked for."""
+
+    async def go_wrong(self, request):
+        request.game_id = "other"
+        for _ in range(50):
+            asyncio.ensure_future(self.say(replies=[self.reply(request)]))
+        await asyncio.sleep(0)
+        os._exit(6)
+
+
+# Time
+
+
+class Hangs(GoesWrongForGood):
+    async def go_wrong(self, request):
+        time.sleep(FOREVER_S)
+
+
+class RunsInCircles(GoesWrongForGood):
+    async def go_wrong(self, request):
+        while True:
+            pass
+
+
+class StopsItself(GoesWrongForGood):
+    async def go_wrong(self, request):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class IsLate(GoesWrong):
+    """Once; after that it is on time."""
+
+    async def go_wrong(self, request):
+        time.sleep(request.time_left_us / 1e6 + 0.1)
+        await self.say(replies=[self.reply(request)])
+
+
+class IsAlwaysLate(GoesWrongForGood):
+    async def go_wrong(self, request):
+        time.sleep(request.time_left_us / 1e6 + 0.1)
+        await self.say(replies=[self.reply(request)])
+
+
+class UsesUpItsBank(Fair):
+    async def answer(self, request):
+        await asyncio.sleep(request.bank_left_us / 1e6 * 0.7 + 0.05)
+        await super().answer(request)
+
+
+# What it says
+
+
+class PlaysWhatItLacks(GoesWrong):
+    async def go_wrong(self, request):
+        layer = table_pb2.Layer(value=13, naturals=8, jokers=5)
+        await self.say(replies=[self.reply(request, table_pb2.Action(play=layer))])
+
+
+class PlaysOutOfRange(GoesWrong):
+    async def go_wrong(self, request):
+        layer = table_pb2.Layer(value=2**32 - 1, naturals=2**31, jokers=2**32 - 1)
+        await self.say(replies=[self.reply(request, table_pb2.Action(play=layer))])
+
+
+class DrawsOutOfRange(GoesWrong):
+    async def go_wrong(self, request):
+        draw = table_pb2.DrawDisplay(slot=2**32 - 1)
+        await self.say(replies=[self.reply(request, table_pb2.Action(draw_display=draw))])
+
+
+class AnswersInWrongKind(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(replies=[self.reply(request, table_pb2.Action(ghost_value=3))])
+
+
+class AnswersWithUnknownChoice(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(replies=[self.reply(request, table_pb2.Action(choice=77))])
+
+
+class AlwaysPlaysWhatItLacks(GoesWrongForGood):
+    async def go_wrong(self, request):
+        layer = table_pb2.Layer(value=13, naturals=8, jokers=5)
+        await self.say(replies=[self.reply(request, table_pb2.Action(play=layer))])
+
+
+class AnswersNothing(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(replies=[self.reply(request, table_pb2.Action())])
+
+
+class SaysGarbage(GoesWrong):
+    async def go_wrong(self, request):
+        await self.stream.write(b"\xff" * 20)
+
+
+class RepeatsItself(Fair):
+    async def answer(self, request):
+        reply = self.reply(request)
+        await self.say(replies=[reply, reply])
+        await self.say(replies=[reply])
+
+
+class AnswersForOthers(Fair):
+    async def answer(self, request):
+        reply = self.reply(request)
+        for other in (
+            play_pb2.Reply(game_id="other", decision_id=reply.decision_id, action=reply.action),
+            play_pb2.Reply(
+                game_id=reply.game_id, decision_id=reply.decision_id + 1, action=reply.action
+            ),
+            play_pb2.Reply(game_id=reply.game_id, decision_id=0, action=reply.action),
+        ):
+            await self.say(replies=[other])
+        await self.say(replies=[reply], ready=[play_pb2.Ready(game_id=reply.game_id)])
+
+
+class FloodsReplies(GoesWrong):
+    async def go_wrong(self, request):
+        request.game_id = "other"
+        while True:
+            await self.say(replies=[self.reply(request)])
+
+
+class FloodsInOneMessage(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(ready=[play_pb2.Ready()] * 1000)
+        time.sleep(FOREVER_S)
+
+
+class FloodsWithoutReading(GoesWrong):
+    """Says valid things for ever, and reads nothing any more."""
+
+    async def go_wrong(self, request):
+        while True:
+            await self.say(replies=[self.reply(request)])
+
+
+class Says100KB(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(hello=play_pb2.Hello(name="x" * 100_000))
+
+
+class Says5MB(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(hello=play_pb2.Hello(name="x" * 5_000_000))
+
+
+class Says20MB(GoesWrong):
+    async def go_wrong(self, request):
+        await self.say(hello=play_pb2.Hello(name="x" * 20_000_000))
+
+
+class OpensSecondStream(GoesWrong):
+    """And tells what came of it; nothing of it is a fault."""
+
+    async def go_wrong(self, request):
+        second = self.channel.stream_stream(METHOD)()
+        await second.write(play_pb2.BotMessage(hello=hello()).SerializeToString())
+        complain(f"second stream: {(await second.code()).name}")
+        await self.say(replies=[self.reply(request)])
+
+
+class OpensManySockets(GoesWrong):
+    async def go_wrong(self, request):
+        self.sockets = [connect() for _ in range(300)]
+        self.streams = [self.channel.stream_stream(METHOD)() for _ in range(300)]
+        await self.say(replies=[self.reply(request)])
+
+
+# Output and files
+
+
+class PrintsMuch(Fair):
+    """64 MB to each output, without a line end."""
+
+    async def answer(self, request):
+        if self.asked == AT:
+            for _ in range(1 << 10):
+                os.write(1, b"o" * (1 << 16))
+                os.write(2, b"e" * (1 << 16))
+        await super().answer(request)
+
+
+class PrintsBinary(GoesWrong):
+    async def go_wrong(self, request):
+        os.write(2, b"\x00\xff\xfe\x1b[2J\x1b]0;owned\x07\r\xe2\x80\xae\n" + bytes(range(256)))
+        await self.say(replies=[play_pb2.Reply(game_id=request.game_id)])
+        await self.say(replies=[self.reply(request, table_pb2.Action())])
+
+
+class LittersScratch(Fair):
+    """Leaves what must not be followed or waited for when it is cleaned up."""
+
+    async def greet(self):
+        scratch = Path(os.environ["TMPDIR"])
+        if list(scratch.iterdir()):
+            complain("the scratch folder is not empty")
+            os._exit(1)
+        (scratch / "link").symlink_to(Path.cwd())
+        os.mkfifo(scratch / "fifo")
+        locked = scratch / "deep" / "deeper"
+        locked.mkdir(parents=True)
+        (locked / "file").write_bytes(b"x" * 1000)
+        locked.chmod(0)
+        await super().greet()
+
+
+# The end of its life
+
+
+class IgnoresGoodbye(Fair):
+    async def run(self):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        await super().run()
+
+    async def leave(self):
+        time.sleep(FOREVER_S)
+
+
+class LeavesDaemon(Fair):
+    """Plays and leaves as it should; a daemon of its own stays behind, with both pipes open."""
+
+    async def greet(self):
+        start_daemon()
+        await super().greet()
+
+
+class LeavesChildren(GoesWrong):
+    """Its children are in its own process group, and it dies without them."""
+
+    async def go_wrong(self, request):
+        for _ in range(3):
+            if os.fork() == 0:
+                time.sleep(FOREVER_S)
+        os._exit(7)
+
+
+class LeavesDisguisedDaemon(Fair):
+    """As above, but of the bot's session and environment nothing is left."""
+
+    async def greet(self):
+        start_daemon(lambda: os.execve("/bin/sleep", ["sleep", str(FOREVER_S)], {}))
+        await super().greet()
+
+
+class LeavesZombies(Fair):
+    """At every request, programs that end by themselves when nobody is there to wait for them."""
+
+    async def answer(self, request):
+        for _ in range(3):
+            start_daemon(lambda: os._exit(0))
+        await super().answer(request)
+
+
+class IsWrapped(Fair):
+    """The process that the referee started is only the parent of the bot."""
+
+    async def run(self):
+        child = os.fork()
+        if child == 0:
+            os.execv(sys.executable, [sys.executable, __file__, "fair"])
+        os.waitpid(child, 0)
+
+
+def crash():
+    ctypes.string_at(0)
+
+
+def connect():
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(os.environ["REFEREE_ADDRESS"].removeprefix("unix:"))
+    return link
+
+
+def foreign_token():
+    own = os.environ["REFEREE_TOKEN"]
+    for process in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found = re.search(rb"(?:^|\0)REFEREE_TOKEN=([0-9a-f]+)", process.read_bytes())
+        except OSError:
+            continue
+        if found and found[1].decode() != own:
+            return found[1].decode()
+    raise LookupError("nobody else is there")
+
+
+def start_daemon(live=lambda: time.sleep(FOREVER_S)):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            live()
+        os._exit(0)
+    os.wait()
+
+
+def name_of(kind):
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=[0-9])", "_", kind.__name__).lower()
+
+
+def kinds(kind=Fair):
+    """Every bot of this file by its name."""
+    found = {name_of(kind): kind}
+    for child in kind.__subclasses__():
+        found |= kinds(child)
+    return {name: each for name, each in found.items() if each not in (GoesWrong, GoesWrongForGood)}
+
+
+if __name__ == "__main__":
+    complain(f"I am {sys.argv[1]}")
+    asyncio.run(kinds()[sys.argv[1]]().run())
