@@ -15,6 +15,7 @@ from referee.cli.ratings import ratings
 from referee.cli.tournament import app as tournaments
 from referee.cli.verify import verify
 from referee.errors import RefereeError, UserError
+from referee.reports import visible
 
 app = typer.Typer(
     name="referee",
@@ -45,4 +46,6 @@ def run() -> None:
 
 
 def _complain(error: RefereeError) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]referee:[/] {escape(str(error))}")
+    Console(stderr=True, soft_wrap=True).print(
+        f"[bold red]referee:[/] {escape(visible(str(error)))}"
+    )

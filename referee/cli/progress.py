@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from referee.cli.live_table import LiveTable
-from referee.records import GameRecord
+from referee.errors import Cause
+from referee.records import Fault, GameRecord
 from referee.reports import RowsTable, StandingRow, visible
 from referee.schedule import ScheduledGame
 from referee.store import League
@@ -21,13 +23,14 @@ from referee.tournament.conduct import Conductor, Tournament
 
 _PLAIN_LINES = 10
 """How many progress lines a run has where there is no terminal."""
-_REFRESHES_PER_SECOND = 4
+_REFRESH_S = 0.25
 
 
 def conduct(league: League, tournament: Tournament, console: Console) -> bool:
     """Play what is missing of a tournament and show it; returns whether it is finished.
 
-    The first Ctrl-C (or SIGTERM) lets the games in play finish, the second stops at once.
+    The first Ctrl-C (or SIGTERM, or the end of who reads the output) lets the games in play finish,
+    the second stops at once.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(league, tournament, on_game=screen.add, on_lost=screen.lost)
@@ -51,7 +54,11 @@ async def _play(conductor: Conductor, screen: _Screen) -> bool:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
-    return await conductor.play()
+    refreshing = asyncio.ensure_future(screen.keep_fresh(if_unread=conductor.drain))
+    try:
+        return await conductor.play()
+    finally:
+        refreshing.cancel()
 
 
 class _Screen:
@@ -59,44 +66,56 @@ class _Screen:
 
     def __init__(self, league: League, tournament: Tournament, console: Console) -> None:
         self._console = console
+        self._is_live = console.is_terminal and not console.is_dumb_terminal
         self._name = tournament.name
         self._table = LiveTable(league, tournament)
-        self._faults = Counter[str]()
+        self._faults = Counter(
+            fault.cause.value for fault in league.faults(tournament=tournament.name)
+        )
+        self._suspended: set[tuple[int, str]] = set()
+        """Lane and bot, of those that were told."""
         self._began = time.monotonic()
         self._played = 0
         self._total = len(tournament.schedule)
         self._done = self._table.games
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(),
+            TextColumn("left"),
             console=console,
+            expand=True,
         )
         self._task = self._progress.add_task(
             self._name, total=self._total, completed=self._done, speed=""
         )
         self._live = Live(
-            console=console,
-            get_renderable=self._render,
-            refresh_per_second=_REFRESHES_PER_SECOND,
-            transient=True,
+            console=console, get_renderable=self._render, auto_refresh=False, transient=True
         )
 
     def __enter__(self) -> None:
-        if self._console.is_terminal:
+        if self._is_live:
             self._live.start()
 
     def __exit__(self, *_exc: object) -> None:
-        if self._console.is_terminal:
+        if self._is_live:
             self._live.stop()
-        else:
-            self._line()
+        if self._played:
+            self._line(f"{time.monotonic() - self._began:.0f} s")
+
+    async def keep_fresh(self, *, if_unread: Callable[[], None]) -> None:
+        """Show the screen anew now and then; from the same thread that changes what it shows."""
+        while not self._console.quiet:
+            if self._is_live:
+                self._live.refresh()
+            await asyncio.sleep(_REFRESH_S)
+        if_unread()
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        self._console.print(Text(text))
+        self._console.print(Text(text), soft_wrap=not self._is_live)
 
     def lost(self, worker: int) -> None:
         """A worker died."""
@@ -109,22 +128,33 @@ class _Screen:
         self._table.add(game, record)
         for fault in record.faults:
             self._faults[fault.cause.value] += 1
+            self._tell(game, record, fault)
+        self._progress.update(self._task, completed=self._done, speed=self._speed())
+        is_due = self._done % max(1, self._total // _PLAIN_LINES) == 0
+        if not self._is_live and is_due and self._done < self._total:
+            seconds = (time.monotonic() - self._began) / self._played * (self._total - self._done)
+            self._line(f"{seconds:.0f} s left")
+
+    def _tell(self, game: ScheduledGame, record: GameRecord, fault: Fault) -> None:
+        bot = record.seating[fault.seat]
+        if fault.cause is not Cause.SUSPENDED:
             self.say(
-                f"{game.game_id}: {record.seating[fault.seat]} (seat {fault.seat}),"
+                f"{game.game_id}: {bot} (seat {fault.seat}),"
                 f" {'forfeit' if fault.forfeit else 'strike'}, {fault.cause.value}:"
                 f" {visible(fault.evidence.detail)}"
             )
-        self._progress.update(self._task, completed=self._done, speed=self._speed())
-        if not self._console.is_terminal and self._done % max(1, self._total // _PLAIN_LINES) == 0:
-            self._line()
-
-    def _line(self) -> None:
-        if self._played:
-            seconds = (time.monotonic() - self._began) / self._played * (self._total - self._done)
+        elif (game.lane, bot.name) not in self._suspended:
+            self._suspended.add((game.lane, bot.name))
             self.say(
-                f"{self._name}: {self._done} of {self._total} games, {self._speed()},"
-                f" {seconds:.0f} s left, {self._fault_text()}"
+                f"{game.game_id}: {bot} is suspended: it forfeits all further games of lane"
+                f" {game.lane} without being started"
             )
+
+    def _line(self, time_text: str) -> None:
+        self.say(
+            f"{self._name}: {self._done} of {self._total} games, {self._speed()}, {time_text},"
+            f" {self._fault_text()}"
+        )
 
     def _speed(self) -> str:
         return f"{self._played / max(1e-9, time.monotonic() - self._began):.1f} games/s"
@@ -135,5 +165,7 @@ class _Screen:
         return "faults: " + ", ".join(f"{count} {cause}" for cause, count in self._faults.items())
 
     def _render(self) -> RenderableType:
-        table = RowsTable(StandingRow, self._table.rows(), f"{self._name}, so far")
-        return Group(table, Text(self._fault_text()), self._progress)
+        """What matters most on top: where the window is low, the rest is cut off."""
+        rows = self._table.rows()
+        table = RowsTable(StandingRow, rows, "so far") if rows else Text()
+        return Group(self._progress, Text(self._fault_text()), Text(), table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from referee import deals
+from referee.bots.manifest import BotSpec
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     INTERRUPTED,
@@ -18,10 +20,10 @@ from referee.cli.options import (
     LeagueOption,
     TournamentArgument,
 )
-from referee.cli.output import console, show_rows, write
+from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.progress import conduct
 from referee.cli.results import current_standings
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.reports import (
     FaultRow,
     RowsTable,
@@ -35,7 +37,7 @@ from referee.reports import (
 )
 from referee.store import League
 from referee.tournament.conduct import Tournament, create, find, known_bots
-from referee.tournament.config import load_bots, load_tournament
+from referee.tournament.config import TournamentConfig, load_bots, load_tournament
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
 
@@ -52,16 +54,22 @@ def run(
     Example: referee tournament run tournaments/demo.toml
     """
     config = load_tournament(file)
+    bots = load_bots(config, _known_bots(config, league))
     with League.open(league, create=True) as store, store.lock():
-        bots = load_bots(config, known_bots(store, config))
         seed = config.seed or secrets.token_bytes(deals.SEED_SIZE)
         tournament = create(store, config, bots, seed=seed, now_us=time.time_ns() // 1000)
         if tournament.name != config.name:
             console.print(
                 f"The league has a tournament {config.name} already; this one is"
-                f" {tournament.name}. (`referee tournament resume {config.name}` plays what is"
-                " missing of the other.)"
+                f" {tournament.name}.",
+                soft_wrap=True,
             )
+            other = store.tournament(config.name)
+            if other.stored < other.games:
+                console.print(
+                    f"What is missing of the other: {_resume_command(store, config.name)}",
+                    soft_wrap=True,
+                )
         _play(store, tournament)
 
 
@@ -94,6 +102,7 @@ def status(
 
     Example: referee tournament status demo
     """
+    check_format(as_json=as_json, as_csv=as_csv)
     with League.open(league, create=False) as store:
         if name is None:
             _list(store, as_json=as_json, as_csv=as_csv)
@@ -146,14 +155,24 @@ def standings(
     show_rows(StandingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
+def _known_bots(config: TournamentConfig, league: Path) -> dict[str, BotSpec]:
+    """The bots that a tournament may name; there are none where there is no league yet."""
+    if not League.is_at(league):
+        return {}
+    with League.open(league, create=False) as store:
+        return known_bots(store, config)
+
+
 def _play(store: League, tournament: Tournament) -> None:
+    before = len(store.stored(tournament.name))
     console.print(
         f"{tournament.name}: {len(tournament.schedule)} games,"
+        f"{f' of which {before} are played,' if before else ''}"
         f" {len(tournament.config.bots)} bots."
         f" Commitment to the seed (SHA-256): {deals.commitment(tournament.seed)}",
         soft_wrap=True,
     )
-    finished = conduct(store, tournament, console)
+    finished = _conduct(store, tournament)
     rows = current_standings(store, tournament.name)
     console.print(RowsTable(StandingRow, rows, tournament.name))
     faults = fault_rows(store.faults(tournament=tournament.name))
@@ -161,12 +180,29 @@ def _play(store: League, tournament: Tournament) -> None:
         console.print(RowsTable(FaultRow, faults, "faults"))
     if not finished:
         console.print(
-            f"Interrupted. To resume: referee tournament resume {tournament.name}"
-            f" --league {store.folder}",
-            soft_wrap=True,
+            f"Interrupted. To resume: {_resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise typer.Exit(INTERRUPTED)
     console.print(f"All games are played. Seed: {tournament.seed.hex()}", soft_wrap=True)
+
+
+def _conduct(store: League, tournament: Tournament) -> bool:
+    """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
+    try:
+        return conduct(store, tournament, console)
+    except KeyboardInterrupt:  # before the run was there to hear it
+        return False
+    except UserError:
+        raise
+    except RefereeError:
+        console.print(
+            f"Stopped. To try again: {_resume_command(store, tournament.name)}", soft_wrap=True
+        )
+        raise
+
+
+def _resume_command(store: League, name: str) -> str:
+    return shlex.join(["referee", "tournament", "resume", name, "--league", str(store.folder)])
 
 
 def _newest_unfinished(store: League) -> str:

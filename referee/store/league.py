@@ -30,12 +30,18 @@ _LOCK = "lock"
 class League:
     """An open league. Every method is a transaction of its own.
 
-    All of them raise UserError, one line, when the database cannot be used (locked, full, damaged).
+    Those that write raise StoreError, one line, when they cannot (locked, full, read-only) and nothing
+    has changed; those that read raise UserError when the database cannot be used.
     """
 
     def __init__(self, folder: Path, database: Database) -> None:
         self.folder = folder
         self._database = database
+
+    @staticmethod
+    def is_at(folder: Path) -> bool:
+        """Whether there is a league in this folder."""
+        return (folder / _DATABASE).is_file()
 
     @classmethod
     def open(cls, folder: Path, *, create: bool) -> Self:
@@ -54,7 +60,7 @@ class League:
                 ) from error
             if not os.access(folder, os.W_OK):
                 raise UserError(f"{folder}: the league folder is not writable")
-        elif not path.is_file():
+        elif not cls.is_at(folder):
             raise UserError(
                 f"{folder}: there is no league here; `referee tournament run FILE` makes one"
             )
