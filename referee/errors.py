@@ -3,6 +3,7 @@
     RefereeError
     ├── UserError            the user's: bad input; a message, exit code 2, nothing changed
     │   └── NotFoundError    an id or name that the league does not know
+    ├── StoreError           the disk's or the database's: what was to be written is not
     ├── BotFault             a bot's: recorded and charged
     │   ├── Strike           one decision is lost
     │   └── Forfeit          the game is lost
@@ -77,6 +78,10 @@ class UserError(RefereeError):
 
 class NotFoundError(UserError):
     """An id or a name that is not known."""
+
+
+class StoreError(RefereeError):
+    """Something could not be written: a full disk, a lock, a read-only file. Nothing is half done."""
 
 
 class BotFault(RefereeError):

@@ -30,6 +30,8 @@ from referee.reports import (
 from referee.store import League
 
 app = typer.Typer(help="Look at games.", no_args_is_help=True)
+TABLE_LIMIT = 20
+"""Games that a table shows unless told otherwise."""
 GameArgument = Annotated[str, typer.Argument(help="The game's id, such as demo-17.")]
 
 
@@ -43,8 +45,13 @@ def list_games(
         str | None, typer.Option("--fault", help="Only games with this fault, such as crash.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, help="At most so many, the last ones.")
-    ] = 20,
+        int | None,
+        typer.Option(
+            "--limit",
+            min=1,
+            help="At most so many, the last ones; by default 20 in a table, else all.",
+        ),
+    ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -59,14 +66,20 @@ def list_games(
     with League.open(league, create=False) as store:
         if tournament is not None:
             store.tournament(tournament)
+        if bot is not None and bot not in (known := [row.name for row in store.bots()]):
+            there = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
+            raise UserError(f"--bot: no bot {bot!r} in the league {league}; {there}")
         wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
         results = [
             of_row(row)
             for row in store.results(tournament=tournament, free=True)
             if row.game_id in wanted
         ]
-    rows = game_rows(results[-limit:])
-    show_rows(GameRow, rows, title="games", as_json=as_json, as_csv=as_csv)
+    if limit is None:
+        limit = len(results) if as_json or as_csv else TABLE_LIMIT
+    rows = game_rows(results[-limit:] if limit else [])
+    title = "games" if len(rows) == len(results) else f"the last {limit} of {len(results)} games"
+    show_rows(GameRow, rows, title=title, as_json=as_json, as_csv=as_csv)
 
 
 @app.command()

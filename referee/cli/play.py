@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,7 @@ from referee.records import GameRecord
 from referee.reports import Narrator, json_text, record_json
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.store import League
-from referee.tournament.conduct import bot_row
+from referee.tournament.conduct import bot_row, league_bot
 from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
 from referee.tournament.run_folder import run_folder
 from referee.tournament.worker import GamePlayer
@@ -58,9 +59,10 @@ def play(
     specs = [_spec(bot, league) for bot in bots]
     order = _order(specs, rules, text)
     watcher = _watcher(specs) if watch else None
-    record = uvloop.run(_play(order, watcher))
-    if keep:
-        _keep(record, specs, league)
+    with League.open(league, create=True) if keep else nullcontext() as store:
+        record = uvloop.run(_play(order, watcher))
+        if store is not None:
+            _keep(record, specs, store)
     if as_json:
         write(json_text(record_json(record)))
         return
@@ -83,11 +85,9 @@ def _spec(bot: str, league: Path) -> BotSpec:
     folder = Path(bot)
     if folder.is_dir() or "/" in bot or bot.startswith("."):
         return load_bot(folder)
-    if league.is_dir():
+    if League.is_at(league):
         with League.open(league, create=False) as store:
-            known = {row.name: row.folder for row in store.bots()}
-        if bot in known:
-            return load_bot(Path(known[bot]))
+            return league_bot(store, bot)
     raise UserError(f"BOTS: {bot!r} is neither a folder nor a bot of the league {league}")
 
 
@@ -139,8 +139,7 @@ def _watcher(specs: list[BotSpec]) -> Watcher:
     return lambda event: console.print(narrator.line(event))
 
 
-def _keep(record: GameRecord, specs: list[BotSpec], league: Path) -> None:
-    with League.open(league, create=True) as store:
-        for spec in specs:
-            store.add_bot(bot_row(spec.folder))
-        store.add_game(record)
+def _keep(record: GameRecord, specs: list[BotSpec], store: League) -> None:
+    for spec in specs:
+        store.add_bot(bot_row(spec.folder))
+    store.add_game(record)

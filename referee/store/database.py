@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import DatabaseError, IntegrityError
 
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
 from referee.store import schema
 
 BUSY_MS = 5_000
@@ -53,9 +53,16 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes, all or nothing. Raises UserError as `reading` does."""
-        with self._told(), self._writing.begin() as connection:
-            yield connection
+        """A transaction that writes, all or nothing. Raises StoreError when it cannot be done."""
+        try:
+            with self._writing.begin() as connection:
+                yield connection
+        except IntegrityError as error:
+            raise UserError(f"{self.path}: {error.orig}") from error
+        except DatabaseError as error:
+            raise StoreError(f"{self.path}: {error.orig}") from error
+        except UnicodeEncodeError as error:
+            raise UserError(f"{self.path}: {error.object!r} is not Unicode") from error
 
     def upgrade(self) -> None:
         """Make the tables, or bring those of an older version up to date.
@@ -87,8 +94,6 @@ class Database:
             yield
         except DatabaseError as error:
             raise UserError(f"{self.path}: {error.orig}") from error
-        except UnicodeEncodeError as error:
-            raise UserError(f"{self.path}: {error.object!r} is not Unicode") from error
 
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:

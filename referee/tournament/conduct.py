@@ -222,7 +222,24 @@ def _load_bots(tournament: Tournament) -> dict[str, BotSpec]:
 def known_bots(league: League, config: TournamentConfig) -> dict[str, BotSpec]:
     """The league's bots that a tournament names. Raises UserError where one has gone."""
     named = {entry.text for entry in config.bots if entry.folder is None}
-    return {row.name: load_bot(Path(row.folder)) for row in league.bots() if row.name in named}
+    known = {row.name for row in league.bots()}
+    return {name: league_bot(league, name) for name in named & known}
+
+
+def league_bot(league: League, name: str) -> BotSpec:
+    """A bot of the league, in the version that came last.
+
+    Raises UserError when there is none of that name, and when its folder now has something else.
+    """
+    rows = [row for row in league.bots() if row.name == name]
+    if not rows:
+        raise UserError(f"{name!r} is neither a folder nor a bot of the league {league.folder}")
+    spec = load_bot(Path(rows[-1].folder))
+    if spec.bot.name != name:
+        raise UserError(
+            f"{spec.folder}/bot.toml: name: {spec.bot.name!r} is there now, not {name!r}"
+        )
+    return spec
 
 
 def bot_row(folder: Path) -> BotRow:

@@ -46,7 +46,9 @@ class Lanes:
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
         self._streaks: dict[tuple[int, str], int] = {}
-        self._capacities: dict[str, int] = {}
+        self._capacities: dict[tuple[int, str], int] = {}
+        """By lane and bot: what a lane has not met itself it does not know, so that how its games are
+        put together does not depend on how fast others are."""
         self._losses: dict[int, int] = {}
 
     def take(self, worker: int) -> Bundle | None:
@@ -66,7 +68,7 @@ class Lanes:
         """A lane's games are played; it may have more."""
         self._busy.remove(lane)
         self._losses.pop(lane, None)
-        self._capacities.update(capacities)
+        self._capacities.update({(lane, bot): games for bot, games in capacities})
 
     def lost(self, bundle: Bundle) -> None:
         """A bundle's worker died: its games come first again.
@@ -107,7 +109,7 @@ class Lanes:
         games: list[ScheduledGame] = []
         size = MAX_BUNDLE
         while pending:
-            size = min(size, *(self._capacities.get(bot, 1) for bot in pending[0].bots))
+            size = min(size, *(self._capacities.get((lane, bot), 1) for bot in pending[0].bots))
             if len(games) >= size:
                 break
             games.append(pending.popleft())

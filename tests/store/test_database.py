@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 from records import faulty, filled, played
 from sqlalchemy import create_engine
 
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
 from referee.store import League, database, schema
 
 FILE = "league.db"
@@ -98,7 +98,7 @@ def test_a_locked_database_is_told_and_intact(folder, monkeypatch):
     with League.open(folder, create=False) as league:
         row = league.schedule("cup")[0]
         holder.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(UserError, match=r"league\.db: database is locked"):
+        with pytest.raises(StoreError, match=r"league\.db: database is locked"):
             league.add_game(played(row))
         holder.execute("ROLLBACK")
         league.add_game(played(row))
@@ -116,7 +116,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
     pragmas = (*database._PRAGMAS, f"max_page_count = {pages}")
     monkeypatch.setattr(database, "_PRAGMAS", pragmas)
     with League.open(folder, create=False) as league:
-        with pytest.raises(UserError, match=r"league\.db: database or disk is full"):
+        with pytest.raises(StoreError, match=r"league\.db: database or disk is full"):
             store_all(league, rows[1:])
         stored = league.stored("cup")
     monkeypatch.undo()

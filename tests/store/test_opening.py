@@ -9,7 +9,7 @@ import sys
 import pytest
 from records import NAMES, bot, filled
 
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
 from referee.store import BotRow, League, database
 
 FILE = "league.db"
@@ -100,7 +100,7 @@ def test_a_database_that_may_only_be_read_is_told_and_read(tmp_path, monkeypatch
         league.add_bot(bot("ann"))
     monkeypatch.setattr(database, "_PRAGMAS", (*database._PRAGMAS, "query_only = ON"))
     with League.open(tmp_path, create=False) as league:
-        with pytest.raises(UserError, match=r"league\.db: attempt to write a readonly database"):
+        with pytest.raises(StoreError, match=r"league\.db: attempt to write a readonly database"):
             league.add_bot(bot("bob"))
         assert league.bots() == [bot("ann")]
 

@@ -65,9 +65,23 @@ def test_several_games_at_once_only_when_every_bot_can_hold_them():
     assert len({game.deal_id for game in bundle.games}) == len(bundle.games)
 
 
+def test_what_one_lane_learns_of_its_bots_another_does_not_know():
+    lanes = Lanes(schedule(matches=8), workers=1, suspend_after=0)
+    first = lanes.take(0)
+    second = lanes.take(0)
+    lanes.finished(first.lane, [(bot, 8) for bot in BOTS])
+    lanes.finished(second.lane, ())
+    sizes = {}
+    while bundle := lanes.take(0):
+        sizes.setdefault(bundle.lane, len(bundle.games))
+    assert sizes[first.lane] == 8
+    assert {size for lane, size in sizes.items() if lane != first.lane} == {1}
+
+
 def test_a_bundle_is_never_longer_than_the_limit():
     lanes = Lanes(schedule(matches=40), workers=1, suspend_after=0)
-    lanes.finished(lanes.take(0).lane, [(bot, 10_000) for bot in BOTS])
+    for _ in range(4):
+        lanes.finished(lanes.take(0).lane, [(bot, 10_000) for bot in BOTS])
     sizes = {len(bundle.games) for bundle in iter(lambda: lanes.take(0), None)}
     assert max(sizes) == MAX_BUNDLE
 
