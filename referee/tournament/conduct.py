@@ -142,7 +142,10 @@ class Conductor:
         if not missing:
             return True
         with run_folder() as folder:
-            settings = [self._settings(cores, folder) for cores in core_sets]
+            settings = [
+                self._settings(cores, folder / str(number))
+                for number, cores in enumerate(core_sets)
+            ]
             async with aclosing(Workers(settings, on_lost=self._on_lost)) as self._workers:
                 self._run = Run(self._plan(), lanes, self._workers, keep=self._keep)
                 await self._run.play()
@@ -175,6 +178,7 @@ class Conductor:
         )
 
     def _settings(self, cores: frozenset[int], folder: Path) -> WorkerSettings:
+        folder.mkdir()
         return WorkerSettings(
             cores=cores,
             clocks=self._tournament.config.clocks,

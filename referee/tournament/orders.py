@@ -60,6 +60,6 @@ class WorkerSettings:
     max_processes: int
     """How many bot processes it keeps alive; the least recently used idle one is closed."""
     folder: Path
-    """Where sockets and scratch folders go; short, since socket paths are limited."""
+    """Its own, where sockets and scratch folders go; short, since socket paths are limited."""
     parent_pid: int
     """The driver, without which the worker must not live."""

@@ -31,8 +31,21 @@ def run_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
+        end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def end_processes(folder: Path) -> None:
+    """End whatever was started by bots whose sockets are in a folder, and is still there.
+
+    A bot dies with its worker, what it has started in turn need not.
+    """
+    address = f"unix:{folder}/"
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("REFEREE_ADDRESS", "").startswith(address):
+                process.kill()
 
 
 def _make(parent: Path) -> tuple[Path, int]:
@@ -62,18 +75,9 @@ def _remove_if_abandoned(folder: Path) -> None:
         if os.fstat(lock).st_uid != os.getuid():
             return
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _end_processes(folder)
+        end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
     except BlockingIOError:
         return  # its run is alive
     finally:
         os.close(lock)
-
-
-def _end_processes(folder: Path) -> None:
-    """End what bots of a dead run had started: bots die with their referee, their children need not."""
-    address = f"unix:{folder}/"
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.environ().get("REFEREE_ADDRESS", "").startswith(address):
-                process.kill()

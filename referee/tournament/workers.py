@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from referee.errors import RefereeError
 from referee.tournament import worker
 from referee.tournament.orders import Assignment, Report, WorkerSettings
+from referee.tournament.run_folder import end_processes
 
 
 class WorkerLostError(RefereeError):
@@ -64,6 +65,7 @@ class Workers:
             return await loop.run_in_executor(executor, worker.play, assignment)
         except BrokenProcessPool as error:
             if self._executors[number] is executor:  # the first to notice
+                end_processes(self._settings[number].folder)
                 self._executors[number] = _executor(self._settings[number])
                 self._pids.pop(number, None)
                 executor.shutdown(wait=False)
@@ -78,7 +80,7 @@ class Workers:
             await asyncio.to_thread(executor.shutdown)
 
     def kill(self) -> None:
-        """End all workers at once; their bots die with them."""
+        """End all workers at once; their bots die with them, the rest with the run's folder."""
         self._killed = True
         for process in multiprocessing.active_children():
             process.kill()
