@@ -62,6 +62,7 @@ async def play_game(
     now_us: Callable[[], int],
     monotonic_us: Callable[[], int],
     watch: Watcher | None = None,
+    on_forfeit: Callable[[int], None] | None = None,
 ) -> PlayedGame:
     """Play a game to its end.
 
@@ -71,12 +72,13 @@ async def play_game(
         now_us: the time of day in microseconds since 1970, for the record only.
         monotonic_us: any monotonic clock in microseconds, for the record's duration only.
         watch: is shown every event.
+        on_forfeit: is told every seat that forfeits during the game, at once; it is not asked again.
 
     A player's faults are charged to it and never end the game. `VoidGame` and anything else that a
     player raises goes through.
     """
     started_at_us, began_us = now_us(), monotonic_us()
-    run = _Run(fixture, players, watch)
+    run = _Run(fixture, players, watch, on_forfeit)
     while (decision := run.game.decision) is not None:
         await run.decide(decision)
     outcome = run.game.outcome
@@ -112,7 +114,11 @@ class _Run:
     """The state of a game being played."""
 
     def __init__(
-        self, fixture: Fixture, players: Sequence[Player | Forfeit], watch: Watcher | None
+        self,
+        fixture: Fixture,
+        players: Sequence[Player | Forfeit],
+        watch: Watcher | None,
+        on_forfeit: Callable[[int], None] | None,
     ) -> None:
         self.game = Game(fixture.ruleset, len(players), fixture.deck)
         self.seats = [_Seat(player, fixture.clocks) for player in players]
@@ -120,6 +126,7 @@ class _Run:
         self.faults: list[Fault] = []
         self._max_strikes = fixture.max_strikes
         self._watch = watch
+        self._on_forfeit = on_forfeit
         for number, player in enumerate(players):
             if isinstance(player, Forfeit):
                 self._charge(number, player)
@@ -191,7 +198,10 @@ class _Run:
             self.faults.append(
                 Fault(number, Cause.STRIKES, forfeit=True, move=at, evidence=evidence)
             )
-        seat.player = None
+        if seat.player is not None:
+            seat.player = None
+            if self._on_forfeit is not None:
+                self._on_forfeit(number)
 
 
 def _check_bank(ask: Ask) -> None:

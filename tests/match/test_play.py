@@ -7,7 +7,7 @@ from players import FunctionPlayer, chance, first_legal, fixture, play
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
-from referee.match import check, stand_in
+from referee.match import check, play_game, stand_in
 from referee.player import Answer, Ask
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
 from referee.rules.cards import Layer
@@ -220,3 +220,19 @@ async def test_the_watcher_sees_the_first_play_first():
     await play(fixture(), [FunctionPlayer(first_legal) for _ in range(3)], watch=seen.append)
     assert isinstance(seen[0], Played)
     assert seen[0].seat == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked"), [(crash(), 2), (strike(), 4)], ids=["a crash", "the last strike"]
+)
+async def test_a_forfeit_is_told_at_once_and_only_once(fault, asked):
+    told = []
+    faulty = Faulty(fault, at=2, times=3)
+    await play_game(
+        fixture(),
+        [*players(1), faulty, crash()],  # the last never began, which everybody knows
+        now_us=int,
+        monotonic_us=int,
+        on_forfeit=lambda seat: told.append((seat, faulty.asked)),
+    )
+    assert told == [(1, asked)]
