@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from referee.bots.process import BotProcess
-from referee.errors import Cause, Evidence, Forfeit, Strike
+from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 from referee.player import Answer, Ask
 from referee.protocol import decode
 from referee.protocol.encode import RequestEncoder
@@ -33,35 +33,50 @@ class BotPlayer:
 
     @classmethod
     async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
-        """Start a game with a bot. Raises `Forfeit` when it does not get ready in time."""
-        await process.session.start_game(opening.game_id, opening.start, limit_us)
-        process.games += 1
+        """Start a game with a bot that `BotPool.seat` gave for it.
+
+        Raises `Forfeit` when it does not get ready in time.
+        """
+        try:
+            await process.session.start_game(opening.game_id, opening.start, limit_us)
+        except BotFault as fault:
+            process.games -= 1
+            if process.session.silent and not process.games:
+                process.end_soon()
+            raise process.testify(fault) from None
         return cls(process, opening)
 
     async def decide(self, ask: Ask) -> Answer:
         """See `Player.decide`."""
-        limit_us = ask.budget.limit_us
         try:
             reply, elapsed_us, lag_us = await self._process.session.ask(
-                self._game_id, ask.number, self._encoder.encode(ask), limit_us
+                self._game_id, ask.number, self._encoder.encode(ask), ask.budget.limit_us
             )
-        except Strike as strike:
-            if strike.cause is Cause.TIMEOUT and ask.budget.ends_the_bank:
-                raise Forfeit(Cause.OUT_OF_TIME, strike.evidence) from None
-            raise
+        except BotFault as fault:
+            if fault.cause is Cause.TIMEOUT and ask.budget.ends_the_bank:
+                fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
+            raise self._process.testify(fault) from None
         try:
             action = decode.action(reply.action, ask)
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
-            raise Strike(Cause.MALFORMED, evidence) from error
+            raise self._process.testify(Strike(Cause.MALFORMED, evidence)) from error
         return Answer(action, elapsed_us, lag_us)
 
     async def leave(self, end: bytes) -> None:
         """Tell the bot that the game is over."""
         self._process.games -= 1
-        if self._process.usable:
-            await self._process.session.send(end)
+        if not self._process.dead:
+            self._process.session.end_game(self._game_id, end)
+
+    def forfeited(self) -> None:
+        """The seat is lost: a bot that owes an answer and plays no other game is ended.
+
+        It would burn the core of the others.
+        """
+        if self._process.session.silent and self._process.games == 1:
+            self._process.end_soon()
 
     def stderr_tail(self) -> str:
-        """The end of what the process wrote to standard error."""
+        """The end of what the process wrote to standard error, printable."""
         return self._process.stderr_tail()

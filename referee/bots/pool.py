@@ -37,52 +37,72 @@ class BotPool:
         self._folder = folder
         self._processes: dict[Key, BotProcess] = {}
         """The least recently used first."""
-        self._starting: dict[Key, asyncio.Lock] = {}
+        self._starting = 0
+        self._locks: dict[Key, asyncio.Lock] = {}
+        """Held while a process is looked for, started or discarded."""
+        self._tokens: set[str] = set()
 
     async def seat(self, lane: int, spec: BotSpec) -> BotProcess:
         """The process of a bot in a lane; a new one if there is none that can be used.
 
-        May be called for several bots at once, which then start at the same time. Raises `Forfeit`
-        when the bot does not start and `VoidGame` when the machine has no room.
+        It is kept for one more game, until `BotPlayer.leave`, or until `BotPlayer.join` fails. May be
+        called for several bots at once, which then start at the same time. Raises `Forfeit` when the
+        bot does not start and `VoidGame` when the machine has no room.
         """
         key = lane, spec.bot.name
-        async with self._starting.setdefault(key, asyncio.Lock()):
-            process = self._processes.pop(key, None)
-            if process is not None and not process.usable and not process.games:
-                await process.stop(gently=False)
+        async with self._lock(key):
+            process = self._processes.get(key)
+            if process is not None and (process.dead or not (process.usable or process.games)):
+                await self._stop([key], gently=False)
                 process = None
             if process is None:
-                await self._make_room()
-                process = await BotProcess.start(
-                    spec,
-                    launcher=self._launcher,
-                    folder=self._folder,
-                    limit_us=self._clocks.start_up_us,
-                    is_foreign=lambda token: self._owns(token, key),
-                )
-            self._processes[key] = process
+                process = await self._start(spec)
+            self._processes.pop(key, None)
+            self._processes[key] = process  # now the most recently used
+            process.games += 1
             return process
 
     async def discard(self, lane: int) -> None:
-        """End all processes of a lane, since they have seen a deal that is played again."""
-        keys = [key for key in self._processes if key[0] == lane]
-        await self._stop(keys, gently=False)
+        """End all processes of a lane, since they have seen a deal that is played again.
+
+        Whoever plays with them gets a `VoidGame`.
+        """
+        await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
+
+    def tidy(self) -> None:
+        """Forget what bots left behind and has ended by itself; cheap, for after each game."""
+        self._launcher.tidy()
 
     async def close(self) -> None:
         """End all processes."""
         await self._stop(list(self._processes), gently=True)
 
+    async def _start(self, spec: BotSpec) -> BotProcess:
+        self._starting += 1
+        try:
+            await self._make_room()
+            return await BotProcess.start(
+                spec,
+                launcher=self._launcher,
+                folder=self._folder,
+                limit_us=self._clocks.start_up_us,
+                tokens=self._tokens,
+            )
+        finally:
+            self._starting -= 1
+
     async def _make_room(self) -> None:
         idle = [key for key, process in self._processes.items() if not process.games]
-        excess = len(self._processes) + 1 - self._max_processes
+        excess = len(self._processes) + self._starting - self._max_processes
         await self._stop(idle[: max(0, excess)], gently=True)
+
+    async def _discard(self, key: Key) -> None:
+        async with self._lock(key):
+            await self._stop([key] if key in self._processes else [], gently=False)
 
     async def _stop(self, keys: list[Key], *, gently: bool) -> None:
         processes = [self._processes.pop(key) for key in keys]
         await asyncio.gather(*(process.stop(gently=gently) for process in processes))
 
-    def _owns(self, token: str, key: Key) -> bool:
-        """Whether a token belongs to another bot than that of the key."""
-        return any(
-            process.token == token for other, process in self._processes.items() if other != key
-        )
+    def _lock(self, key: Key) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 import signal
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from referee.bots.folder import BotFolder
 from referee.bots.launcher import Launched, Launcher
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
+from referee.bots.questions import Clock
 from referee.bots.server import BotServer
 from referee.bots.session import Session
-from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.protocol import encode
 
 GOODBYE_S = 2.0
@@ -30,37 +28,36 @@ TERM_S = 1.0
 STDERR_TAIL = 4096
 """Bytes of standard error that a fault keeps."""
 _STATUS_S = 0.5
-"""How long the exit status may come after the end of the stream."""
-IsForeign = Callable[[str], bool]
+"""How long the exit status may come after the end of the stream, or the other way round."""
+_LAST_WORDS_S = 0.5
+"""How long after the end of the process its outputs are read at most."""
 
 
 class BotProcess:
     """A bot that has said hello. Made by `start`."""
 
-    def __init__(self, spec: BotSpec, folder: Path, is_foreign: IsForeign) -> None:
+    def __init__(self, spec: BotSpec, folder: Path, tokens: set[str]) -> None:
         self.spec = spec
-        self.token = secrets.token_hex(16)
         self.max_games = 1
         """How many games it can hold at once."""
         self.games = 0
-        """How many it holds now."""
-        self.session = Session(self.token, is_foreign)
+        """How many it holds now, or is about to."""
         self.output, self.errors = Output(), Output()
-        self._folder = folder
-        self._server = BotServer(folder / "socket", self.session.serve)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._token = secrets.token_hex(16)
+        self._tokens = tokens
+        self._tokens.add(self._token)
+        self._clock = Clock.of_loop()
+        self.session = Session(self._token, tokens.__contains__, self._clock)
+        self._folder = BotFolder(folder)
+        self._server = BotServer(self._folder.socket, self.session.serve)
+        self._draining: list[asyncio.Task[None]] = []
+        self._watching: asyncio.Task[None] | None = None
         self._launched: Launched | None = None
-        self._stopping = False
+        self._ending: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
-        cls,
-        spec: BotSpec,
-        *,
-        launcher: Launcher,
-        folder: Path,
-        limit_us: int,
-        is_foreign: IsForeign,
+        cls, spec: BotSpec, *, launcher: Launcher, folder: Path, limit_us: int, tokens: set[str]
     ) -> BotProcess:
         """Start a bot and wait for its hello.
 
@@ -69,136 +66,154 @@ class BotProcess:
             launcher: how.
             folder: where to put its own folder, with socket and scratch space.
             limit_us: from now to the hello.
-            is_foreign: whether a token belongs to another bot.
+            tokens: those of all bots that live; the bot's own is among them while it does.
 
         Raises `Forfeit` with what went wrong, and `VoidGame` when the machine has no room.
         """
+        bot = cls(spec, folder, tokens)
+        began_ns = bot._clock.now_ns()
         try:
-            own = Path(tempfile.mkdtemp(prefix="bot-", dir=folder))
-        except OSError as error:
-            raise VoidGame(f"no room for a bot's folder: {error}") from error
-        bot = cls(spec, own, is_foreign)
-        began = time.monotonic_ns()
-        try:
-            async with asyncio.timeout(limit_us / 1e6):
-                await bot._run(launcher)
-        except TimeoutError:
-            await bot.stop(gently=False)
-            detail = f"no hello within {limit_us / 1e6:g} s"
-            raise bot.blame(Cause.CONNECT_TIMEOUT, detail, limit_us) from None
+            await bot._launch(launcher, limit_us)
+            bot.max_games = max(1, (await bot.session.hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
-            elapsed_us = (time.monotonic_ns() - began) // 1000
-            known = replace(fault.evidence, elapsed_us=elapsed_us, stderr_tail=bot.stderr_tail())
-            raise Forfeit(fault.cause, known) from None
+            elapsed_us = (bot._clock.now_ns() - began_ns) // 1000
+            evidence = replace(bot.testify(fault).evidence, elapsed_us=elapsed_us)
+            raise Forfeit(fault.cause, evidence) from None
         except BaseException:
             await bot.stop(gently=False)
             raise
         return bot
 
-    async def _run(self, launcher: Launcher) -> None:
-        scratch = self._folder / "scratch"
-        scratch.mkdir()
+    async def _launch(self, launcher: Launcher, limit_us: int) -> None:
         await self._server.start()
-        self._launched = await launcher.launch(
-            self.spec.command,
-            folder=self.spec.folder,
-            environment={
-                "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
-                "HOME": str(scratch),
-                "TMPDIR": str(scratch),
-                "LANG": "C.UTF-8",
-                "REFEREE_ADDRESS": self._server.address,
-                "REFEREE_TOKEN": self.token,
-            },
-        )
-        process = self._launched.process
+        scratch = str(self._folder.scratch)
+        try:
+            async with asyncio.timeout(limit_us / 1e6):
+                self._launched = launched = await launcher.launch(
+                    self.spec.command,
+                    folder=self.spec.folder,
+                    environment={
+                        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+                        "HOME": scratch,
+                        "TMPDIR": scratch,
+                        "LANG": "C.UTF-8",
+                        "REFEREE_ADDRESS": self._server.address,
+                        "REFEREE_TOKEN": self._token,
+                    },
+                )
+        except TimeoutError:
+            raise VoidGame(f"no program was started within {limit_us / 1e6:g} s") from None
+        process = launched.process
         assert process.stdout is not None  # noqa: S101 - a launcher makes both pipes
         assert process.stderr is not None  # noqa: S101
-        for work in (
-            self.output.drain(process.stdout),
-            self.errors.drain(process.stderr),
-            self._watch(process),
-        ):
-            self._tasks.append(asyncio.ensure_future(work))
-        self.max_games = max(1, (await self.session.hello()).max_games)
+        for drain in (self.output.drain(process.stdout), self.errors.drain(process.stderr)):
+            self._draining.append(asyncio.ensure_future(drain))
+        self._watching = asyncio.ensure_future(self._watch(launched))
+        self._watching.add_done_callback(self._watched)
 
-    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+    async def _watch(self, launched: Launched) -> None:
         """Notice the end of the process or of its stream, and end what is left of it."""
-        exited = asyncio.ensure_future(process.wait())
+        exited = asyncio.ensure_future(launched.process.wait())
         closed = asyncio.ensure_future(self.session.closed.wait())
-        await asyncio.wait((exited, closed), return_when=asyncio.FIRST_COMPLETED)
-        if self._stopping:
-            return
-        await asyncio.wait((exited,), timeout=_STATUS_S)
-        self.session.fail(self._obituary())
-        assert self._launched is not None  # noqa: S101 - there is a process
-        await self._launched.kill()
+        try:
+            await asyncio.wait((exited, closed), return_when=asyncio.FIRST_COMPLETED)
+            if self.session.connected and self.session.failure is None:
+                # the last answer may be on its way, or the exit status
+                await asyncio.wait((exited, closed), timeout=_STATUS_S)
+        finally:
+            exited.cancel()
+            closed.cancel()
+        code = launched.process.returncode
+        await launched.kill()
+        await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
+        self.session.fail(self._obituary(code))
 
-    def _obituary(self) -> Forfeit:
-        code = self._exit_code()
+    def _watched(self, watching: asyncio.Task[None]) -> None:
+        """See that nobody waits for a bot that nobody watches."""
+        if not watching.cancelled() and (error := watching.exception()) is not None:
+            assert isinstance(error, Exception)  # noqa: S101 - others end the event loop
+            self.session.fail(error)
+
+    def _obituary(self, code: int | None) -> Forfeit:
+        """What to charge a bot with that has ended, with this exit code if any."""
+        ended_by = None
         if code is None:
             what = "closed its stream"
         elif code < 0:
-            what = f"was ended by {signal_name(-code)}"
+            ended_by = signal_name(-code)
+            what, code = f"was ended by {ended_by}", None
         else:
             what = f"exited with {code}"
         if self.session.greeted:
-            return self.blame(Cause.CRASH, what)
-        return self.blame(Cause.EXITED_EARLY, f"{what} before its hello")
+            cause = Cause.CRASH
+        else:
+            cause = Cause.HANDSHAKE if code is None and ended_by is None else Cause.EXITED_EARLY
+            what += " before its hello"
+        return Forfeit(cause, Evidence(detail=what, exit_code=code, signal=ended_by))
 
-    def blame(self, cause: Cause, detail: str, elapsed_us: int = 0) -> Forfeit:
-        """A forfeit with everything that is known of this process."""
-        code = self._exit_code()
-        ended_by = None if code is None or code >= 0 else signal_name(-code)
-        return Forfeit(
-            cause,
-            Evidence(
-                detail=detail,
-                exit_code=code if code is not None and code >= 0 else None,
-                signal=ended_by,
-                elapsed_us=elapsed_us,
-                stderr_tail=self.stderr_tail(),
-            ),
-        )
+    def testify(self, fault: BotFault) -> BotFault:
+        """The same fault with the end of what the process wrote to standard error."""
+        return type(fault)(fault.cause, replace(fault.evidence, stderr_tail=self.stderr_tail()))
 
     def stderr_tail(self) -> str:
-        """The end of its standard error, printable."""
+        """The end of what it wrote to standard error, printable."""
         return self.errors.tail(STDERR_TAIL)
+
+    @property
+    def dead(self) -> bool:
+        """Whether nothing more can come from it."""
+        return self.session.closed.is_set() or self._ending is not None
 
     @property
     def usable(self) -> bool:
         """Whether a next game can be played with it."""
-        return not (self._stopping or self.session.closed.is_set() or self.session.silent)
+        return not (self.dead or self.session.silent)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of the program, negative for a signal; None while it runs."""
+        return None if self._launched is None else self._launched.process.returncode
+
+    def end_soon(self) -> None:
+        """See that the process ends, without waiting for it."""
+        self.session.fail(VoidGame("the referee has ended the bot's process"))
 
     async def stop(self, *, gently: bool = True) -> None:
-        """End the process and leave nothing of it: gently with a goodbye first, else at once."""
-        if self._stopping:
-            return
-        self._stopping = True
-        if self._launched is not None:
-            if gently:
+        """End the process and leave nothing of it: gently with a goodbye first, else at once.
+
+        Whoever waits for the bot gets a `VoidGame`.
+        """
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end(gently=gently and self.usable))
+        await asyncio.shield(self._ending)
+
+    async def _end(self, *, gently: bool) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        try:
+            if self._launched is not None and gently:
                 await self._say_goodbye(self._launched)
-            await self._launched.kill()
-        self.session.end()
-        await self._server.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            self.end_soon()
+            if self._launched is not None:
+                await self._launched.kill()
+            await self._server.stop()
+            if self._draining:
+                await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
+            for task in self._draining:
+                task.cancel()
+            await asyncio.to_thread(self._folder.remove)
+            self._tokens.discard(self._token)
 
     async def _say_goodbye(self, launched: Launched) -> None:
-        if not self.session.closed.is_set():
-            await self.session.send(encode.goodbye())
+        self.session.post(encode.goodbye())
         with suppress(TimeoutError):
             await asyncio.wait_for(launched.process.wait(), GOODBYE_S)
             return
         launched.terminate()
         with suppress(TimeoutError):
             await asyncio.wait_for(launched.process.wait(), TERM_S)
-
-    def _exit_code(self) -> int | None:
-        return None if self._launched is None else self._launched.process.returncode
 
 
 def signal_name(number: int) -> str:

@@ -66,7 +66,7 @@ async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
     processes = [process for process, _ in seated]
     assert [process.session.dropped for process in processes] == [0, 0]
     await pool.close()
-    assert [process._exit_code() for process in processes] == [0, 0]
+    assert [process.exit_code for process in processes] == [0, 0]
 
 
 def test_by_hand_it_says_how_to_start_it():

@@ -1,0 +1,180 @@
+"""What a bot has been asked, until when it may answer, and when that time is really over.
+
+No stream and no messages here: those are `session`'s. Time comes from a `Clock`, so that tests make it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
+
+SETTLE_US = 2_000
+"""How long after its deadline a reply may still come out of gRPC's threads."""
+ON_TIME_US = 2_000
+"""A timer no later than this found the event loop idle; uvloop's timers count milliseconds."""
+SETTLINGS = 5
+"""How often a charge is put off because the event loop was late again."""
+_UNANSWERED = {
+    Cause.TIMEOUT: "no reply",
+    Cause.GAME_START_TIMEOUT: "no ready",
+    Cause.CONNECT_TIMEOUT: "no hello",
+}
+
+
+class Timer(Protocol):
+    """What `Clock.call_later` returns."""
+
+    def cancel(self) -> None:
+        """Do not call any more."""
+        ...
+
+
+class Clock(NamedTuple):
+    """Where time comes from."""
+
+    now_ns: Callable[[], int]
+    """Monotonic."""
+    call_later: Callable[..., Timer]
+    """Seconds, a function and its arguments."""
+
+    @classmethod
+    def of_loop(cls) -> Clock:
+        """The real time, in the running event loop."""
+        return cls(time.monotonic_ns, asyncio.get_running_loop().call_later)
+
+
+class Question:
+    """Something a bot is asked and somebody waits for."""
+
+    __slots__ = (
+        "answer",
+        "cause",
+        "deadline_ns",
+        "expired",
+        "game_id",
+        "limit_us",
+        "number",
+        "sent_ns",
+    )
+
+    def __init__(
+        self, game_id: str, number: int, limit_us: int, cause: Cause, answer: asyncio.Future[Any]
+    ) -> None:
+        self.game_id = game_id
+        self.number = number
+        self.limit_us = limit_us
+        self.cause = cause
+        """What it is called when no answer comes."""
+        self.answer = answer
+        self.sent_ns = 0
+        """When it was written; 0 before."""
+        self.deadline_ns = 0
+        self.expired = False
+
+
+class Questions:
+    """The open questions of one bot, at most one for each game.
+
+    A reply that reached the referee's socket before its deadline is in time, however late the event
+    loop looks. gRPC owns the socket, so nobody can ask when bytes arrived; but what had arrived comes out
+    of its threads soon after. Therefore a question is charged a while after its deadline, a longer one the
+    later the loop was, and whatever has come by then counts as in time.
+
+    Args:
+        clock: where time comes from.
+        overdue: is told of each question that is charged.
+    """
+
+    def __init__(self, clock: Clock, overdue: Callable[[Question], None]) -> None:
+        self.open: dict[str, Question] = {}
+        """By game id."""
+        self.unanswered: set[tuple[str, int]] = set()
+        """Game id and number of what was charged and has not been answered since."""
+        self._clock = clock
+        self._now_ns = clock.now_ns
+        self._overdue = overdue
+        self._timer: Timer | None = None
+        self._timer_ns = 0
+
+    def sent(self, question: Question, now_ns: int) -> None:
+        """The time of a question begins: it is being written."""
+        question.sent_ns = now_ns
+        question.deadline_ns = deadline_ns = now_ns + question.limit_us * 1000
+        if self._timer is None or deadline_ns < self._timer_ns:
+            self._look_at(deadline_ns, now_ns)
+
+    def elapsed_us(self, question: Question) -> int:
+        """Microseconds since a question was written; 0 before."""
+        return (self._now_ns() - question.sent_ns) // 1000 if question.sent_ns else 0
+
+    def fail(self, failure: Exception) -> None:
+        """Tell everybody who waits that no answer can come."""
+        for question in self.open.values():
+            resolve(question, failure)
+        self.open.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_at(self, deadline_ns: int, now_ns: int) -> None:
+        """See that somebody looks at the clock at a deadline.
+
+        One timer for all questions, armed for the earliest deadline and not touched by answers: making
+        and cancelling one for each question took as long as the rest of asking it.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ns = deadline_ns
+        self._timer = self._clock.call_later(max(0, deadline_ns - now_ns) / 1e9, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now_ns = self._now_ns()
+        later_ns: list[int] = []
+        for question in self.open.values():
+            if not question.sent_ns or question.expired:
+                continue
+            if question.deadline_ns > now_ns:
+                later_ns.append(question.deadline_ns)
+            else:
+                question.expired = True
+                self._settle(question, now_ns - question.deadline_ns, SETTLINGS)
+        if later_ns:
+            self._look_at(min(later_ns), now_ns)
+
+    def _settle(self, question: Question, late_ns: int, settlings: int) -> None:
+        """Let what has reached the socket come out, now that the loop was late by so much."""
+        pause_ns = SETTLE_US * 1000 + (late_ns if late_ns > ON_TIME_US * 1000 else 0)
+        due_ns = self._now_ns() + pause_ns
+        self._clock.call_later(pause_ns / 1e9, self._charge, question, due_ns, settlings - 1)
+
+    def _charge(self, question: Question, due_ns: int, settlings: int) -> None:
+        if question.answer.done():
+            return
+        late_ns = self._now_ns() - due_ns
+        if late_ns > ON_TIME_US * 1000 and settlings:
+            self._settle(question, late_ns, settlings)
+            return
+        self.unanswered.add((question.game_id, question.number))
+        resolve(question, unanswered(question, self.elapsed_us(question)))
+        self._overdue(question)
+
+
+def resolve(question: Question, failure: Exception) -> None:
+    """Let a question fail, if nothing else has happened to it."""
+    if not question.answer.done():
+        question.answer.set_exception(failure)
+        question.answer.exception()  # who asked may have stopped waiting
+
+
+def unanswered(question: Question, elapsed_us: int) -> BotFault:
+    """The fault of a bot that did not answer: a strike for a decision, else a forfeit."""
+    kind = Strike if question.cause is Cause.TIMEOUT else Forfeit
+    detail = f"{_UNANSWERED[question.cause]} within {question.limit_us / 1e6:g} s"
+    return kind(
+        question.cause, Evidence(detail=detail, elapsed_us=max(elapsed_us, question.limit_us))
+    )
