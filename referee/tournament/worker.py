@@ -12,23 +12,28 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from typing import TypeVar
 
 import uvloop
 
 from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening, ProcessGroupLauncher
-from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match import PlayedGame, play_game
 from referee.match.play import Watcher
 from referee.protocol import encode
-from referee.records import GameRecord
+from referee.records import Fault, GameRecord
 from referee.rules.game import Game
 from referee.tournament.orders import Assignment, GameOrder, Report, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """How often a void game is played again before the tournament is told."""
 _PR_SET_PDEATHSIG = 1
+_STDERR = 2
+T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
 
 
 class Worker:
@@ -59,8 +64,9 @@ class GamePlayer:
     """Seats bots and plays games with them; to be used within one event loop."""
 
     def __init__(self, settings: WorkerSettings) -> None:
+        self._launcher = ProcessGroupLauncher()
         self._pool = BotPool(
-            ProcessGroupLauncher(),
+            self._launcher,
             settings.clocks,
             max_processes=settings.max_processes,
             folder=settings.folder,
@@ -75,34 +81,43 @@ class GamePlayer:
             names = {spec.bot.name for order in todo for spec in order.bots}
             at_once = min(self._capacities.get(name, 1) for name in names)
             batch, todo = todo[:at_once], todo[at_once:]
-            records += await asyncio.gather(
-                *(self._play_out(assignment.lane, order, watch) for order in batch)
-            )
+            records += await self._play_batch(assignment.lane, batch, watch)
         return Report(tuple(records), tuple(self._capacities.items()))
 
     async def close(self) -> None:
         """End all bot processes."""
         await self._pool.close()
 
-    async def _play_out(self, lane: int, order: GameOrder, watch: Watcher | None) -> GameRecord:
-        """Play one game; a void one again, with new processes, since these have seen the deal."""
-        for attempt in range(1, VOID_ATTEMPTS + 1):
-            try:
-                return await self._play_once(lane, order, watch)
-            except VoidGame as void:
-                await self._pool.discard(lane)
-                if attempt == VOID_ATTEMPTS:
-                    raise VoidGame(
-                        f"{order.fixture.game_id} was void {attempt} times: {void}"
-                    ) from void
-        raise AssertionError("unreachable")
+    async def _play_batch(
+        self, lane: int, orders: Sequence[GameOrder], watch: Watcher | None
+    ) -> list[GameRecord]:
+        """Play games at once; the void ones again, with new processes, since these have seen the deal.
+
+        Not before the others are over: they may be played by the same processes.
+        """
+        records: dict[str, GameRecord] = {}
+        for _ in range(VOID_ATTEMPTS):
+            missing = [order for order in orders if order.fixture.game_id not in records]
+            played = await _all(
+                (self._play_once(lane, order, watch) for order in missing), VoidGame
+            )
+            records |= {each.game_id: each for each in played if isinstance(each, GameRecord)}
+            voids = [each for each in played if isinstance(each, VoidGame)]
+            if not voids:
+                return [records[order.fixture.game_id] for order in orders]
+            await self._pool.discard(lane)
+        game_id = next(
+            each.fixture.game_id for each in orders if each.fixture.game_id not in records
+        )
+        raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}") from voids[0]
 
     async def _play_once(self, lane: int, order: GameOrder, watch: Watcher | None) -> GameRecord:
         fixture = order.fixture
         encoder = encode.RequestEncoder(order.opaque_id)
         game = Game(fixture.ruleset, len(fixture.seating), fixture.deck)
-        players = await asyncio.gather(
-            *(self._open(lane, order, seat, encoder, game) for seat in range(len(order.bots)))
+        players = await _all(
+            (self._open(lane, order, seat, encoder, game) for seat in range(len(order.bots))),
+            Forfeit,
         )
         played = await play_game(
             fixture,
@@ -110,33 +125,61 @@ class GamePlayer:
             now_us=lambda: time.time_ns() // 1000,
             monotonic_us=lambda: time.monotonic_ns() // 1000,
             watch=watch,
+            on_forfeit=lambda seat: _forfeited(players[seat]),
         )
+        record = _with_last_words(played.record, players)
         await _close(order.opaque_id, players, played)
-        return played.record
+        self._launcher.tidy()
+        return record
 
     async def _open(
         self, lane: int, order: GameOrder, seat: int, encoder: encode.RequestEncoder, game: Game
-    ) -> BotPlayer | Forfeit:
-        """Have a bot ready for the game, or its forfeit."""
+    ) -> BotPlayer:
+        """Have a bot ready for the game. Raises its `Forfeit`, and `VoidGame`."""
         spec = order.bots[seat]
         if spec.bot.name in order.suspended:
-            return Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
-        try:
-            process: BotProcess = await self._pool.seat(lane, spec)
-            self._capacities[spec.bot.name] = process.max_games
-            start = encode.game_start(
-                order.opaque_id,
-                rules=order.fixture.ruleset,
-                view=game.view(seat),
-                clocks=order.fixture.clocks,
-                seed=order.seeds[seat],
-                names=order.names,
-                max_strikes=order.fixture.max_strikes,
-            )
-            opening = GameOpening(order.opaque_id, start, encoder)
-            return await BotPlayer.join(process, opening, order.fixture.clocks.game_start_us)
-        except Forfeit as forfeit:
-            return forfeit
+            raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
+        process: BotProcess = await self._pool.seat(lane, spec)
+        self._capacities[spec.bot.name] = process.max_games
+        start = encode.game_start(
+            order.opaque_id,
+            rules=order.fixture.ruleset,
+            view=game.view(seat),
+            clocks=order.fixture.clocks,
+            seed=order.seeds[seat],
+            names=order.names,
+            max_strikes=order.fixture.max_strikes,
+        )
+        opening = GameOpening(order.opaque_id, start, encoder)
+        return await BotPlayer.join(process, opening, order.fixture.clocks.game_start_us)
+
+
+async def _all(work: Iterable[Awaitable[T]], expected: type[E]) -> list[T | E]:
+    """Await all of it to its end; expected exceptions come as results, the first other one is raised."""
+    results: list[T | E] = []
+    for each in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(each, BaseException) and not isinstance(each, expected):
+            raise each
+        results.append(each)
+    return results
+
+
+def _forfeited(player: BotPlayer | Forfeit) -> None:
+    if isinstance(player, BotPlayer):
+        player.forfeited()
+
+
+def _with_last_words(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
+    """The record, every fault with the end of the bot's standard error where its process said any."""
+    return replace(
+        record, faults=tuple(_told(fault, players[fault.seat]) for fault in record.faults)
+    )
+
+
+def _told(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
+    if isinstance(player, Forfeit) or fault.evidence.stderr_tail:
+        return fault
+    return replace(fault, evidence=replace(fault.evidence, stderr_tail=player.stderr_tail()))
 
 
 async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: PlayedGame) -> None:
@@ -144,7 +187,7 @@ async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: P
     record = played.record
     reasons = {fault.seat: fault for fault in record.faults if fault.forfeit}
     for seat, player in enumerate(players):
-        if isinstance(player, BotFault):
+        if isinstance(player, Forfeit):
             continue
         fault = reasons.get(seat)
         await player.leave(
@@ -166,6 +209,9 @@ _WORKERS: list[Worker] = []
 
 def start(settings: WorkerSettings) -> None:
     """Make this process a worker: pinned, deaf to Ctrl-C, dead when the driver is."""
+    for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - the executor's pipes: not for bots
+        with suppress(OSError):
+            os.set_inheritable(int(descriptor), int(descriptor) <= _STDERR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held while this process started
     if sys.platform == "linux":

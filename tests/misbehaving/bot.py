@@ -71,6 +71,24 @@ class Fair:
         )
 
 
+class HoldsFourGames(Fair):
+    """Nothing wrong with that."""
+
+    async def greet(self):
+        await self.say(hello=hello(max_games=4))
+
+
+class TellsWhatItSees(Fair):
+    """Its environment and its descriptors, by which a bot could reach what is not its own."""
+
+    def __init__(self):  # before there is an event loop, which has descriptors of its own
+        complain(dict(os.environ))
+        complain(sorted(os.listdir("/proc/self/fd")))
+
+    async def run(self):
+        sys.exit(1)
+
+
 class GoesWrong(Fair):
     """Plays fair up to one request, and there does something else."""
 

@@ -1,0 +1,194 @@
+"""Whole games by real processes, as a worker plays them: what only a worker can get wrong."""
+
+import ast
+import asyncio
+import os
+import signal
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import psutil
+import pytest
+
+from referee import deals
+from referee.bots import BotPool
+from referee.bots.manifest import BotSpec
+from referee.clocks import SECOND_US, Clocks
+from referee.errors import Cause, VoidGame
+from referee.match import Fixture, check
+from referee.records import BotId
+from referee.rules.ruleset import RULESETS
+from referee.tournament import worker
+from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.worker import VOID_ATTEMPTS, GamePlayer
+
+BOTS = Path(__file__).parents[1] / "misbehaving"
+RULES = RULESETS["basic"].with_options(max_turns=20)
+PATIENT = Clocks(
+    start_up_us=60 * SECOND_US, game_start_us=60 * SECOND_US, decision_us=1000 * SECOND_US
+)
+
+
+def order(number, *kinds, clocks=PATIENT, suspended=()):
+    """A game of bots of these kinds (see tests/misbehaving)."""
+    bots = tuple(
+        BotSpec(BotId(f"{kind}-{seat}", "1"), BOTS, ("python3", "bot.py", kind))
+        for seat, kind in enumerate(kinds)
+    )
+    fixture = Fixture(
+        game_id=f"game-{number}",
+        ruleset=RULES,
+        seating=tuple(spec.bot for spec in bots),
+        deck=deals.deck(bytes(32), str(number), RULES),
+        clocks=clocks,
+        max_strikes=2,
+        isolation="none",
+    )
+    return GameOrder(
+        fixture=fixture,
+        bots=bots,
+        opaque_id=f"opaque-{number}",
+        seeds=tuple(range(len(bots))),
+        names=(),
+        suspended=frozenset(suspended),
+    )
+
+
+@pytest.fixture
+def settings(tmp_path_factory):
+    return WorkerSettings(
+        cores=frozenset(),
+        clocks=PATIENT,
+        max_processes=8,
+        folder=tmp_path_factory.mktemp("w"),  # short: the path of a socket is limited
+        parent_pid=os.getpid(),
+    )
+
+
+@pytest.fixture
+async def play(settings):
+    player = GamePlayer(settings)
+
+    async def play(*orders):
+        report = await player.play(Assignment(0, orders))
+        for record in report.records:
+            check(record)
+        return report.records
+
+    yield play
+    await player.close()
+    assert not list(settings.folder.iterdir())
+    assert not psutil.Process().children(recursive=True)
+
+
+async def test_what_a_bot_wrote_stands_with_every_fault(play):
+    (record,) = await play(order(1, "always_plays_what_it_lacks", "fair"))
+    assert [fault.cause for fault in record.faults] == [Cause.ILLEGAL, Cause.ILLEGAL, Cause.STRIKES]
+    assert {fault.evidence.stderr_tail for fault in record.faults} == {
+        "I am always_plays_what_it_lacks\n"
+    }
+
+
+async def test_a_suspended_bot_is_not_started(play):
+    (record,) = await play(order(1, "exits_with_1", "fair", suspended={"exits_with_1-0"}))
+    assert [(fault.seat, fault.cause) for fault in record.faults] == [(0, Cause.SUSPENDED)]
+    assert record.faults[0].evidence.stderr_tail == ""
+    assert record.result.ranks == (2, 1)
+
+
+async def test_a_bot_that_burns_the_core_is_ended_when_it_has_forfeited(play, settings):
+    clocks = replace(PATIENT, decision_us=SECOND_US // 2)
+    (record,) = await play(order(1, "runs_in_circles", "fair", clocks=clocks))
+    assert [fault.cause for fault in record.faults] == [Cause.TIMEOUT, Cause.TIMEOUT, Cause.STRIKES]
+    burners = [bot for bot in bots_in(settings.folder) if bot.cmdline()[-1] == "runs_in_circles"]
+    _, alive = await asyncio.to_thread(psutil.wait_procs, burners, timeout=30)
+    assert alive == []
+
+
+class VoidSeats:
+    """Lets some of the attempts to seat a bot be void, and counts those that are not."""
+
+    def __init__(self, monkeypatch, name, times):
+        self.seated = []
+        seat = BotPool.seat
+
+        async def void_seat(pool, lane, spec):
+            nonlocal times
+            if spec.bot.name == name and times:
+                times -= 1
+                raise VoidGame("no room")
+            process = await seat(pool, lane, spec)
+            self.seated.append(process)
+            return process
+
+        monkeypatch.setattr(BotPool, "seat", void_seat)
+
+
+async def test_a_void_game_is_played_again_by_new_processes(play, monkeypatch):
+    seats = VoidSeats(monkeypatch, "fair-1", times=VOID_ATTEMPTS - 1)
+    (record,) = await play(order(1, "fair", "fair"))
+    assert record.faults == ()
+    assert len(set(seats.seated)) == VOID_ATTEMPTS + 1
+
+
+async def test_a_game_that_is_always_void_is_given_up(play, monkeypatch):
+    VoidSeats(monkeypatch, "fair-0", times=VOID_ATTEMPTS)
+    with pytest.raises(VoidGame, match=f"game-1 was void {VOID_ATTEMPTS} times: no room"):
+        await play(order(1, "fair", "fair"))
+
+
+async def test_a_void_game_harms_none_that_is_played_beside_it(play, monkeypatch):
+    kinds = ("holds_four_games", "holds_four_games")
+    await play(order(1, *kinds))
+    VoidSeats(monkeypatch, "holds_four_games-1", times=1)
+    records = await play(*(order(number, *kinds) for number in (2, 3, 4)))
+    assert [record.game_id for record in records] == ["game-2", "game-3", "game-4"]
+    assert [record.faults for record in records] == [(), (), ()]
+
+
+@pytest.fixture
+def executor(settings):
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=worker.start, initargs=(settings,)
+    ) as executor:
+        yield executor
+        with suppress(BrokenProcessPool):
+            executor.submit(worker.stop).result()
+
+
+def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
+    report = executor.submit(worker.play, Assignment(0, (order(1, "tells_what_it_sees", "fair"),)))
+    (fault,) = report.result().records[0].faults
+    _, environment, descriptors = map(str.strip, fault.evidence.stderr_tail.splitlines())
+    seen = ast.literal_eval(environment)
+    assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "REFEREE_ADDRESS", "REFEREE_TOKEN"}
+    assert seen["PATH"].startswith(f"{Path(sys.executable).parent}:")
+    assert ast.literal_eval(descriptors) == ["0", "1", "2", "3"]  # 3 lists the folder
+
+
+def bots_in(folder):
+    """Processes that were started with a socket in this folder."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("REFEREE_ADDRESS", "").startswith(f"unix:{folder}"):
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["hangs", "runs_in_circles"])
+def test_bots_die_with_their_worker_however_it_dies(executor, settings, kind):
+    pid = executor.submit(worker.pid).result()
+    playing = executor.submit(worker.play, Assignment(0, (order(1, kind, kind),)))
+    while len(bots := bots_in(settings.folder)) < 2:
+        assert not playing.done()
+    os.kill(pid, signal.SIGKILL)
+    gone, alive = psutil.wait_procs(bots, timeout=30)
+    assert (len(gone), alive) == (2, [])
+    with pytest.raises(BrokenProcessPool):
+        playing.result()
