@@ -1,0 +1,187 @@
+"""The command `referee` as a process of its own, playing short tournaments: what several tests need."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from referee.store import League
+
+SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
+BIN = Path(sys.executable).parent
+SEED = "5eed" * 16
+PATIENCE_S = 60
+"""Nothing here takes so long, however busy the machine is."""
+
+
+class Place:
+    """A folder to run the command in, and a folder for what it keeps while it runs.
+
+    Whatever was started here has the second folder in its environment, by which it is found.
+    """
+
+    def __init__(self, folder, temp):
+        self.folder = folder
+        self.temp = temp
+
+    def environment(self, **more):
+        kept = {key: value for key, value in os.environ.items() if key != "REFEREE_LEAGUE"}
+        path = f"{BIN}:{os.environ['PATH']}"
+        return kept | {"PATH": path, "TMPDIR": str(self.temp), "COLUMNS": "80"} | more
+
+    def referee(self, *arguments, **environment):
+        """Run a command to its end."""
+        return subprocess.run(
+            [BIN / "referee", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    def shell(self, line):
+        """Type a line into a shell."""
+        return subprocess.run(
+            line,
+            shell=True,  # noqa: S602 - as a person types it
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    @contextmanager
+    def started(self, *arguments):
+        """A command while it runs, in a process group of its own, as from a terminal."""
+        process = subprocess.Popen(
+            [BIN / "referee", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def processes(self):
+        """All that was started here and is alive, whoever is its parent now."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                if any(str(self.temp) in value for value in process.environ().values()):
+                    found.append(process)
+        return found
+
+    def left_alone(self):
+        """Whether everything that was started here ends by itself."""
+        _, alive = psutil.wait_procs(self.processes(), timeout=PATIENCE_S)
+        return not alive and not self.processes()
+
+    def run_folders(self):
+        return list(self.temp.iterdir())
+
+    def bot(self, name, program, *, command=("python3", "bot.py")):
+        """Make a bot of a Python program."""
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "bot.py").write_text(program)
+        words = ", ".join(f'"{word}"' for word in command)
+        (folder / "bot.toml").write_text(
+            f'name = "{name}"\nversion = "1"\nauthor = "x"\nlanguage = "python"\n'
+            f"[run]\ncommand = [{words}]\n"
+        )
+        return folder
+
+    def tournament(self, name="cup", *, bots=("random", "greedy", "bait"), matches=4, more=""):
+        """Write a tournament file: the classic game at tables of two."""
+        folders = [SAMPLE_BOTS / bot if isinstance(bot, str) else bot for bot in bots]
+        listed = ", ".join(f'"{folder}"' for folder in folders)
+        path = self.folder / f"{name}.toml"
+        path.write_text(
+            f'name = "{name}"\nruleset = "classic"\nseats = 2\nmatches = {matches}\n'
+            f'seed = "{SEED}"\nbots = [{listed}]\n{more}'
+        )
+        return path
+
+    def records(self, league, tournament="cup"):
+        """What is stored of a tournament, in schedule order, without what no two runs share."""
+        with League.open(self.folder / league, create=False) as store:
+            return [
+                timeless(store.record(row.game_id)) for row in store.results(tournament=tournament)
+            ]
+
+
+@contextmanager
+def place(folder):
+    """A place for a test. Sockets have short paths, so that the second folder is not in the first."""
+    temp = Path(tempfile.mkdtemp(prefix="run-"))
+    here = Place(folder, temp)
+    try:
+        yield here
+    finally:
+        for process in here.processes():
+            with suppress(psutil.Error):
+                process.kill()
+        shutil.rmtree(temp, ignore_errors=True)
+
+
+def timeless(record):
+    """A record without times, durations and lag."""
+    return replace(
+        record,
+        moves=tuple(move._replace(elapsed_us=0, lag_us=0) for move in record.moves),
+        faults=tuple(
+            replace(fault, evidence=replace(fault.evidence, elapsed_us=0))
+            for fault in record.faults
+        ),
+        started_at_us=0,
+        duration_us=0,
+    )
+
+
+def games_done(line):
+    """How many games a progress line says are played; 0 for any other line."""
+    match = re.search(r": (\d+) of \d+ games", line)
+    return int(match[1]) if match else 0
+
+
+def read_until(process, games):
+    """Read what a run prints until so many games are played."""
+    while games_done(line := process.stdout.readline()) < games:
+        assert line, "the run ended before"
+
+
+def let_run(process, seconds):
+    """Let a process run for a moment, or to its end."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+
+
+def workers(process):
+    """The worker processes of a run."""
+    children = psutil.Process(process.pid).children()
+    return sorted(
+        (child for child in children if any("spawn_main" in word for word in child.cmdline())),
+        key=lambda child: child.create_time(),
+    )

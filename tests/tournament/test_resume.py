@@ -1,0 +1,200 @@
+"""A run that is killed or interrupted, whenever that is: nothing is lost, doubled or left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+
+import psutil
+import pytest
+from real_runs import games_done, let_run, place, read_until
+
+from referee.store import League
+
+MATCHES = 20
+GAMES = 3 * 2 * MATCHES
+KILLS = 5
+LEAGUE = "the league"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """What comes of the tournament where nothing happens to it."""
+    with place(tmp_path_factory.mktemp("whole")) as here:
+        done = here.referee("tournament", "run", here.tournament(matches=MATCHES))
+        assert done.returncode == 0, done.stderr
+        assert here.run_folders() == []
+        records = here.records("league")
+    assert len({record.game_id for record in records}) == GAMES
+    return records
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        yield made
+
+
+def stored(here):
+    with League.open(here.folder / LEAGUE, create=False) as league:
+        return {row.game_id: league.record(row.game_id) for row in league.results()}
+
+
+def kill(process):
+    process.kill()
+    process.wait()
+
+
+def run(here):
+    return here.started("tournament", "run", here.tournament(matches=MATCHES), "--league", LEAGUE)
+
+
+def resume(here):
+    return here.started("tournament", "resume", "cup", "--league", LEAGUE)
+
+
+def test_killed_at_any_moment_it_ends_as_if_nothing_had_happened(here, uninterrupted):
+    chance = random.Random(29)
+    kept = {}
+    for number in range(KILLS):
+        with resume(here) if number else run(here) as process:
+            process.stdout.readline()  # the tournament is stored; at first it is killed right here
+            if number == 1:
+                let_run(process, chance.uniform(0, 1))  # workers and bots are starting
+            if number > 1:
+                read_until(process, len(kept) + 1)
+                let_run(process, chance.uniform(0, 0.3))
+            kill(process)
+            assert here.left_alone()
+        now = stored(here)
+        assert kept.items() <= now.items(), "a finished game was lost or played again"
+        kept = now
+        assert len(here.run_folders()) <= 1, "the folder of an earlier run is still there"
+    assert 0 < len(kept) < GAMES, "the kills were to come in the middle"
+    last = here.referee("tournament", "resume", "--league", LEAGUE)
+    assert last.returncode == 0, last.stderr
+    assert f"of which {len(kept)} are played" in last.stdout
+    assert here.records(LEAGUE) == uninterrupted
+    assert here.referee("verify", "--league", LEAGUE).returncode == 0
+    assert here.processes() == []
+    assert here.run_folders() == []
+
+
+def test_killed_while_it_is_being_created(here, uninterrupted):
+    for moment in (0.4, 0.8):
+        with run(here) as process:
+            let_run(process, moment)
+            kill(process)
+            assert here.left_alone()
+    with League.open(here.folder / LEAGUE, create=True) as league:
+        names = [row.name for row in league.tournaments()]
+        for row in league.tournaments():
+            assert row.games == GAMES, "half a schedule was stored"
+    command = "resume" if "cup" in names else "run"
+    file = here.tournament(matches=MATCHES)
+    last = here.referee(
+        "tournament", command, "cup" if command == "resume" else file, "--league", LEAGUE
+    )
+    assert last.returncode == 0, last.stderr
+    assert here.records(LEAGUE) == uninterrupted
+
+
+def interrupt(process):
+    """Ctrl-C, which a terminal sends to everybody in the foreground."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def command_of(said):
+    return re.search(r"^Interrupted\. To resume: (.*)$", said, re.MULTILINE)[1]
+
+
+def test_ctrl_c_lets_the_games_in_play_finish_and_says_how_to_go_on(here, uninterrupted):
+    with run(here) as process:
+        read_until(process, 1)
+        interrupt(process)
+        said, _ = process.communicate()
+    assert process.returncode == 130
+    assert "Finishing the games in play" in said
+    assert "died" not in said
+    assert "Traceback" not in said
+    assert here.processes() == []
+    assert here.run_folders() == []
+    assert 0 < len(stored(here)) < GAMES
+    last = here.shell(command_of(said))
+    assert last.returncode == 0, last.stderr
+    assert "All games are played." in last.stdout
+    assert here.records(LEAGUE) == uninterrupted
+
+
+def test_ctrl_c_twice_stops_at_once_and_can_be_resumed(here):
+    slow = here.bot("slow", SLOW)
+    file = here.tournament(bots=(slow, "greedy"), matches=20)
+    with here.started("tournament", "run", file, "--league", LEAGUE) as process:
+        read_until(process, 1)
+        interrupt(process)
+        assert "Finishing" in next(line for line in process.stdout if not games_done(line))
+        interrupt(process)
+        said, _ = process.communicate()
+    assert process.returncode == 130
+    assert "Stopping at once." in said
+    assert "died" not in said
+    assert "Traceback" not in said
+    assert here.left_alone()
+    assert here.run_folders() == []
+    assert len(stored(here)) < 40
+    last = here.shell(command_of(said))
+    assert last.returncode == 0, last.stderr
+    assert len(stored(here)) == 40
+    whole = here.referee("tournament", "run", file, "--league", "whole")
+    assert whole.returncode == 0
+    assert here.records(LEAGUE) == here.records("whole")
+
+
+def test_ctrl_c_before_the_first_game(here, uninterrupted):
+    with run(here) as process:
+        process.stdout.readline()
+        interrupt(process)
+        said, _ = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert here.processes() == []
+    last = here.shell(command_of(said))
+    assert last.returncode == 0, last.stderr
+    assert here.records(LEAGUE) == uninterrupted
+
+
+def test_what_a_bot_has_started_does_not_outlive_the_next_run(here):
+    parent = here.bot("parent", PARENT)
+    file = here.tournament(bots=(parent, "greedy"), matches=40)
+    with here.started("tournament", "run", file, "--league", LEAGUE) as process:
+        read_until(process, 4)
+        children = [each for each in here.processes() if "sleep" in each.cmdline()]
+        assert children
+        kill(process)
+    last = here.referee("tournament", "resume", "--league", LEAGUE)
+    assert last.returncode == 0, last.stderr
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+    assert here.processes() == []
+
+
+SLOW = """
+import time
+from referee.sdk import run
+
+def decide(request):
+    time.sleep(0.005)
+    return request.legal[0]
+
+run(decide)
+"""
+
+PARENT = """
+import subprocess
+from referee.sdk import run
+
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+run(lambda request: request.legal[0])
+"""
