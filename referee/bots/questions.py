@@ -100,12 +100,12 @@ class Questions:
         self._timer: Timer | None = None
         self._timer_ns = 0
 
-    def sent(self, question: Question, now_ns: int) -> None:
-        """The time of a question begins: it is being written."""
-        question.sent_ns = now_ns
-        question.deadline_ns = deadline_ns = now_ns + question.limit_us * 1000
+    def sent(self, question: Question, since_ns: int) -> None:
+        """The time of a question began at that moment, when it was written."""
+        question.sent_ns = since_ns
+        question.deadline_ns = deadline_ns = since_ns + question.limit_us * 1000
         if self._timer is None or deadline_ns < self._timer_ns:
-            self._look_at(deadline_ns, now_ns)
+            self._look_at(deadline_ns)
 
     def elapsed_us(self, question: Question) -> int:
         """Microseconds since a question was written; 0 before."""
@@ -120,7 +120,7 @@ class Questions:
             self._timer.cancel()
             self._timer = None
 
-    def _look_at(self, deadline_ns: int, now_ns: int) -> None:
+    def _look_at(self, deadline_ns: int) -> None:
         """See that somebody looks at the clock at a deadline.
 
         One timer for all questions, armed for the earliest deadline and not touched by answers: making
@@ -129,7 +129,8 @@ class Questions:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ns = deadline_ns
-        self._timer = self._clock.call_later(max(0, deadline_ns - now_ns) / 1e9, self._look)
+        delay_ns = max(0, deadline_ns - self._now_ns())
+        self._timer = self._clock.call_later(delay_ns / 1e9, self._look)
 
     def _look(self) -> None:
         self._timer = None
@@ -144,7 +145,7 @@ class Questions:
                 question.expired = True
                 self._settle(question, now_ns - question.deadline_ns, SETTLINGS)
         if later_ns:
-            self._look_at(min(later_ns), now_ns)
+            self._look_at(min(later_ns))
 
     def _settle(self, question: Question, late_ns: int, settlings: int) -> None:
         """Let what has reached the socket come out, now that the loop was late by so much."""

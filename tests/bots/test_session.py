@@ -1,0 +1,435 @@
+"""What is made of a bot's messages: on a fake stream and a fake clock."""
+
+import asyncio
+
+import grpc
+import pytest
+from fakes import FakeStream, FakeTime
+
+from referee.bots.questions import SETTLE_US
+from referee.bots.server import MESSAGE_LIMIT
+from referee.bots.session import FLOOD_QUOTA, Session
+from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
+from referee.pb import play_pb2, table_pb2
+from referee.protocol import encode
+
+TOKEN, OTHERS_TOKEN = "own", "of another bot"
+LIMIT_US = 1_000_000
+START = encode.goodbye("in the place of a start")
+LEAVE = table_pb2.Action(choice=table_pb2.CHOICE_LEAVE)
+
+
+def hello(version=1, token=TOKEN, max_games=1):
+    return play_pb2.BotMessage(
+        hello=play_pb2.Hello(protocol_version=version, token=token, max_games=max_games)
+    )
+
+
+def replies(*pairs):
+    return play_pb2.BotMessage(
+        replies=[play_pb2.Reply(game_id=game, decision_id=number) for game, number in pairs]
+    )
+
+
+def ready(*games):
+    return play_pb2.BotMessage(ready=[play_pb2.Ready(game_id=game) for game in games])
+
+
+def request(game, number):
+    message = play_pb2.RefereeMessage()
+    message.requests.add(game_id=game, decision_id=number)
+    return message.SerializeToString()
+
+
+class Bot:
+    """A session, with the test as its bot."""
+
+    def __init__(self):
+        self.time = FakeTime()
+        self.stream = FakeStream()
+        self.session = Session(TOKEN, {TOKEN, OTHERS_TOKEN}.__contains__, self.time.clock)
+        self.serving = asyncio.ensure_future(self.session.serve(self.stream))
+
+    def say(self, *messages):
+        for message in messages:
+            self.stream.say(message)
+
+    async def greet(self):
+        self.say(hello())
+        return await self.session.hello(LIMIT_US, self.time.now_ns)
+
+    async def start(self, game):
+        starting = asyncio.ensure_future(self.session.start_game(game, START, LIMIT_US))
+        await turn()
+        self.say(ready(game))
+        await starting
+        self.stream.written.clear()
+
+    async def ask(self, game="g", number=1):
+        """Ask, and return what comes of it as a task."""
+        asking = asyncio.ensure_future(
+            self.session.ask(game, number, request(game, number), LIMIT_US)
+        )
+        await turn()
+        return asking
+
+    async def heard(self):
+        """Wait until all that was said has been looked at."""
+        while not self.stream.said.empty():
+            await turn()
+        await turn()
+
+    async def timeout(self):
+        await turn()
+        self.time.creep_us(LIMIT_US + SETTLE_US)
+
+
+async def turn():
+    """Let everybody run who can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def stranger():
+    bot = Bot()
+    yield bot
+    bot.session.fail(VoidGame("the test is over"))
+    bot.stream.hang_up()
+    await bot.serving
+
+
+@pytest.fixture
+async def bot(stranger):
+    await stranger.greet()
+    await stranger.start("g")
+    return stranger
+
+
+async def fault(asking):
+    with pytest.raises((Strike, Forfeit)) as raised:
+        await asking
+    return raised.value
+
+
+# Hello
+
+
+async def test_hello(stranger):
+    assert (await stranger.greet()).protocol_version == 1
+    assert stranger.session.greeted
+
+
+async def test_a_hello_may_come_before_anybody_waits_for_it(stranger):
+    stranger.say(hello(max_games=4))
+    await stranger.heard()
+    assert (await stranger.session.hello(LIMIT_US, stranger.time.now_ns)).max_games == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "why"),
+    [
+        (
+            hello(version=2),
+            Cause.HANDSHAKE,
+            "the bot speaks protocol version 2, the referee 1",
+        ),
+        (hello(version=0), Cause.HANDSHAKE, "the bot speaks protocol version 0, the referee 1"),
+        (hello(token="guessed"), Cause.HANDSHAKE, "the hello has a wrong token"),
+        (hello(token=""), Cause.HANDSHAKE, "the hello has a wrong token"),
+        (hello(token=OTHERS_TOKEN), Cause.IMPERSONATION, "the hello has another bot's token"),
+        (ready("g"), Cause.HANDSHAKE, "the first message has no hello"),
+        (b"", Cause.HANDSHAKE, "the first message has no hello"),
+        (
+            b"\xff" * 9,
+            Cause.HANDSHAKE,
+            "the first message is no hello: the bytes are no linko.v1.BotMessage",
+        ),
+    ],
+)
+async def test_a_wrong_hello(stranger, said, cause, why):
+    stranger.say(said)
+    forfeit = await fault(stranger.session.hello(LIMIT_US, stranger.time.now_ns))
+    assert isinstance(forfeit, Forfeit)
+    assert forfeit.cause is cause
+    assert forfeit.evidence.detail == why
+    (goodbye,) = stranger.stream.written
+    assert play_pb2.RefereeMessage.FromString(goodbye).goodbye.reason == why
+    await stranger.serving
+    assert not stranger.session.greeted
+
+
+async def test_no_hello_in_time_since_the_start_of_the_process(stranger):
+    began_ns = stranger.time.now_ns
+    stranger.time.pass_us(LIMIT_US // 2)
+    waiting = asyncio.ensure_future(stranger.session.hello(LIMIT_US, began_ns))
+    await turn()
+    stranger.time.creep_us(LIMIT_US // 2 + SETTLE_US)
+    forfeit = await fault(waiting)
+    assert forfeit.cause is Cause.CONNECT_TIMEOUT
+    assert forfeit.evidence.detail == "no hello within 1 s"
+
+
+async def test_a_second_stream_is_refused_and_the_first_kept(bot):
+    with pytest.raises(grpc.aio.AbortError):
+        await bot.session.serve(FakeStream())
+    asking = await bot.ask()
+    bot.say(replies(("g", 1)))
+    assert (await asking).reply.decision_id == 1
+
+
+# Games and answers
+
+
+async def test_a_game_that_nobody_is_ready_for(stranger):
+    await stranger.greet()
+    starting = asyncio.ensure_future(stranger.session.start_game("g", START, LIMIT_US))
+    await stranger.timeout()
+    forfeit = await fault(starting)
+    assert forfeit.cause is Cause.GAME_START_TIMEOUT
+    assert stranger.session.silent
+
+
+async def test_garbage_in_the_place_of_a_ready_is_no_strike(stranger):
+    await stranger.greet()
+    starting = asyncio.ensure_future(stranger.session.start_game("g", START, LIMIT_US))
+    await turn()
+    stranger.say(b"\xff" * 9, ready("g"))
+    await starting
+
+
+async def test_an_answer(bot):
+    asking = await bot.ask(number=7)
+    assert bot.stream.written == [request("g", 7)]
+    bot.time.pass_us(1234)
+    bot.say(replies(("g", 7)))
+    reply, elapsed_us, lag_us = await asking
+    assert (reply.game_id, reply.decision_id) == ("g", 7)
+    assert (elapsed_us, lag_us) == (1234, 0)
+
+
+async def test_a_request_is_written_at_once_where_there_is_one_game(bot):
+    asking = asyncio.ensure_future(bot.session.ask("g", 1, request("g", 1), LIMIT_US))
+    await asyncio.sleep(0)
+    assert bot.stream.written == [request("g", 1)]
+    bot.say(replies(("g", 1)))
+    await asking
+
+
+async def test_requests_of_several_games_go_as_one_message(bot):
+    await bot.start("h")
+    await bot.start("i")
+    asking = [
+        asyncio.ensure_future(bot.session.ask(game, 1, request(game, 1), LIMIT_US))
+        for game in "ghi"
+    ]
+    await turn()
+    (written,) = bot.stream.written
+    asked = play_pb2.RefereeMessage.FromString(written).requests
+    assert [each.game_id for each in asked] == ["g", "h", "i"]
+    bot.say(replies(("i", 1), ("g", 1), ("h", 1)))
+    assert [(await each).reply.game_id for each in asking] == ["g", "h", "i"]
+
+
+async def test_what_comes_while_something_is_written_waits_its_turn(bot):
+    await bot.start("h")
+    bot.stream.writable.clear()
+    first = await bot.ask("g")
+    second = await bot.ask("h")
+    bot.session.end_game("i", START)
+    await turn()
+    assert bot.stream.written == [request("g", 1)]
+    bot.time.pass_us(1000)
+    bot.stream.writable.set()
+    await turn()
+    assert bot.stream.written == [request("g", 1), request("h", 1) + START]
+    bot.say(replies(("g", 1), ("h", 1)))
+    assert (await first).elapsed_us == 1000
+    assert (await second).elapsed_us == 0, "its time began when it was written"
+
+
+async def test_what_ends_beside_the_only_game_is_sent_after_its_request(bot):
+    bot.stream.writable.clear()
+    asking = await bot.ask()
+    bot.session.end_game("h", START)
+    await turn()
+    assert bot.stream.written == [request("g", 1)]
+    bot.stream.writable.set()
+    await turn()
+    assert bot.stream.written == [request("g", 1), START]
+    bot.say(replies(("g", 1)))
+    await asking
+
+
+async def test_a_reply_that_is_seen_a_little_after_the_deadline(bot):
+    asking = await bot.ask()
+    bot.time.creep_us(LIMIT_US + SETTLE_US - 1000)
+    bot.say(replies(("g", 1)))
+    _, elapsed_us, lag_us = await asking
+    assert elapsed_us == LIMIT_US
+    assert lag_us == SETTLE_US - 1000
+
+
+async def test_a_late_reply_is_dropped(bot):
+    asking = await bot.ask()
+    await bot.timeout()
+    assert (await fault(asking)).cause is Cause.TIMEOUT
+    assert bot.session.silent
+    bot.say(replies(("g", 1)))
+    await bot.heard()
+    assert bot.session.dropped == 1
+    assert not bot.session.silent
+    asking = await bot.ask(number=2)
+    bot.say(replies(("g", 2)))
+    assert (await asking).reply.decision_id == 2
+
+
+async def test_a_bot_is_silent_until_it_has_answered_everything(bot):
+    for number in (1, 2):
+        asking = await bot.ask(number=number)
+        await bot.timeout()
+        await fault(asking)
+    bot.say(replies(("g", 1)))
+    await bot.heard()
+    assert bot.session.silent
+    bot.say(replies(("g", 2)))
+    await bot.heard()
+    assert not bot.session.silent
+
+
+async def test_replies_that_nobody_asked_for_are_dropped_and_counted(bot):
+    asking = await bot.ask(number=5)
+    bot.say(
+        replies(("other game", 5)),
+        replies(("g", 4)),
+        replies(("g", 6)),
+        replies(("g", 0)),
+        replies(("g", 5), ("g", 5)),
+        replies(("g", 5)),
+        ready("g"),
+    )
+    assert (await asking).reply.decision_id == 5
+    await bot.heard()
+    assert bot.session.dropped == 6
+    assert bot.session.failure is None
+
+
+async def test_garbage_is_a_strike_for_who_waits(bot):
+    asking = await bot.ask()
+    bot.time.pass_us(10)
+    bot.say(b"\xff" * 9)
+    strike = await fault(asking)
+    assert isinstance(strike, Strike)
+    assert strike.cause is Cause.MALFORMED
+    assert strike.evidence == Evidence(detail="the bytes are no linko.v1.BotMessage", elapsed_us=10)
+
+
+UNASKED = {
+    "replies": replies(("other", 1)),
+    "readies": ready("other"),
+    "hellos": hello(),
+    "empty messages": b"",
+    "garbage": b"\xff" * 9,
+}
+
+
+@pytest.mark.parametrize("kind", UNASKED)
+async def test_more_than_anybody_asked_for(bot, kind):
+    for number in (1, 2):  # an answer opens a new quota
+        bot.say(*[UNASKED[kind]] * FLOOD_QUOTA)
+        await bot.heard()
+        asking = await bot.ask(number=number)
+        bot.say(replies(("g", number)))
+        await asking
+    bot.say(*[UNASKED[kind]] * (FLOOD_QUOTA + 1))
+    await bot.serving
+    assert (await fault(await bot.ask(number=3))).cause is Cause.FLOOD
+
+
+async def test_one_message_can_be_a_flood(bot):
+    asking = await bot.ask()
+    bot.say(ready(*["other"] * (FLOOD_QUOTA + 1)))
+    assert (await fault(asking)).cause is Cause.FLOOD
+    await bot.serving
+
+
+async def test_a_message_over_the_limit(bot):
+    asking = await bot.ask()
+    bot.say(b"x" * (MESSAGE_LIMIT + 1))
+    forfeit = await fault(asking)
+    assert forfeit.cause is Cause.TOO_LARGE
+    assert forfeit.evidence.detail == f"a message of {MESSAGE_LIMIT + 1} bytes"
+    await bot.serving
+
+
+# Failures
+
+
+async def test_all_who_wait_are_told_of_a_failure_each_with_its_own_time(bot):
+    await bot.start("h")
+    first = await bot.ask("g")
+    bot.time.pass_us(500)
+    second = await bot.ask("h")
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="was ended by SIGSEGV")))
+    assert (await fault(first)).evidence.elapsed_us == 500
+    assert (await fault(second)).evidence.elapsed_us == 0
+    assert (await fault(await bot.ask(number=2))).cause is Cause.CRASH
+
+
+async def test_the_first_failure_counts(bot):
+    bot.session.fail(Forfeit(Cause.FLOOD, Evidence(detail="first")))
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="second")))
+    assert (await fault(await bot.ask())).cause is Cause.FLOOD
+
+
+async def test_a_bot_that_the_referee_ends_is_not_charged(bot):
+    asking = await bot.ask()
+    bot.session.fail(VoidGame("ended"))
+    with pytest.raises(VoidGame):
+        await asking
+    with pytest.raises(VoidGame):
+        await (await bot.ask())
+
+
+async def test_the_end_of_the_stream(bot):
+    bot.stream.hang_up()
+    await bot.serving
+    assert bot.session.closed.is_set()
+
+
+async def test_a_bug_of_the_referee_is_not_charged(bot):
+    asking = await bot.ask()
+    bot.say(ZeroDivisionError("a bug"))
+    with pytest.raises(ZeroDivisionError):
+        await asking
+    await bot.serving
+
+
+async def test_a_broken_stream_is_no_bug(bot):
+    bot.say(grpc.aio.InternalError("broken"))
+    await bot.serving
+    assert bot.session.failure is None
+    assert bot.session.closed.is_set()
+
+
+async def test_a_bot_that_reads_nothing_holds_nobody_up(bot):
+    bot.stream.writable.clear()
+    asking = await bot.ask()
+    await bot.timeout()
+    assert bot.session.closed.is_set(), "whoever watches the process ends it"
+    bot.stream.writable.set()  # as it is when the process is gone
+    assert (await fault(asking)).cause is Cause.TIMEOUT
+    forfeit = await fault(await bot.ask(number=2))
+    assert forfeit.cause is Cause.CRASH
+    assert forfeit.evidence.detail == "does not read its stream"
+
+
+async def test_nothing_is_written_to_a_stream_that_is_gone(bot):
+    bot.stream.hang_up()
+    await bot.serving
+    asking = await bot.ask()
+    bot.session.end_game("h", START)
+    await turn()
+    assert bot.stream.written == []
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert (await fault(asking)).cause is Cause.CRASH
