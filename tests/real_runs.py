@@ -52,9 +52,9 @@ class Place:
 
     def shell(self, line):
         """Type a line into a shell."""
-        return subprocess.run(
+        return subprocess.run(  # noqa: S602 - as a person types it
             line,
-            shell=True,  # noqa: S602 - as a person types it
+            shell=True,
             cwd=self.folder,
             env=self.environment(),
             capture_output=True,

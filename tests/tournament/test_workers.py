@@ -1,0 +1,183 @@
+"""Workers: what a run makes of dead ones, that their number is no matter, and what their bots get to see."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+import psutil
+import pytest
+from real_runs import place, read_until, workers
+
+from referee.bots.manifest import load_bot
+from referee.store import League
+from referee.tournament.conduct import create
+from referee.tournament.config import load_bots, load_tournament
+
+BOTS = Path(__file__).parent / "bots"
+FAULT_OF_MEMORY = 77
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        yield made
+
+
+def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
+    file = here.tournament(matches=25, more="workers = 2\n")
+    assert here.referee("tournament", "run", file, "--league", "whole").returncode == 0
+    with here.started("tournament", "run", file, "--league", "league") as process:
+        read_until(process, 1)
+        victim, other = workers(process)
+        bots = victim.children()
+        victim.kill()
+        said, _ = process.communicate()
+    assert process.returncode == 0, said
+    assert said.count("died; a new one plays its unfinished games again") == 1
+    assert "Traceback" not in said
+    assert psutil.wait_procs([*bots, other], timeout=10)[1] == []
+    assert here.processes() == []
+    assert here.run_folders() == []
+    assert here.records("league") == here.records("whole")
+
+
+def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
+    killer = here.bot("killer", KILLS_ITS_WORKER)
+    file = here.tournament(bots=(killer, "greedy"), matches=1, more="workers = 1\nlanes = 2\n")
+    done = here.referee("tournament", "run", file)
+    assert done.returncode == 1
+    assert done.stderr.startswith("referee: the worker died 3 times while it played cup-")
+    assert done.stderr.count("\n") == 1
+    assert "To try again: referee tournament resume cup" in done.stdout
+    assert here.left_alone()
+    assert here.run_folders() == []
+
+
+def test_ratings_do_not_depend_on_the_number_of_workers(here):
+    tables = set()
+    for number in (1, 2, 3):
+        file = here.tournament(matches=6, more=f"workers = {number}\n")
+        league = f"league{number}"
+        assert here.referee("tournament", "run", file, "--league", league).returncode == 0
+        done = here.referee("tournament", "standings", "cup", "--json", "--league", league)
+        tables.add(done.stdout)
+    (table,) = tables
+    rows = json.loads(table)
+    assert len(rows) == 3
+    assert all(row["games"] == 24 for row in rows)
+
+
+def test_a_worker_and_its_bots_stay_on_the_worker_s_core(here):
+    cores = sorted(os.sched_getaffinity(0))
+    file = here.tournament(matches=50, more="workers = 2\n")
+    with here.started("tournament", "run", file) as process:
+        read_until(process, 1)
+        process.send_signal(signal.SIGSTOP)  # nothing further is begun, all bots stay
+        seen = workers(process)
+        families = [[worker, *worker.children(recursive=True)] for worker in seen]
+        assert len(families) == 2
+        for number, family in enumerate(families):
+            assert len(family) >= 1 + 2
+            own = {cores[number % len(cores)]}
+            assert all(set(each.cpu_affinity()) == own for each in family)
+        process.kill()
+        process.wait()
+        assert here.left_alone()
+
+
+# Lanes
+
+
+def remembering(here):
+    return [
+        here.bot(name, (BOTS / "remembers.py").read_text(), command=("python3", "bot.py"))
+        for name in ("ann", "bob", "cy")
+    ]
+
+
+def test_no_process_meets_a_deal_again(here):
+    file = here.tournament(bots=remembering(here), matches=8, more="workers = 2\n")
+    done = here.referee("tournament", "run", file)
+    assert done.returncode == 0, done.stderr
+    records = here.records("league")
+    assert len(records) == 48
+    assert [fault for record in records for fault in record.faults] == []
+
+
+def test_a_bot_that_remembers_would_notice(here):
+    """The same bots where all games are played in one lane, which no tournament file can have."""
+    config = load_tournament(here.tournament(bots=remembering(here), matches=2))
+    with League.open(here.folder / "league", create=True) as league:
+        create(league, config, load_bots(config, {}), seed=config.seed, now_us=0)
+    database = sqlite3.connect(here.folder / "league" / "league.db")
+    database.execute("UPDATE games SET lane = 0")
+    database.commit()
+    database.close()
+    assert here.referee("tournament", "resume").returncode == 0
+    faults = [fault for record in here.records("league") for fault in record.faults]
+    assert faults
+    assert {fault.evidence.exit_code for fault in faults} == {FAULT_OF_MEMORY}
+    assert all("met this deal before" in fault.evidence.stderr_tail for fault in faults)
+
+
+# Several games at once
+
+
+def test_games_in_flight_together_end_as_they_do_one_by_one(here):
+    runs = {}
+    for capacity in (1, 4):
+        bots = []
+        for name in ("ann", "bob"):
+            program = BATCHES.replace("CAPACITY", str(capacity))
+            folder = here.folder / f"{name}{capacity}"
+            here.bot(folder.name, program)
+            manifest = folder / "bot.toml"
+            manifest.write_text(manifest.read_text().replace(folder.name, name, 1))
+            assert load_bot(folder).bot.name == name
+            bots.append(folder)
+        league = f"league{capacity}"
+        file = here.tournament(bots=bots, matches=12)
+        done = here.referee("tournament", "run", file, "--league", league)
+        assert done.returncode == 0, done.stderr
+        sizes = [int(size) for bot in bots for size in (bot / "sizes").read_text().split()]
+        runs[capacity] = here.records(league), max(sizes)
+    records, most_at_once = runs[1]
+    assert most_at_once == 1
+    assert len(records) == 24
+    assert runs[4][0] == records
+    assert 2 <= runs[4][1] <= 4
+
+
+KILLS_ITS_WORKER = """
+import os, signal
+from referee.sdk import run
+
+def decide(request):
+    os.kill(os.getppid(), signal.SIGKILL)
+    return request.legal[0]
+
+run(decide)
+"""
+
+BATCHES = """
+from referee.sdk import Bot, run
+
+class Batches(Bot):
+    def decide(self, request):
+        return request.game.random.choice(request.legal)
+
+    def start(self, game):
+        self.game = game
+
+    @classmethod
+    def decide_batch(cls, requests):
+        with open("sizes", "a") as sizes:
+            sizes.write(f"{len(requests)}\\n")
+        return super().decide_batch(requests)
+
+run(Batches, max_games=CAPACITY)
+"""
