@@ -61,8 +61,8 @@ def list_games(
     Example: referee game list --tournament demo --fault crash
     """
     if cause is not None and cause not in {each.value for each in Cause}:
-        known = ", ".join(each.value for each in Cause)
-        raise UserError(f"--fault: unknown fault {cause!r}; there are {known}")
+        causes = ", ".join(each.value for each in Cause)
+        raise UserError(f"--fault: unknown fault {cause!r}; there are {causes}")
     with League.open(league, create=False) as store:
         if tournament is not None:
             store.tournament(tournament)
