@@ -85,8 +85,10 @@ def resume(
 
     Example: referee tournament resume demo
     """
-    with League.open(league, create=False) as store, store.lock():
-        _play(store, find(store, name or _newest_unfinished(store)))
+    with League.open(league, create=False) as store:
+        tournament = find(store, name or _newest_unfinished(store))
+        with store.lock():
+            _play(store, tournament)
 
 
 @app.command()

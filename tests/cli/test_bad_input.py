@@ -1,0 +1,250 @@
+"""Bad input: one line that names file, key and reason, exit code 2, and nothing has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+
+import pytest
+from real_runs import SAMPLE_BOTS, SEED, place
+
+GOOD = {
+    "name": '"cup"',
+    "ruleset": '"classic"',
+    "seats": "2",
+    "matches": "1",
+    "seed": f'"{SEED}"',
+    "bots": '["./ann", "./bob", "./cy"]',
+}
+MANIFEST = 'name = "{0}"\nversion = "1"\nauthor = "x"\nlanguage = "python"\n'
+RUN = '[run]\ncommand = ["python3", "bot.py"]\n'
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        for name in ("ann", "bob", "cy"):
+            shutil.copytree(SAMPLE_BOTS / "random", tmp_path / name)
+            (tmp_path / name / "bot.toml").write_text(MANIFEST.format(name) + RUN)
+        write(made)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A league with a small tournament in it; not to be changed."""
+    with place(tmp_path_factory.mktemp("played")) as made:
+        done = made.referee("tournament", "run", made.tournament(matches=1))
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+def write(here, **changed):
+    """The good tournament file with some keys changed; None leaves one out."""
+    lines = [f"{key} = {value}" for key, value in (GOOD | changed).items() if value is not None]
+    (here.folder / "cup.toml").write_text("\n".join(lines))
+
+
+def tree(folder):
+    """Every file below a folder with its content."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.is_file()
+        else "folder"
+        for path in folder.rglob("*")
+    }
+
+
+def refused(here, *arguments, says):
+    """Run a command that is refused as it has to be."""
+    before = tree(here.folder)
+    done = here.referee(*arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr == f"referee: {says}\n" or says in done.stderr
+    assert tree(here.folder) == before
+    assert here.processes() == []
+    assert here.run_folders() == []
+
+
+FILES = {
+    "unknown key": ({"seeds": "1"}, "cup.toml: seeds: unknown key"),
+    "unknown ruleset": (
+        {"ruleset": '"linko"'},
+        "cup.toml: ruleset: unknown ruleset 'linko'; there are classic, basic",
+    ),
+    "2 bots for 4 seats": (
+        {"seats": "4", "bots": '["./ann", "./bob"]'},
+        "cup.toml: bots: 2 do not fill the 4 seats of a table",
+    ),
+    "table size": (
+        {"ruleset": '"duel"', "seats": "3"},
+        "cup.toml: seats: duel is played by 2, not 3",
+    ),
+    "duplicate bot": (
+        {"bots": '["./ann", "./bob", "./ann"]'},
+        "cup.toml: bots[2]: the name 'ann' is that of bots[0] too",
+    ),
+    "missing path": (
+        {"bots": '["./ann", "./eve"]'},
+        "cup.toml: bots[1]: './eve': no such folder",
+    ),
+    "bot that the league does not know": (
+        {"bots": '["./ann", "eve"]'},
+        "cup.toml: bots[1]: the league has no bot 'eve'",
+    ),
+    "nothing but a name": (
+        {"ruleset": None, "seats": None, "matches": None, "bots": None},
+        "cup.toml: bots: missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_tournament_file_that_makes_no_sense(here, case):
+    changed, says = FILES[case]
+    write(here, **changed)
+    refused(here, "tournament", "run", "cup.toml", says=says)
+
+
+def test_a_tournament_file_that_is_not_there(here):
+    refused(here, "tournament", "run", "cap.toml", says="cap.toml: no such file")
+
+
+def test_a_tournament_file_that_is_no_toml(here):
+    (here.folder / "cup.toml").write_text("name = \n")
+    refused(here, "tournament", "run", "cup.toml", says="cup.toml: line 1: Invalid value")
+
+
+def test_a_bot_without_a_run_command(here):
+    (here.folder / "bob" / "bot.toml").write_text(MANIFEST.format("bob"))
+    refused(here, "tournament", "run", "cup.toml", says="bob/bot.toml: run: missing")
+    refused(here, "play", "./ann", "./bob", "--keep", says="bob/bot.toml: run: missing")
+
+
+@pytest.mark.parametrize(
+    ("league", "says"),
+    [
+        ("cup.toml/league", "no league can be made here: Not a directory"),
+        ("cup.toml", "no league can be made here"),
+        ("/proc/league", "/proc/league: no league can be made here: No such file or directory"),
+        ("/sys/league", "/sys/league: no league can be made here"),
+    ],
+)
+def test_a_league_folder_that_is_not_writable(here, league, says):
+    refused(here, "tournament", "run", "cup.toml", "--league", league, says=says)
+    refused(here, "play", "./ann", "./bob", "--keep", "--league", league, says=says)
+
+
+ASKING = [
+    ("tournament", "resume"),
+    ("tournament", "status"),
+    ("tournament", "standings", "cup"),
+    ("ratings",),
+    ("game", "list"),
+    ("game", "show", "cup-1"),
+    ("game", "replay", "cup-1"),
+    ("verify",),
+]
+
+
+@pytest.mark.parametrize("command", ASKING, ids=" ".join)
+def test_a_league_that_is_not_there(here, command):
+    refused(here, *command, says="league: there is no league here; `referee tournament run FILE`")
+
+
+@pytest.mark.parametrize("command", [("tournament", "run", "cup.toml"), *ASKING[:2]], ids=" ".join)
+def test_a_league_of_a_newer_version(here, played, command):
+    league = here.folder / "league"
+    shutil.copytree(played.folder / "league", league)
+    database = sqlite3.connect(league / "league.db")
+    database.execute("UPDATE alembic_version SET version_num = '9999'")
+    database.commit()
+    database.close()
+    refused(here, *command, says="league/league.db: made by a newer version of the referee")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("game", "show", "cup-99"), "league: no game 'cup-99' is stored"),
+        (("game", "show", "cup-99", "--json"), "league: no game 'cup-99' is stored"),
+        (("game", "replay", "cup-99"), "league: no game 'cup-99' is stored"),
+        (("game", "list", "--tournament", "cap"), "league: no tournament 'cap'; there are cup"),
+        (("game", "list", "--bot", "eve"), "no bot 'eve' in the league league; there are "),
+        (("game", "list", "--fault", "tilt"), "--fault: unknown fault 'tilt'; there are no_start"),
+        (("game", "list", "--json", "--csv"), "--json, --csv: choose one of them"),
+        (("tournament", "status", "cap"), "league: no tournament 'cap'; there are cup"),
+        (("tournament", "status", "cup", "--json", "--csv"), "--json, --csv: choose one of them"),
+        (("tournament", "standings", "cap"), "league: no tournament 'cap'; there are cup"),
+        (("tournament", "resume", "cap"), "league: no tournament 'cap'; there are cup"),
+        (("tournament", "resume"), "league: every tournament is finished; there is none to resume"),
+        (("verify", "cap"), "league: no tournament 'cap'; there are cup"),
+        (("ratings", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'; there are"),
+        (("play", "random", "eve"), "'eve' is neither a folder nor a bot of the league league"),
+        (("play", "random", "random"), "BOTS: random is there twice"),
+        (("play", "random", "greedy", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'"),
+        (("play", "random", "--ruleset", "duel"), "BOTS: duel is for 2 to 2 players, not 1"),
+        (("play", "random", "greedy", "--watch", "--json"), "--watch, --json: choose one of them"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_names_that_nobody_knows_and_choices_that_are_none(played, command, says):
+    refused(played, *command, says=says)
+
+
+def test_what_cannot_be_read_at_all_is_explained(played):
+    for wrong in (("tournament", "run"), ("game", "list", "--limit", "0"), ("linko",), ("play",)):
+        done = played.referee(*wrong)
+        assert done.returncode == 2
+        assert "Usage: referee" in done.stderr
+        assert done.stdout == ""
+
+
+def test_a_bot_that_changed_since_its_tournament_began(here):
+    (here.folder / "ann" / "bot.toml").write_text(
+        MANIFEST.format("ann") + '[run]\ncommand = ["sleep", "1000"]\n'
+    )
+    with here.started("tournament", "run", "cup.toml") as process:
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        assert here.left_alone()
+    (here.folder / "ann" / "bot.toml").write_text(
+        MANIFEST.format("ann").replace('"1"', '"2"') + RUN
+    )
+    done = here.referee("tournament", "resume")
+    assert done.returncode == 2
+    assert "ann/bot.toml: version: ann@2 is there now, but the tournament cup" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_second_referee_in_the_same_league(here):
+    slow = here.bot("slow", SLOW)
+    file = here.tournament(bots=(slow, "greedy"), matches=3)
+    with here.started("tournament", "run", file) as process:
+        process.stdout.readline()
+        for command in (("run", file), ("resume",), ("resume", "cup")):
+            done = here.referee("tournament", *command)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr == (
+                f"referee: league: another referee is playing in this league"
+                f" (process {process.pid})\n"
+            )
+        assert "0 of 1" not in here.referee("tournament", "status").stdout
+        said, _ = process.communicate()
+    assert process.returncode == 0, said
+    assert len(here.records("league")) == 6
+
+
+SLOW = """
+import time
+from referee.sdk import run
+
+def decide(request):
+    time.sleep(0.03)
+    return request.legal[0]
+
+run(decide)
+"""
