@@ -69,10 +69,6 @@ class BotPool:
         """
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
-    def tidy(self) -> None:
-        """Forget what bots left behind and has ended by itself; cheap, for after each game."""
-        self._launcher.tidy()
-
     async def close(self) -> None:
         """End all processes."""
         await self._stop(list(self._processes), gently=True)

@@ -13,7 +13,7 @@ from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import encode
 
-TOKEN, OTHERS_TOKEN = "own", "of another bot"
+TOKEN, OTHERS_TOKEN, GUESSED = "own", "of another bot", "guessed"
 LIMIT_US = 1_000_000
 START = encode.goodbye("in the place of a start")
 LEAVE = table_pb2.Action(choice=table_pb2.CHOICE_LEAVE)
@@ -135,7 +135,7 @@ async def test_a_hello_may_come_before_anybody_waits_for_it(stranger):
             "the bot speaks protocol version 2, the referee 1",
         ),
         (hello(version=0), Cause.HANDSHAKE, "the bot speaks protocol version 0, the referee 1"),
-        (hello(token="guessed"), Cause.HANDSHAKE, "the hello has a wrong token"),
+        (hello(token=GUESSED), Cause.HANDSHAKE, "the hello has a wrong token"),
         (hello(token=""), Cause.HANDSHAKE, "the hello has a wrong token"),
         (hello(token=OTHERS_TOKEN), Cause.IMPERSONATION, "the hello has another bot's token"),
         (ready("g"), Cause.HANDSHAKE, "the first message has no hello"),

@@ -1,0 +1,281 @@
+"""Every misbehaving bot in each seat of a game, each followed by a healthy game in the same run."""
+
+import os
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from referee import deals
+from referee.bots import process
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
+from referee.errors import Cause
+from referee.match import Fixture, check
+from referee.records import BotId
+from referee.rules.ruleset import RULESETS
+from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.worker import GamePlayer
+
+FOLDER = Path(__file__).parents[1] / "misbehaving"
+sys.path.insert(0, str(FOLDER))
+from bot import kinds  # noqa: E402 - found in its folder
+
+RULES = RULESETS["basic"].with_options(max_turns=20)
+CLOCKS = Clocks(start_up_us=20_000_000, game_start_us=700_000, decision_us=700_000)
+IMPATIENT = replace(CLOCKS, start_up_us=600_000)
+BANK = replace(CLOCKS, bank_us=1_000_000)
+MAX_STRIKES = 2
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What a bot is charged with in the end."""
+
+    cause: Cause
+    detail: str = ""
+    """A pattern."""
+    forfeit: bool = True
+    exit_code: int | None = None
+    signal: str | None = None
+    start: Clocks = CLOCKS
+    game: Clocks = CLOCKS
+
+
+def strike(cause, detail):
+    return Wrong(cause, detail, forfeit=False)
+
+
+def early(detail, **more):
+    return Wrong(Cause.EXITED_EARLY, f"{detail} before its hello", **more)
+
+
+NO_HELLO = Wrong(Cause.CONNECT_TIMEOUT, r"no hello within 0\.6 s", start=IMPATIENT)
+HANDSHAKE = Wrong(Cause.HANDSHAKE)
+LATE = strike(Cause.TIMEOUT, r"no reply within 0\.7 s")
+STRIKES = Wrong(Cause.STRIKES, "strike 2 of 2")
+ILLEGAL = strike(Cause.ILLEGAL, "is no legal answer to")
+MALFORMED = strike(Cause.MALFORMED, "")
+FLOOD = Wrong(Cause.FLOOD, "more than 200 messages")
+CLOSED = Wrong(Cause.CRASH, "closed its stream")
+
+WRONG = {
+    "exits_with_0": early("exited with 0", exit_code=0),
+    "exits_with_1": early("exited with 1", exit_code=1),
+    "crashes_at_start": early("was ended by SIGSEGV", signal="SIGSEGV"),
+    "dies_of_odd_signal_at_start": early("was ended by signal 40", signal="signal 40"),
+    "hangs_at_start": NO_HELLO,
+    "says_no_hello": NO_HELLO,
+    "speaks_http_1": NO_HELLO,
+    "speaks_noise": NO_HELLO,
+    "says_preface_only": NO_HELLO,
+    "closes_before_hello": replace(HANDSHAKE, detail="closed its stream before its hello"),
+    "answers_before_hello": replace(HANDSHAKE, detail="the first message has no hello"),
+    "says_garbage_for_hello": replace(HANDSHAKE, detail="the first message is no hello"),
+    "speaks_version_2": replace(HANDSHAKE, detail="protocol version 2, the referee 1"),
+    "has_wrong_token": replace(HANDSHAKE, detail="a wrong token"),
+    "has_foreign_token": Wrong(Cause.IMPERSONATION, "another bot's token"),
+    "never_ready": Wrong(Cause.GAME_START_TIMEOUT, r"no ready within 0\.7 s"),
+    "exits_at_game_start": Wrong(Cause.CRASH, "exited with 4", exit_code=4),
+    "segfaults": Wrong(Cause.CRASH, "was ended by SIGSEGV", signal="SIGSEGV"),
+    "aborts": Wrong(Cause.CRASH, "was ended by SIGABRT", signal="SIGABRT"),
+    "exits_with_3": Wrong(Cause.CRASH, "exited with 3", exit_code=3),
+    "dies_of_odd_signal": Wrong(Cause.CRASH, "was ended by signal 40", signal="signal 40"),
+    "closes_stream": CLOSED,
+    "cancels_stream": CLOSED,
+    "crashes_beside_daemon": Wrong(Cause.CRASH, "exited with 5", exit_code=5),
+    "dies_while_talking": Wrong(Cause.CRASH, "exited with 6", exit_code=6),
+    "leaves_children": Wrong(Cause.CRASH, "exited with 7", exit_code=7),
+    "hangs": STRIKES,
+    "runs_in_circles": STRIKES,
+    "stops_itself": STRIKES,
+    "is_always_late": STRIKES,
+    "always_plays_what_it_lacks": STRIKES,
+    "is_late": LATE,
+    "uses_up_its_bank": Wrong(Cause.OUT_OF_TIME, "no reply within", game=BANK),
+    "plays_what_it_lacks": ILLEGAL,
+    "plays_out_of_range": ILLEGAL,
+    "draws_out_of_range": ILLEGAL,
+    "answers_in_wrong_kind": ILLEGAL,
+    "answers_with_unknown_choice": MALFORMED,
+    "answers_nothing": MALFORMED,
+    "says_garbage": replace(MALFORMED, detail="the bytes are no linko.v1.BotMessage"),
+    "prints_binary": MALFORMED,
+    "floods_replies": FLOOD,
+    "floods_in_one_message": FLOOD,
+    "floods_without_reading": FLOOD,
+    "says_100_kb": Wrong(Cause.TOO_LARGE, "a message of 100008 bytes"),
+    "says_5_mb": Wrong(Cause.TOO_LARGE, "a message of 5000010 bytes"),
+}
+BEYOND_GRPC = {"says_20_mb"}
+"""gRPC itself breaks the stream: a crash, with or without an exit code."""
+HARMLESS = {
+    "fair",
+    "holds_four_games",
+    "opens_second_stream",
+    "opens_many_sockets",
+    "repeats_itself",
+    "answers_for_others",
+    "prints_much",
+    "litters_scratch",
+    "ignores_goodbye",
+    "leaves_daemon",
+    "leaves_disguised_daemon",
+    "leaves_zombies",
+    "is_wrapped",
+}
+NO_PLAYER = {"tells_what_it_sees"}
+"""Serves tests of a real worker."""
+
+
+def test_every_bot_of_the_folder_is_tried():
+    assert {*WRONG, *BEYOND_GRPC, *HARMLESS, *NO_PLAYER} == set(kinds())
+
+
+class Run:
+    """A worker's games, in this process."""
+
+    def __init__(self, folder):
+        settings = WorkerSettings(
+            cores=frozenset(),
+            clocks=CLOCKS,
+            max_processes=4,
+            folder=folder,
+            parent_pid=os.getpid(),
+        )
+        self.player = GamePlayer(settings)
+        self.folder = folder
+        self.games = 0
+
+    async def play(self, *specs, start=CLOCKS, game=CLOCKS):
+        self.player._pool._clocks = start
+        self.games += 1
+        number = str(self.games)
+        order = GameOrder(
+            fixture=Fixture(
+                game_id=number,
+                ruleset=RULES,
+                seating=tuple(spec.bot for spec in specs),
+                deck=deals.deck(bytes(32), number, RULES),
+                clocks=game,
+                max_strikes=MAX_STRIKES,
+                isolation="none",
+            ),
+            bots=specs,
+            opaque_id=f"opaque-{number}",
+            seeds=tuple(range(len(specs))),
+            names=(),
+            suspended=frozenset(),
+        )
+        (record,) = (await self.player.play(Assignment(0, (order,)))).records
+        check(record)
+        return record
+
+    async def play_healthy(self):
+        record = await self.play(HEALTHY, OTHER)
+        assert not record.faults
+        assert not record.result.forfeited
+
+    async def end(self):
+        """Whatever happened, nothing is left of it."""
+        await self.player.close()
+        assert not psutil.Process().children(recursive=True)
+        assert not list(self.folder.iterdir())
+        assert not self.player._pool._tokens
+
+
+def spec(name, *command):
+    return BotSpec(BotId(name, "1"), FOLDER, command or (sys.executable, "bot.py", name))
+
+
+HEALTHY = spec("healthy", sys.executable, "bot.py", "fair")
+OTHER = spec("other", sys.executable, "bot.py", "fair")
+
+
+@pytest.fixture
+async def run(tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(process, "GOODBYE_S", 0.3)
+    monkeypatch.setattr(process, "TERM_S", 0.3)
+    run = Run(tmp_path_factory.mktemp("r"))
+    await run.play_healthy()
+    yield run
+    await run.end()
+
+
+async def each_seat(run, wrong, **clocks):
+    for seat in (0, 1):
+        bots = [HEALTHY, HEALTHY]
+        bots[seat] = wrong
+        record = await run.play(*bots, **clocks)
+        assert {fault.seat for fault in record.faults} <= {seat}, "the other is not charged"
+        yield seat, record
+        await run.play_healthy()
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_a_fault(run, name):
+    wrong = WRONG[name]
+    async for seat, record in each_seat(run, spec(name), start=wrong.start, game=wrong.game):
+        fault = record.faults[-1]
+        evidence = fault.evidence
+        assert (fault.cause, fault.forfeit) == (wrong.cause, wrong.forfeit)
+        assert re.search(wrong.detail, evidence.detail)
+        assert (evidence.exit_code, evidence.signal) == (wrong.exit_code, wrong.signal)
+        for each in record.faults:
+            tail = each.evidence.stderr_tail
+            assert f"I am {name}" in tail or len(tail) > 2000 or wrong.start is IMPATIENT
+        assert record.result.forfeited == ((seat,) if wrong.forfeit else ())
+        if wrong.forfeit:
+            assert record.result.ranks[seat] == 2
+
+
+async def test_a_message_that_grpc_does_not_take(run):
+    async for seat, record in each_seat(run, spec("says_20_mb")):
+        assert record.faults[-1].cause is Cause.CRASH
+        assert record.result.forfeited == (seat,)
+
+
+@pytest.mark.parametrize("name", sorted(HARMLESS))
+async def test_what_is_no_fault(run, name):
+    async for _seat, record in each_seat(run, spec(name)):
+        assert not record.faults
+
+
+async def test_replies_that_nobody_asked_for_are_counted(run):
+    async for _seat, record in each_seat(run, spec("repeats_itself")):
+        assert not record.faults
+    assert run.player._pool._processes[0, "repeats_itself"].session.dropped > 4
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("./missing", "No such file or directory"),
+        ("./bot.py", "Permission denied"),
+    ],
+)
+async def test_a_program_that_cannot_be_started(run, program, why):
+    assert not os.access(FOLDER / "bot.py", os.X_OK)
+    async for seat, record in each_seat(run, spec("broken", program)):
+        (fault,) = record.faults
+        assert (fault.seat, fault.cause, fault.move) == (seat, Cause.NO_START, 0)
+        assert fault.evidence.detail == f"cannot be started: {program}: {why}"
+
+
+async def test_no_bot_of_the_table_starts(run):
+    record = await run.play(spec("a", "./missing"), spec("b", "./missing"))
+    assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 2
+    assert record.result.forfeited == (0, 1)
+    assert record.result.winners == ()
+    await run.play_healthy()
+
+
+async def test_limits_are_kept(run):
+    """A strike costs the limit and a grace, and no more."""
+    async for seat, record in each_seat(run, spec("hangs")):
+        lost = [move.elapsed_us for move in record.moves if move.seat == seat and move.stand_in]
+        assert lost[:MAX_STRIKES] >= [CLOCKS.decision_us] * MAX_STRIKES
+        assert max(lost) < 2 * CLOCKS.decision_us
