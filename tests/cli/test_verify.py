@@ -1,0 +1,177 @@
+"""`referee verify` names the first thing in a league that is not as the seed and the rules have it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import zlib
+from dataclasses import replace
+
+import pytest
+from real_runs import place
+
+from referee.protocol import record as wire
+from referee.records import BotId
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("verify")) as made:
+        crashes = made.bot("crashes", "import os\nos._exit(3)\n")
+        file = made.tournament(bots=("random", "greedy", crashes), matches=2)
+        done = made.referee("tournament", "run", file, "--league", "whole")
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture
+def database(here):
+    shutil.copytree(here.folder / "whole", here.folder / "league")
+    connection = sqlite3.connect(here.folder / "league" / "league.db", isolation_level=None)
+    yield connection
+    connection.close()
+    shutil.rmtree(here.folder / "league")
+
+
+def key_of(database, game):
+    (key,) = database.execute("SELECT id FROM games WHERE name = ?", (game,)).fetchone()
+    return key
+
+
+def change(database, game, *, with_):
+    """Put another record in the place of a game's."""
+    key = key_of(database, game)
+    (kept,) = database.execute("SELECT record FROM records WHERE game_id = ?", (key,)).fetchone()
+    record = with_(wire.loads(zlib.decompress(kept)))
+    changed = zlib.compress(wire.dumps(record))
+    database.execute("UPDATE records SET record = ? WHERE game_id = ?", (changed, key))
+
+
+def test_a_league_that_is_right(here):
+    done = here.referee("verify", "--league", "whole")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "cup: 12 games check.\n"
+    assert here.referee("verify", "cup", "--league", "whole").stdout == done.stdout
+
+
+def other_deck(record):
+    first, second = record.deck[0], next(card for card in record.deck if card != record.deck[0])
+    swapped = {first: second, second: first}
+    return replace(record, deck=tuple(swapped.get(card, card) for card in record.deck))
+
+
+def other_move(record):
+    first, *others = record.moves
+    return replace(record, moves=(first._replace(seat=1), *others))
+
+
+def one_move_less(record):
+    return replace(record, moves=record.moves[:-1])
+
+
+def other_scores(record):
+    result = record.result
+    scores = (result.scores[0] + 1, *result.scores[1:])
+    return replace(record, result=replace(result, scores=scores))
+
+
+def other_seating(record):
+    return replace(record, seating=(BotId("eve", "1"), *record.seating[1:]))
+
+
+def other_rules(record):
+    return replace(record, ruleset=record.ruleset.with_options(end_on=None, max_turns=77))
+
+
+RECORDS = {
+    other_deck: "cup-2: the deck is not what the seed gives",
+    other_move: "cup-2: move 1: seat 1 moves, it is for seat 0 to decide",
+    one_move_less: "cup-2: the game is not over after ",
+    other_scores: "cup-2: result: the record says ",
+    other_seating: "cup-2: the record has eve@1 ",
+    other_rules: "cup-2: the record has the rules of ",
+}
+
+
+def found(here, says):
+    done = here.referee("verify")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert says in done.stderr
+    assert done.stderr.startswith("referee: cup: ") or "tournament cup" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("tamper", RECORDS, ids=lambda tamper: tamper.__name__)
+def test_a_record_that_was_changed(here, database, tamper):
+    change(database, "cup-2", with_=tamper)
+    change(database, "cup-9", with_=other_deck)
+    found(here, f"referee: cup: {RECORDS[tamper]}")
+
+
+STATEMENTS = {
+    "a bit of a record": (
+        "UPDATE records SET record = zeroblob(50) WHERE game_id = :game",
+        "cup-2: league: the record of cup-2 cannot be read",
+    ),
+    "a record that has gone": (
+        "DELETE FROM records WHERE game_id = :game",
+        "cup-2: league: no game 'cup-2' is stored",
+    ),
+    "a score": (
+        "UPDATE seats SET score = score + 1 WHERE game_id = :game AND seat = 0",
+        "cup-2: scores: the table of results has ",
+    ),
+    "a rank": (
+        "UPDATE seats SET rank = 3 - rank WHERE game_id = :game",
+        "cup-2: ranks: the table of results has ",
+    ),
+    "who played": (
+        "UPDATE seats SET bot_id = bot_id % 3 + 1 WHERE game_id = :game",
+        "cup-2: bots: the table of results has ",
+    ),
+    "by which rules": (
+        "UPDATE results SET ruleset = 'basic' WHERE game_id = :game",
+        "cup-2: ruleset: the table of results has basic, the record classic",
+    ),
+    "how it ended": (
+        "UPDATE results SET decisions = decisions + 1 WHERE game_id = :game",
+        "cup-2: the table of games has its end or its times otherwise than the record",
+    ),
+    "a forfeit": (
+        "UPDATE faults SET forfeit = 0 WHERE game_id = :faulty",
+        "the table of faults differs from the record",
+    ),
+    "the seed": (
+        "UPDATE tournaments SET seed = zeroblob(32)",
+        "cup: the seed's SHA-256 is 66687aad",
+    ),
+    "the commitment": (
+        "UPDATE tournaments SET commitment = '66687aad'",
+        "is ",
+    ),
+    "the schedule": (
+        "UPDATE games SET seating = 1 - seating WHERE id = :game",
+        "cup-2: the schedule has it otherwise than it is stored",
+    ),
+    "a game of the schedule": (
+        "DELETE FROM games WHERE id = :game",
+        "the schedule has 11 games, not 12",
+    ),
+    "the configuration": (
+        "UPDATE tournaments SET config = '{}'",
+        "league: tournament cup is damaged: its configuration and its schedule do not fit",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STATEMENTS)
+def test_something_else_that_was_changed(here, database, what):
+    statement, says = STATEMENTS[what]
+    (faulty,) = database.execute("SELECT min(game_id) FROM faults").fetchone()
+    keys = {"game": key_of(database, "cup-2"), "faulty": faulty}
+    changed = database.execute(
+        statement, {key: keys[key] for key in keys if f":{key}" in statement}
+    )
+    assert changed.rowcount > 0
+    found(here, says)
