@@ -13,6 +13,7 @@ import shutil
 import pytest
 
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
 
 
 def pytest_runtest_setup(item):
