@@ -32,8 +32,8 @@ from referee.rules.ruleset import Ruleset
 from referee.rules.view import View
 
 PROTOCOL_VERSION = 1
-_CACHED = 1 << 16
-"""Entries of each cache below: more than there are layers or actions, bounded for events."""
+_CACHED = 1 << 12
+"""Entries of each cache below: what recurs within some games; more would only be memory."""
 
 
 class RequestEncoder:

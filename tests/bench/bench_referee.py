@@ -1,0 +1,179 @@
+"""The full referee against bare streams that send the same bytes: `python tests/bench/bench_referee.py`.
+
+Prints two ratios, each of two things measured in turn in one run, on pinned cores, with bots that
+answer at once:
+
+- CPU of the referee's process for a decision, full referee to bare stream (wanted: at most 1.5);
+- decisions a second, one pinned worker per core to as many pinned bare streams (wanted: at least 0.7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import bare_stream
+import uvloop
+
+from referee import deals
+from referee.bots.manifest import BotSpec
+from referee.clocks import Budget, Clocks
+from referee.match import Fixture
+from referee.player import Ask
+from referee.protocol.encode import RequestEncoder
+from referee.records import BotId
+from referee.rules.events import Event, seen_by
+from referee.rules.game import Game
+from referee.rules.ruleset import RULESETS
+from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.worker import GamePlayer
+from referee.tournament.workers import Workers
+
+RULES = RULESETS["basic"]
+SEATS = 4
+SEED = bytes(32)
+GAMES = 12
+ROUNDS = 5
+FOLDER = Path(__file__).resolve().parent
+BOTS = tuple(
+    BotSpec(BotId(f"echo{seat}", "1"), FOLDER, ("python3", "echo_bot.py")) for seat in range(SEATS)
+)
+
+
+def order(number: int) -> GameOrder:
+    name = f"bench-{number}"
+    fixture = Fixture(
+        game_id=name,
+        ruleset=RULES,
+        seating=tuple(spec.bot for spec in BOTS),
+        deck=deals.deck(SEED, name, RULES),
+        clocks=Clocks(),
+        max_strikes=3,
+        isolation="none",
+    )
+    return GameOrder(
+        fixture=fixture,
+        bots=BOTS,
+        opaque_id=deals.opaque_id(SEED, name),
+        seeds=(0,) * SEATS,
+        names=(),
+        suspended=frozenset(),
+    )
+
+
+def script(orders: Sequence[GameOrder]) -> list[tuple[int, bytes]]:
+    """The requests of these games, as bots that take the first legal action get them."""
+    requests: list[tuple[int, bytes]] = []
+    for each in orders:
+        game = Game(RULES, SEATS, each.fixture.deck)
+        encoder = RequestEncoder(each.opaque_id)
+        news: list[list[Event]] = [[] for _ in range(SEATS)]
+        number = 0
+        while (decision := game.decision) is not None:
+            number += 1
+            seat = decision.seat
+            budget = Budget(Clocks().decision_us, None, 300)
+            ask = Ask(number, game.view(seat), decision, tuple(news[seat]), budget)
+            requests.append((seat, encoder.encode(ask)))
+            news[seat].clear()
+            for event in game.apply(decision.legal[0]):
+                for other in range(SEATS):
+                    news[other].append(seen_by(event, other))
+    return requests
+
+
+def settings(folder: Path, cores: frozenset[int]) -> WorkerSettings:
+    return WorkerSettings(
+        cores=cores, clocks=Clocks(), max_processes=32, folder=folder, parent_pid=os.getpid()
+    )
+
+
+async def full(orders: Sequence[GameOrder]) -> float:
+    """CPU seconds of this process for a decision of the full referee."""
+    with tempfile.TemporaryDirectory() as folder:
+        player = GamePlayer(settings(Path(folder), frozenset()))
+        await player.play(Assignment(0, (order(10_000),)))  # starts the bots
+        began, decisions = time.process_time(), 0
+        for each in orders:
+            report = await player.play(Assignment(0, (each,)))
+            assert not report.records[0].faults
+            decisions += len(report.records[0].moves)
+        spent = time.process_time() - began
+        await player.close()
+    return spent / decisions
+
+
+@contextlib.contextmanager
+def pinned(core: int) -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+def compare_cpu(core: int) -> None:
+    orders = [order(number) for number in range(GAMES)]
+    requests = script(orders)
+    pairs = []
+    with pinned(core):
+        for _ in range(ROUNDS):
+            bare_s, _ = uvloop.run(bare_stream.measure(requests, 1))
+            pairs.append((uvloop.run(full(orders)), bare_s))
+    full_us, bare_us = (statistics.median(column) * 1e6 for column in zip(*pairs, strict=True))
+    ratio = statistics.median(whole / bare for whole, bare in pairs)
+    print(
+        f"CPU for a decision: full referee {full_us:.0f} us, bare stream {bare_us:.0f} us,"
+        f" ratio {ratio:.2f} (wanted at most 1.5)"
+    )
+
+
+def _bare_rate(core: int, requests: list[tuple[int, bytes]]) -> float:
+    _, wall = bare_stream.run(requests, 2, {core})
+    return 1 / wall
+
+
+async def _full_rate(cores: Sequence[int]) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        each = [settings(Path(folder), frozenset({core})) for core in cores]
+        workers = Workers(each, on_lost=print)
+        async with contextlib.aclosing(workers):
+            for first in (True, False):  # the first pass starts workers and bots
+                began = time.perf_counter()
+                reports = await asyncio.gather(
+                    *(
+                        workers.play(worker, Assignment(worker, (order(1000 * worker + number),)))
+                        for worker in range(len(cores))
+                        for number in range(2 if first else GAMES)
+                    )
+                )
+                wall = time.perf_counter() - began
+    decisions = sum(len(record.moves) for report in reports for record in report.records)
+    return decisions / wall
+
+
+def compare_rates(cores: Sequence[int]) -> None:
+    requests = script([order(number) for number in range(GAMES)])
+    pairs = []
+    with multiprocessing.get_context("spawn").Pool(len(cores)) as pool:
+        for _ in range(3):
+            bare = sum(pool.starmap(_bare_rate, [(core, requests) for core in cores], 1))
+            pairs.append((uvloop.run(_full_rate(cores)), bare))
+    ratio = statistics.median(whole / bare for whole, bare in pairs)
+    whole, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
+    print(
+        f"decisions/s on {len(cores)} cores: full referee {whole:.0f}, bare streams {bare:.0f},"
+        f" ratio {ratio:.2f} (wanted at least 0.7)"
+    )
+
+
+if __name__ == "__main__":
+    available = sorted(os.sched_getaffinity(0))
+    compare_cpu(available[0])
+    compare_rates(available)
