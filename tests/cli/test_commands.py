@@ -1,0 +1,211 @@
+"""Every command with every option it has: what comes out, and with which exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+from real_runs import BIN, SAMPLE_BOTS, SEED, place
+
+from referee.cli.app import app
+from referee.reports import GameRow, StandingRow, StatusRow, TournamentRow
+from referee.reports.columns import fields_of
+
+GAMES = 12
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("commands")) as made:
+        crashes = made.bot("crashes", "import os\nos._exit(3)\n")
+        file = made.tournament(bots=("random", "greedy", crashes), matches=2)
+        made.said = made.referee("tournament", "run", file)
+        assert made.said.returncode == 0, made.said.stderr
+        yield made
+
+
+def keys(row_type):
+    return [field.key for field in fields_of(row_type)]
+
+
+def printed(here, *arguments, **environment):
+    done = here.referee(*arguments, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_run_without_a_terminal_prints_plain_lines(here):
+    assert here.said.stderr == ""
+    assert "\x1b" not in here.said.stdout
+    assert "\r" not in here.said.stdout
+    first, *rest = here.said.stdout.splitlines()
+    assert first.startswith("cup: 12 games, 3 bots. Commitment to the seed (SHA-256): ")
+    assert any(line.startswith("cup: 6 of 12 games, ") and " s left, " in line for line in rest)
+    assert sum(line.startswith("cup: 12 of 12 games, ") for line in rest) == 1
+    assert (
+        sum("forfeit, exited_early: exited with 3 before its hello" in line for line in rest) == 8
+    )
+    assert "cup, classic" in here.said.stdout
+    assert rest[-1] == f"All games are played. Seed: {SEED}"
+
+
+ROWS = [
+    (("ratings",), StandingRow, 3),
+    (("ratings", "--ruleset", "classic"), StandingRow, 3),
+    (("ratings", "--ruleset", "basic"), StandingRow, 0),
+    (("tournament", "standings", "cup"), StandingRow, 3),
+    (("tournament", "status"), TournamentRow, 1),
+    (("game", "list"), GameRow, GAMES),
+    (("game", "list", "--tournament", "cup", "--limit", "5"), GameRow, 5),
+    (("game", "list", "--bot", "random"), GameRow, 8),
+    (("game", "list", "--fault", "exited_early"), GameRow, 8),
+    (("game", "list", "--fault", "timeout"), GameRow, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "row_type", "count"),
+    ROWS,
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_rows_come_as_table_json_and_csv(here, command, row_type, count):
+    rows = json.loads(printed(here, *command, "--json"))
+    assert len(rows) == count
+    assert all(list(row) == keys(row_type) for row in rows)
+    header, *lines = csv.reader(io.StringIO(printed(here, *command, "--csv")))
+    assert header == keys(row_type)
+    assert len(lines) == count
+    table = printed(here, *command)
+    assert table.strip()
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_status_of_one_tournament(here):
+    value = json.loads(printed(here, "tournament", "status", "cup", "--json"))
+    assert list(value) == ["tournament", "finished", "commitment", "seed", "rounds", "faults"]
+    assert (value["tournament"], value["finished"], value["seed"]) == ("cup", True, SEED)
+    assert [list(row) for row in value["rounds"]] == [keys(StatusRow)] * 3
+    assert [row["done"] for row in value["rounds"]] == [6, 6, 12]
+    (fault,) = value["faults"]
+    assert (fault["bot"], fault["cause"], fault["games"]) == ("crashes@1", "exited_early", 8)
+    header, *lines = csv.reader(io.StringIO(printed(here, "tournament", "status", "cup", "--csv")))
+    assert header == keys(StatusRow)
+    assert len(lines) == 3
+    said = printed(here, "tournament", "status", "cup")
+    assert value["commitment"] in said
+    assert f"seed {SEED}" in said
+
+
+def test_the_seed_is_secret_until_the_end(here):
+    file = here.tournament("open", matches=10)
+    with here.started("tournament", "run", file, "--league", "open") as process:
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        assert here.left_alone()
+    value = json.loads(printed(here, "tournament", "status", "open", "--json", "--league", "open"))
+    assert (value["finished"], value["seed"]) == (False, None)
+    said = printed(here, "tournament", "status", "open", "--league", "open")
+    assert SEED not in said
+    assert "The seed is published when all games are played." in said
+    printed(here, "tournament", "standings", "open", "--league", "open")
+    printed(here, "verify", "--league", "open")
+
+
+def test_a_game(here):
+    value = json.loads(printed(here, "game", "show", "cup-1", "--json"))
+    assert value["format"] == "linko-game-1"
+    assert value["game_id"] == "cup-1"
+    assert len(value["deck"]) == 109
+    assert {"seat", "action", "elapsed_us", "lag_us", "stand_in"} == set(value["moves"][0])
+    assert value["result"]["termination"] in {"out", "exhausted", "turn-limit"}
+    said = printed(here, "game", "show", "cup-1")
+    assert "cup-1" in said
+    assert "random" in said
+    told = printed(here, "game", "replay", "cup-1")
+    with_tables = printed(here, "game", "replay", "cup-1", "--tables")
+    assert len(with_tables) > len(told) > len(value["moves"])
+
+
+def test_one_game(here):
+    bots = (SAMPLE_BOTS / "random", SAMPLE_BOTS / "greedy")
+    options = ("--ruleset", "duel", "--seed", "7")
+    said = printed(here, "play", *bots, *options)
+    assert said.endswith("To deal the same cards: --seed 7\n")
+    assert len(printed(here, "play", *bots, *options, "--watch")) > len(said)
+    one, two = (json.loads(printed(here, "play", *bots, *options, "--json")) for _ in range(2))
+    assert one["deck"] == two["deck"]
+    assert [move["action"] for move in one["moves"]] == [move["action"] for move in two["moves"]]
+    by_name = json.loads(
+        printed(here, "play", "random", "greedy", "--keep", "--json", "--league", "league")
+    )
+    assert by_name["game_id"] in printed(here, "game", "list", "--json")
+    assert json.loads(printed(here, "game", "show", by_name["game_id"], "--json")) == by_name
+    assert by_name["game_id"] not in printed(here, "game", "list", "--tournament", "cup", "--json")
+
+
+def test_the_league_can_be_named_by_the_environment(here):
+    elsewhere = here.folder / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [BIN / "referee", "tournament", "status", "--json"],
+        cwd=elsewhere,
+        env=here.environment(REFEREE_LEAGUE=str(here.folder / "league")),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)[0]["tournament"] == "cup"
+
+
+def test_a_tournament_of_the_same_name_gets_a_number(here):
+    file = here.tournament("open", matches=1)
+    first = printed(here, "tournament", "run", file, "--league", "twice")
+    assert "already" not in first
+    second = printed(here, "tournament", "run", file, "--league", "twice")
+    assert "The league has a tournament open already; this one is open-2.\n" in second
+    assert "What is missing" not in second
+    rows = json.loads(printed(here, "tournament", "status", "--json", "--league", "twice"))
+    assert [(row["tournament"], row["done"]) for row in rows] == [("open", 6), ("open-2", 6)]
+
+
+@pytest.mark.parametrize("command", [("game", "show", "cup-1", "--json"), ("game", "list")])
+def test_a_reader_that_leaves_is_no_error(here, command):
+    done = here.shell(f"referee {' '.join(command)} | true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_run_whose_reader_leaves_stops_as_after_ctrl_c(here):
+    here.tournament("unread", matches=60)
+    line = "(referee tournament run unread.toml --league unread; echo $? > code) | head -n 1"
+    done = here.shell(line)
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+    assert (here.folder / "code").read_text() == "130\n"
+    assert here.processes() == []
+    (row,) = json.loads(printed(here, "tournament", "status", "--json", "--league", "unread"))
+    assert row["done"] < row["games"]
+
+
+def options_of(command, path=()):
+    """Every option of every command, without --help."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from options_of(inner, (*path, name))
+    if not getattr(command, "commands", None):
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("--") and option != "--help":
+                    yield " ".join(path), option
+
+
+def test_every_option_is_typed_in_these_tests():
+    here = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
+    command = typer.main.get_command(app)
+    assert [
+        (path, option) for path, option in options_of(command) if f'"{option}"' not in here
+    ] == []
