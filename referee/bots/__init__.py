@@ -6,8 +6,8 @@ the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
 
 import os
 
-# Programs are started while threads of gRPC run; its care for forks would only print lines.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# Programs are started while threads of gRPC run: its care for forks breaks them, whatever a user has set.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 from referee.bots.launcher import Launcher, ProcessGroupLauncher
 from referee.bots.player import BotPlayer, GameOpening
