@@ -166,17 +166,10 @@ def _known_bots(config: TournamentConfig, league: Path) -> dict[str, BotSpec]:
 
 
 def _play(store: League, tournament: Tournament) -> None:
-    before = len(store.stored(tournament.name))
-    console.print(
-        f"{tournament.name}: {len(tournament.schedule)} games,"
-        f"{f' of which {before} are played,' if before else ''}"
-        f" {len(tournament.config.bots)} bots."
-        f" Commitment to the seed (SHA-256): {deals.commitment(tournament.seed)}",
-        soft_wrap=True,
-    )
     finished = _conduct(store, tournament)
     rows = current_standings(store, tournament.name)
-    console.print(RowsTable(StandingRow, rows, tournament.name))
+    if rows:
+        console.print(RowsTable(StandingRow, rows, tournament.name))
     faults = fault_rows(store.faults(tournament=tournament.name))
     if faults:
         console.print(RowsTable(FaultRow, faults, "faults"))
@@ -191,6 +184,7 @@ def _play(store: League, tournament: Tournament) -> None:
 def _conduct(store: League, tournament: Tournament) -> bool:
     """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
     try:
+        _announce(store, tournament)
         return conduct(store, tournament, console)
     except KeyboardInterrupt:  # before the run was there to hear it
         return False
@@ -201,6 +195,17 @@ def _conduct(store: League, tournament: Tournament) -> bool:
             f"Stopped. To try again: {_resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise
+
+
+def _announce(store: League, tournament: Tournament) -> None:
+    before = len(store.stored(tournament.name))
+    console.print(
+        f"{tournament.name}: {len(tournament.schedule)} games,"
+        f"{f' of which {before} are played,' if before else ''}"
+        f" {len(tournament.config.bots)} bots."
+        f" Commitment to the seed (SHA-256): {deals.commitment(tournament.seed)}",
+        soft_wrap=True,
+    )
 
 
 def _resume_command(store: League, name: str) -> str:
