@@ -20,6 +20,8 @@ from referee.pb import play_pb2
 from referee.protocol import decode, encode
 from referee.protocol.encode import PROTOCOL_VERSION
 
+WRITE_LIMIT_S = 5.0
+"""How long a message that nobody waits for may lie in a stream that its bot does not read."""
 FLOOD_QUOTA = 200
 """Unasked messages that a bot may send between two answers."""
 _HELLO = ""
@@ -286,7 +288,11 @@ class Session:
                 for _, question in letters:
                     if question is not None:
                         self._questions.sent(question, self._now_ns())
-                await self._write(b"".join(message for message, _ in letters), self._now_ns())
+                data = b"".join(message for message, _ in letters)
+                async with asyncio.timeout(WRITE_LIMIT_S):
+                    await self._write(data, self._now_ns())
+        except TimeoutError:
+            self._fail(Cause.CRASH, "does not read its stream")
         finally:
             self._flushing = None
 
