@@ -1,4 +1,7 @@
-"""Write the Python stubs of `proto/linko/v1` into `referee/pb`: `python proto/generate.py [FOLDER]`.
+"""Write what follows from the schema: `python proto/generate.py`.
+
+The Python stubs in `referee/pb`, and the copies of the schema in those sample bots that have one: a
+bot's folder holds all that its build needs.
 
 protoc's Python output imports its siblings as `linko.v1.x_pb2`, a top-level package that the
 distribution does not have; those imports are rewritten to where the stubs live.
@@ -6,7 +9,7 @@ distribution does not have; those imports are rewritten to where the stubs live.
 
 from __future__ import annotations
 
-import sys
+import shutil
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +19,9 @@ from grpc_tools import protoc
 PROTO = Path(__file__).resolve().parent
 SCHEMA = PROTO / "linko" / "v1"
 STUBS = PROTO.parent / "referee" / "pb"
+SAMPLE_BOTS = PROTO.parent / "sample_bots"
+FOR_BOTS = ("play.proto", "table.proto")
+"""Records are none of a bot's business."""
 
 
 def generate(folder: Path) -> list[Path]:
@@ -43,6 +49,19 @@ def generate(folder: Path) -> list[Path]:
     return written
 
 
+def copies() -> dict[Path, Path]:
+    """Every copy of a schema in a sample bot, and what it is a copy of."""
+    return {
+        folder / "linko" / "v1" / name: SCHEMA / name
+        for folder in sorted(SAMPLE_BOTS.glob("*/proto"))
+        for name in FOR_BOTS
+    }
+
+
 if __name__ == "__main__":
-    for path in generate(Path(sys.argv[1]) if len(sys.argv) > 1 else STUBS):
+    for path in generate(STUBS):
         print(path)
+    for copy, original in copies().items():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(original, copy)
+        print(copy)

@@ -22,3 +22,13 @@ def test_every_schema_has_stubs():
     assert {path.name for path in STUBS.glob("*_pb2.py*")} == {
         f"{schema}_pb2.{suffix}" for schema in schemas for suffix in ("py", "pyi")
     }
+
+
+def test_the_copies_in_sample_bots_are_the_schema():
+    copies = runpy.run_path(str(ROOT / "proto" / "generate.py"))["copies"]()
+    different = [
+        str(copy)
+        for copy, original in copies.items()
+        if not copy.is_file() or copy.read_bytes() != original.read_bytes()
+    ]
+    assert not different, "run: python proto/generate.py"
