@@ -32,6 +32,7 @@ _REASONS = {
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
     "too_short": "must not be empty",
     "greater_than_equal": "must be at least {ge:.12g}",
     "less_than_equal": "must be at most {le:.12g}",

@@ -37,6 +37,10 @@ class Launched(Protocol):
         """Ask the program to end (SIGTERM)."""
         ...
 
+    def others(self) -> list[str]:
+        """The names of the processes that run because of the program, without its own."""
+        ...
+
     async def kill(self) -> None:
         """End the program and everything it started, and wait until all of it is gone."""
         ...
@@ -113,6 +117,15 @@ class ProcessGroup:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGTERM)
 
+    def others(self) -> list[str]:
+        """See `Launched.others`."""
+        names = []
+        for process in FAMILIES.of(self.process.pid):
+            with suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    names.append(process.name())
+        return sorted(names)
+
     async def kill(self) -> None:
         """Kill the program and its family, and wait until all of it is gone."""
         if self._gone:  # others may have its pid by now
@@ -169,3 +182,11 @@ def _failure(number: int | None, text: str) -> Forfeit | VoidGame:
     if number in _SHORTAGES:
         return VoidGame(f"no room for another process: {text}")
     return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`, or `signal 40` for one without a name, such as the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,6 +1,6 @@
 """`bot.toml`: what a bot says about itself, and how it is built and run.
 
-Nothing is started here; that is `process`.
+Nothing is started here; that is `build` and `process`.
 """
 
 from __future__ import annotations
@@ -8,17 +8,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from referee import toml_file
 from referee.errors import UserError
 from referee.records import BotId
+from referee.rules.ruleset import RULESETS
 from referee.toml_file import FileModel, Line, Name
 
 FILE_NAME = "bot.toml"
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
+
+
+Transport = Literal["unix", "tcp"]
+"""What a bot connects to: a UNIX socket, or a loopback address for clients that know only those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,9 @@ class BotSpec:
     """Absolute; the working directory of the process."""
     command: tuple[str, ...]
     """The program and its arguments."""
+    rulesets: tuple[str, ...] = tuple(RULESETS)
+    """Those that it plays, by name."""
+    transport: Transport = "unix"
 
 
 def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -49,6 +57,13 @@ def _check_version(version: str) -> str:
     return version
 
 
+def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
+    for name in rulesets:
+        if name not in RULESETS:
+            raise ValueError(f"unknown ruleset {name!r}; there are {', '.join(RULESETS)}")
+    return rulesets
+
+
 Command = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_command)]
 """A program and its arguments; a TOML array, so that no shell is involved."""
 
@@ -63,6 +78,7 @@ class Run(FileModel):
     """How the bot is started."""
 
     command: Command
+    transport: Transport = "unix"
 
 
 class Manifest(FileModel):
@@ -73,6 +89,10 @@ class Manifest(FileModel):
     author: Line
     language: Line
     description: Line | None = None
+    rulesets: Annotated[
+        tuple[str, ...], Field(strict=False, min_length=1), AfterValidator(_check_rulesets)
+    ] = tuple(RULESETS)
+    """Those that the bot plays."""
     build: Build | None = None
     run: Run
 
@@ -80,6 +100,12 @@ class Manifest(FileModel):
     def bot(self) -> BotId:
         """The bot's identity in records."""
         return BotId(self.name, self.version)
+
+    def spec(self, folder: Path) -> BotSpec:
+        """What is needed to start the bot, as it lies built in a folder."""
+        return BotSpec(
+            self.bot, folder.resolve(), self.run.command, self.rulesets, self.run.transport
+        )
 
 
 def load_manifest(folder: Path) -> Manifest:
@@ -95,5 +121,4 @@ def load_manifest(folder: Path) -> Manifest:
 
 def load_bot(folder: Path) -> BotSpec:
     """What is needed to start the bot of a folder. Raises UserError as `load_manifest` does."""
-    manifest = load_manifest(folder)
-    return BotSpec(manifest.bot, folder.resolve(), manifest.run.command)
+    return load_manifest(folder).spec(folder)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from referee.bots.folder import BotFolder
-from referee.bots.launcher import Launched, Launcher
+from referee.bots.launcher import Launched, Launcher, signal_name
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
 from referee.bots.questions import Clock
@@ -214,11 +213,3 @@ class BotProcess:
         launched.terminate()
         with suppress(TimeoutError):
             await asyncio.wait_for(launched.process.wait(), TERM_S)
-
-
-def signal_name(number: int) -> str:
-    """`SIGSEGV`, or `signal 40` for one without a name, such as the real-time signals."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -1,0 +1,170 @@
+"""A copy of a bot's folder as it was at one moment, and the hash that names its content.
+
+What a bot is built and run from is always such a copy: so that its author can go on working, and that
+two games of one version were played by the same files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pathspec import GitIgnoreSpec
+
+from referee.errors import UserError
+
+MAX_BYTES = 1 << 30
+MAX_FILES = 50_000
+_CHUNK = 1 << 20
+_ALWAYS_LEFT_OUT = (".git/", "__pycache__/")
+_IGNORE_FILE = ".gitignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A copied folder."""
+
+    path: Path
+    """Where the copy is."""
+    content_hash: str
+    """SHA-256, in hexadecimal, of all names, contents, links and of which files are executable."""
+    files: int
+    size: int
+    """Bytes of all files together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What lies in a folder."""
+
+    path: PurePosixPath
+    """From the folder that is copied."""
+    mode: int
+    size: int
+
+
+def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
+    """Copy a bot's folder into a new one.
+
+    Args:
+        folder: the bot's.
+        into: made by this; its parent must be there.
+        built: the bot is built in the copy, so what the folder's `.gitignore` files name is left out.
+
+    Times and owners are not copied; of the permissions, only whether a file is executable. Raises
+    UserError, one line, where something cannot or must not be copied: links that lead out of the folder,
+    pipes and devices, unreadable files, too many or too large ones. Then nothing is left of the copy.
+    """
+    try:
+        return _copy(folder, into, built=built)
+    except OSError as error:
+        shutil.rmtree(into, ignore_errors=True)
+        raise UserError(f"{error.filename or folder}: {error.strerror}") from error
+    except BaseException:
+        shutil.rmtree(into, ignore_errors=True)
+        raise
+
+
+def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
+    into.mkdir()
+    digest = hashlib.sha256()
+    files = size = 0
+    for entry in _entries(folder, PurePosixPath(), () if built else None):
+        source, target = folder / entry.path, into / entry.path
+        if stat.S_ISREG(entry.mode):
+            files, size = files + 1, size + entry.size
+            _check_size(folder, files, size)
+            kind, content = _copy_file(source, target, executable=bool(entry.mode & stat.S_IXUSR))
+        elif stat.S_ISLNK(entry.mode):
+            kind, content = "link", _copy_link(folder, source, target)
+        elif stat.S_ISDIR(entry.mode):
+            target.mkdir()
+            kind, content = "folder", b""
+        else:
+            raise UserError(f"{source}: neither a file nor a folder nor a link; it must go")
+        for part in (kind.encode(), os.fsencode(entry.path), content):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return Snapshot(into, digest.hexdigest(), files, size)
+
+
+def _entries(
+    folder: Path,
+    below: PurePosixPath,
+    ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
+) -> Iterator[_Entry]:
+    """What is in a folder, in an order that depends on the names alone; folders before what is in them.
+
+    Args:
+        folder: the one that is copied.
+        below: where in it to begin.
+        ignored: the rules in force there and the folder from which they count; None: no such rules.
+    """
+    here = folder / below
+    if ignored is not None and (here / _IGNORE_FILE).is_file():
+        lines = (here / _IGNORE_FILE).read_text(errors="replace").splitlines()
+        ignored = (*ignored, (below, GitIgnoreSpec.from_lines(lines)))
+    for name in sorted(os.listdir(here), key=os.fsencode):  # noqa: PTH208 - names, not paths
+        path = below / name
+        status = (folder / path).lstat()
+        is_folder = stat.S_ISDIR(status.st_mode)
+        shown = f"{name}/" if is_folder else name
+        if shown in _ALWAYS_LEFT_OUT or _is_ignored(path, ignored or (), is_folder=is_folder):
+            continue
+        yield _Entry(path, status.st_mode, status.st_size)
+        if is_folder:
+            yield from _entries(folder, path, ignored)
+
+
+def _is_ignored(
+    path: PurePosixPath,
+    ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]],
+    *,
+    is_folder: bool,
+) -> bool:
+    """What git would say: of the rules that speak of a path, the last one counts."""
+    verdict = False
+    for base, rules in ignored:
+        text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
+        said = rules.check_file(text).include
+        verdict = verdict if said is None else said
+    return verdict
+
+
+def _check_size(folder: Path, files: int, size: int) -> None:
+    if size > MAX_BYTES:
+        raise UserError(
+            f"{folder}: more than {MAX_BYTES >> 20} MiB; what the build makes or downloads belongs"
+            f" into its {_IGNORE_FILE}"
+        )
+    if files > MAX_FILES:
+        raise UserError(
+            f"{folder}: more than {MAX_FILES} files; what the build makes or downloads belongs"
+            f" into its {_IGNORE_FILE}"
+        )
+
+
+def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, bytes]:
+    """Copy one file; its kind and the hash of its content."""
+    digest = hashlib.sha256()
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as reading, target.open("xb") as writing:  # noqa: PTH123
+        while chunk := reading.read(_CHUNK):
+            digest.update(chunk)
+            writing.write(chunk)
+    target.chmod(0o755 if executable else 0o644)
+    return "program" if executable else "file", digest.digest()
+
+
+def _copy_link(folder: Path, source: Path, target: Path) -> bytes:
+    """Copy a link that stays in the folder; where it leads."""
+    leads = source.readlink()
+    inside = os.path.normpath(source.relative_to(folder).parent / leads)
+    if leads.is_absolute() or inside.split(os.sep, 1)[0] == os.pardir:
+        raise UserError(f"{source}: a link that leads out of the bot's folder, to {leads}")
+    target.symlink_to(leads)
+    return os.fsencode(leads)

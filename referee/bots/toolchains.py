@@ -1,0 +1,48 @@
+"""The programs that bots are built and run with, and how one gets them."""
+
+from __future__ import annotations
+
+import re
+
+_PACKAGES = {
+    "cargo": "Rust: https://rustup.rs, or `apt install cargo`",
+    "cmake": "CMake: `apt install cmake g++`",
+    "dart": "Dart: https://dart.dev/get-dart",
+    "dotnet": ".NET: https://dotnet.microsoft.com/download",
+    "g++": "a C++ compiler: `apt install g++`",
+    "gcc": "a C compiler: `apt install gcc`",
+    "go": "Go: https://go.dev/dl, or `apt install golang-go`",
+    "gradle": "Gradle: https://gradle.org/install",
+    "java": "a Java runtime: `apt install openjdk-17-jdk-headless`",
+    "make": "make: `apt install make`",
+    "mvn": "Maven: `apt install maven openjdk-17-jdk-headless`",
+    "node": "Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npm": "npm, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npx": "npx, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "perl": "Perl: `apt install perl`",
+    "php": "PHP: `apt install php-cli`",
+    "pkg-config": "pkg-config: `apt install pkg-config`",
+    "protoc": "the protobuf compiler: `apt install protobuf-compiler`",
+    "ruby": "Ruby: `apt install ruby`",
+    "uv": "uv: https://docs.astral.sh/uv",
+}
+_NOT_FOUND = re.compile(
+    r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
+)
+"""What shells say of a program that they cannot find."""
+
+
+def how_to_install(program: str) -> str:
+    """A sentence about a program that is missing."""
+    known = _PACKAGES.get(program)
+    return (
+        f"{program} is not installed; it belongs to {known}"
+        if known is not None
+        else f"{program} is not installed, or not in PATH"
+    )
+
+
+def missing_in(output: str) -> str | None:
+    """The program that a shell could not find, by its own words; None if it says nothing of that."""
+    found = _NOT_FOUND.findall(output)
+    return found[-1] if found else None

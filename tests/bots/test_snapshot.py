@@ -1,0 +1,182 @@
+import errno
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from referee.bots import snapshot
+from referee.errors import UserError
+
+
+@pytest.fixture
+def bot(tmp_path):
+    folder = tmp_path / "bot"
+    (folder / "src").mkdir(parents=True)
+    (folder / "bot.toml").write_text('name = "x"\n')
+    (folder / "src" / "main.c").write_text("int main() {}\n")
+    (folder / "run").write_text("#!/bin/sh\n")
+    (folder / "run").chmod(0o755)
+    return folder
+
+
+def names(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_a_copy_has_all_that_is_there(bot, tmp_path):
+    (bot / "link").symlink_to("src/main.c")
+    copy = snapshot.take(bot, tmp_path / "copy", built=False)
+    assert names(copy.path) == {"bot.toml", "run", "src", "src/main.c", "link"}
+    assert (copy.path / "src/main.c").read_text() == "int main() {}\n"
+    assert os.access(copy.path / "run", os.X_OK)
+    assert not os.access(copy.path / "bot.toml", os.X_OK)
+    assert (copy.path / "link").readlink() == Path("src/main.c")
+    assert (copy.files, copy.size) == (3, 11 + 14 + 10)
+
+
+def test_equal_content_has_equal_hashes_wherever_and_whenever_it_lies(bot, tmp_path):
+    first = snapshot.take(bot, tmp_path / "a", built=False)
+    os.utime(bot / "run", (1, 1))
+    (bot / "run").chmod(0o700)
+    second = snapshot.take(bot, tmp_path / "b", built=True)
+    assert first.content_hash == second.content_hash
+    assert snapshot.take(first.path, tmp_path / "c", built=False).content_hash == first.content_hash
+
+
+CHANGES = {
+    "content": lambda bot: (bot / "run").write_text("#!/bin/sh \n"),
+    "permission": lambda bot: (bot / "run").chmod(0o644),
+    "name": lambda bot: (bot / "run").rename(bot / "ran"),
+    "place": lambda bot: (bot / "run").rename(bot / "src" / "run"),
+    "one file more": lambda bot: (bot / "more").touch(),
+    "one folder more": lambda bot: (bot / "more").mkdir(),
+    "a link": lambda bot: (bot / "more").symlink_to("run"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_other_content_has_another_hash(bot, tmp_path, change):
+    before = snapshot.take(bot, tmp_path / "a", built=False)
+    change(bot)
+    assert snapshot.take(bot, tmp_path / "b", built=False).content_hash != before.content_hash
+
+
+def test_where_content_ends_and_the_next_name_begins_is_part_of_the_hash(tmp_path):
+    hashes = set()
+    for number, files in enumerate(({"a": "b", "c": ""}, {"a": "", "b": "c"}, {"ab": "", "c": ""})):
+        folder = tmp_path / f"bot{number}"
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        hashes.add(snapshot.take(folder, tmp_path / f"copy{number}", built=False).content_hash)
+    assert len(hashes) == 3
+
+
+def test_what_git_ignores_is_left_out_of_what_is_built(bot, tmp_path):
+    (bot / ".gitignore").write_text("/target/\n*.o\n!keep.o\n")
+    (bot / "target").mkdir()
+    (bot / "target" / "big").touch()
+    for name in ("a.o", "keep.o", "src/b.o", "src/target"):
+        (bot / name).touch()
+    (bot / "src" / ".gitignore").write_text("!b.o\nsecret\n")
+    (bot / "src" / "secret").touch()
+    (bot / "secret").touch()
+    copy = snapshot.take(bot, tmp_path / "copy", built=True)
+    always = {".gitignore", "bot.toml", "run", "src", "src/main.c", "src/.gitignore"}
+    assert names(copy.path) == always | {"keep.o", "src/b.o", "src/target", "secret"}
+
+
+@pytest.mark.toolchain("git")
+def test_the_rules_are_those_of_git(bot, tmp_path):
+    """The same folder, asked of git itself."""
+    (bot / ".gitignore").write_text("build*/\n!build2/\n**/tmp\n/only\n*.log\n!src/a.log\n")
+    for name in ("build1/a", "build2/a", "src/tmp/a", "only", "src/only", "b.log", "src/a.log"):
+        (bot / name).parent.mkdir(exist_ok=True)
+        (bot / name).touch()
+    git = shutil.which("git")
+    subprocess.run([git, "init", "-q"], cwd=bot, check=True)
+    listed = subprocess.run(
+        [git, "ls-files", "--others", "--exclude-standard"],
+        cwd=bot,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    copy = snapshot.take(bot, tmp_path / "copy", built=True)
+    files = {name for name in names(copy.path) if (copy.path / name).is_file()}
+    assert files == set(listed)
+
+
+def test_what_git_ignores_is_copied_where_nothing_is_built(bot, tmp_path):
+    (bot / ".gitignore").write_text("run\n")
+    (bot / ".git").mkdir()
+    (bot / "__pycache__").mkdir()
+    copy = snapshot.take(bot, tmp_path / "copy", built=False)
+    assert names(copy.path) == {"bot.toml", "run", "src", "src/main.c", ".gitignore"}
+
+
+def refusal(bot, tmp_path):
+    with pytest.raises(UserError) as caught:
+        snapshot.take(bot, tmp_path / "copy", built=True)
+    assert not (tmp_path / "copy").exists()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("leads", ["/etc/passwd", "../outside", "src/../../outside", ".."])
+def test_a_link_that_leads_out_is_refused(bot, tmp_path, leads):
+    (bot / "link").symlink_to(leads)
+    assert refusal(bot, tmp_path) == (
+        f"{bot}/link: a link that leads out of the bot's folder, to {leads}"
+    )
+
+
+def test_a_link_that_leads_out_from_deeper_is_refused(bot, tmp_path):
+    (bot / "src" / "link").symlink_to("../../x")
+    assert "a link that leads out" in refusal(bot, tmp_path)
+
+
+def test_a_link_up_and_down_again_stays_inside(bot, tmp_path):
+    (bot / "src" / "link").symlink_to("../run")
+    copy = snapshot.take(bot, tmp_path / "copy", built=True)
+    assert (copy.path / "src" / "link").read_text() == "#!/bin/sh\n"
+
+
+def test_a_pipe_is_refused(bot, tmp_path):
+    os.mkfifo(bot / "pipe")
+    assert refusal(bot, tmp_path) == (
+        f"{bot}/pipe: neither a file nor a folder nor a link; it must go"
+    )
+
+
+def test_a_socket_is_refused(bot, tmp_path, monkeypatch):
+    monkeypatch.chdir(bot)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        assert "neither a file nor a folder" in refusal(bot, tmp_path)
+
+
+def test_a_huge_folder_is_refused_before_it_is_copied(bot, tmp_path):
+    with (bot / "weights").open("wb") as file:
+        file.truncate(5 << 30)
+    assert refusal(bot, tmp_path).startswith(f"{bot}: more than 1024 MiB; what the build makes")
+
+
+def test_too_many_files_are_refused(bot, tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshot, "MAX_FILES", 3)
+    (bot / "one_more").touch()
+    assert "more than 3 files" in refusal(bot, tmp_path)
+
+
+def test_an_unreadable_file_is_named(bot, tmp_path, monkeypatch):
+    opened = os.open
+
+    def refuse(path, *args, **kwargs):
+        if path == bot / "run":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert refusal(bot, tmp_path) == f"{bot}/run: Permission denied"
