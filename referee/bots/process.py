@@ -48,7 +48,7 @@ class BotProcess:
         self._clock = Clock.of_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock)
         self._folder = BotFolder(folder)
-        self._server = BotServer(self._folder.socket, self.session.serve)
+        self._server = BotServer(self._folder.socket, self.session.serve, spec.transport)
         self._draining: list[asyncio.Task[None]] = []
         self._watching: asyncio.Task[None] | None = None
         self._launched: Launched | None = None

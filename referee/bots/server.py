@@ -1,4 +1,8 @@
-"""The referee's end of one bot's socket: a gRPC server with one method and room for one stream."""
+"""The referee's end of one bot's socket: a gRPC server with one method and room for one stream.
+
+The socket is a UNIX one unless the bot's client knows only TCP; then it is a port of the loopback address,
+which whoever is on the machine may knock at: the token in the hello says who may come in.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from pathlib import Path
 
 import grpc
 
+from referee.bots.manifest import Transport
 from referee.errors import VoidGame
 from referee.pb import play_pb2
 
@@ -28,16 +33,23 @@ Serve = Callable[[Stream], Awaitable[None]]
 
 
 class BotServer:
-    """Serves one bot on one UNIX socket."""
+    """Serves one bot.
 
-    def __init__(self, socket: Path, serve: Serve) -> None:
-        self.address = f"unix:{socket}"
+    Args:
+        socket: the path of its UNIX socket.
+        serve: holds its stream.
+        transport: what the bot connects to.
+    """
+
+    def __init__(self, socket: Path, serve: Serve, transport: Transport = "unix") -> None:
+        self.address = f"unix:{socket}" if transport == "unix" else "127.0.0.1:0"
+        """A gRPC target; the port of a loopback address is known after `start`."""
         self._socket = socket
         self._serve = serve
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
-        """Listen. Raises VoidGame when the socket cannot be made."""
+        """Listen. Raises VoidGame when that is not possible."""
         if len(str(self._socket)) > _SOCKET_PATH_LIMIT:
             raise VoidGame(
                 f"the socket path {self._socket} is longer than {_SOCKET_PATH_LIMIT} characters;"
@@ -50,10 +62,12 @@ class BotServer:
             (grpc.method_handlers_generic_handler(SERVICE.full_name, {method.name: handler}),)
         )
         try:
-            server.add_insecure_port(self.address)
+            port = server.add_insecure_port(self.address)
             await server.start()
         except (RuntimeError, OSError) as error:
-            raise VoidGame(f"cannot listen on {self._socket}: {error}") from error
+            raise VoidGame(f"cannot listen on {self.address}: {error}") from error
+        if not self.address.startswith("unix:"):
+            self.address = f"127.0.0.1:{port}"
         self._server = server
 
     async def stop(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from referee.cli.interrupts import Interrupts
 from referee.cli.live_table import LiveTable
 from referee.errors import Cause
 from referee.records import Fault, GameRecord
@@ -26,34 +26,34 @@ _PLAIN_LINES = 10
 _REFRESH_S = 0.25
 
 
-def conduct(league: League, tournament: Tournament, console: Console) -> bool:
+def conduct(
+    league: League, tournament: Tournament, console: Console, interrupts: Interrupts
+) -> bool:
     """Play what is missing of a tournament and show it; returns whether it is finished.
 
-    The first Ctrl-C (or SIGTERM, or the end of who reads the output) lets the games in play finish,
-    the second stops at once.
+    The first interrupt (or the end of who reads the output) lets the games in play finish, the second
+    stops at once.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(league, tournament, on_game=screen.add, on_lost=screen.lost)
     with screen:
-        return asyncio.run(_play(conductor, screen))
+        return asyncio.run(_play(conductor, screen, interrupts))
 
 
-async def _play(conductor: Conductor, screen: _Screen) -> bool:
-    loop = asyncio.get_running_loop()
-    interrupts = 0
+async def _play(conductor: Conductor, screen: _Screen, interrupts: Interrupts) -> bool:
+    count = 0
 
     def interrupt() -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts == 1:
+        nonlocal count
+        count += 1
+        if count == 1:
             screen.say("Finishing the games in play; Ctrl-C again stops at once.")
             conductor.drain()
         else:
             screen.say("Stopping at once.")
             conductor.kill()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
+    interrupts.tell(asyncio.get_running_loop(), interrupt)
     refreshing = asyncio.ensure_future(screen.keep_fresh(if_unread=conductor.drain))
     try:
         return await conductor.play()

@@ -12,6 +12,7 @@ import typer
 
 from referee import deals
 from referee.bots.manifest import BotSpec
+from referee.cli.interrupts import Interrupts
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     INTERRUPTED,
@@ -55,7 +56,7 @@ def run(
     """
     config = load_tournament(file)
     bots = load_bots(config, _known_bots(config, league))
-    with League.open(league, create=True) as store, store.lock():
+    with Interrupts() as interrupts, League.open(league, create=True) as store, store.lock():
         seed = config.seed or secrets.token_bytes(deals.SEED_SIZE)
         tournament = create(store, config, bots, seed=seed, now_us=time.time_ns() // 1000)
         if tournament.name != config.name:
@@ -70,7 +71,7 @@ def run(
                     f"What is missing of the other: {_resume_command(store, config.name)}",
                     soft_wrap=True,
                 )
-        _play(store, tournament)
+        _play(store, tournament, interrupts)
 
 
 @app.command()
@@ -85,10 +86,10 @@ def resume(
 
     Example: referee tournament resume demo
     """
-    with League.open(league, create=False) as store:
+    with Interrupts() as interrupts, League.open(league, create=False) as store:
         tournament = find(store, name or _newest_unfinished(store))
         with store.lock():
-            _play(store, tournament)
+            _play(store, tournament, interrupts)
 
 
 @app.command()
@@ -165,8 +166,8 @@ def _known_bots(config: TournamentConfig, league: Path) -> dict[str, BotSpec]:
         return known_bots(store, config)
 
 
-def _play(store: League, tournament: Tournament) -> None:
-    finished = _conduct(store, tournament)
+def _play(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
+    finished = _conduct(store, tournament, interrupts)
     rows = current_standings(store, tournament.name)
     if rows:
         console.print(RowsTable(StandingRow, rows, tournament.name))
@@ -181,13 +182,11 @@ def _play(store: League, tournament: Tournament) -> None:
     console.print(f"All games are played. Seed: {tournament.seed.hex()}", soft_wrap=True)
 
 
-def _conduct(store: League, tournament: Tournament) -> bool:
+def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> bool:
     """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
     try:
         _announce(store, tournament)
-        return conduct(store, tournament, console)
-    except KeyboardInterrupt:  # before the run was there to hear it
-        return False
+        return conduct(store, tournament, console, interrupts)
     except UserError:
         raise
     except RefereeError:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -58,6 +59,14 @@ async def test_lanes_share_no_process(pool):
     one, other = await asyncio.gather(pool.seat(0, spec("a")), pool.seat(1, spec("a")))
     assert pid(one) != pid(other)
     assert one._folder.path != other._folder.path
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+async def test_a_bot_may_come_by_either_transport(pool, transport):
+    bot = await pool.seat(0, replace(spec("a"), transport=transport))
+    assert bot.session.greeted
+    address = psutil.Process(pid(bot)).environ()["REFEREE_ADDRESS"]
+    assert address.startswith({"unix": "unix:/", "tcp": "127.0.0.1:"}[transport])
 
 
 async def test_a_dead_process_is_replaced(pool):
