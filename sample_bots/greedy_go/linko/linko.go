@@ -1,0 +1,9 @@
+// Package linko has the messages of the referee and the client of its service, generated from the
+// schema in ../proto. The generated files are committed. After a change of the schema,
+// `go generate ./...` writes them again, with the plugins named in go.mod and the protoc in PATH.
+package linko
+
+//go:generate go build -o ../.tools/ tool
+//go:generate -command stubs protoc -I ../proto --plugin=../.tools/protoc-gen-go --plugin=../.tools/protoc-gen-go-grpc
+//go:generate stubs --go_out=. --go_opt=module=example.org/linko-bot/linko,Mlinko/v1/play.proto=example.org/linko-bot/linko,Mlinko/v1/table.proto=example.org/linko-bot/linko linko/v1/play.proto linko/v1/table.proto
+//go:generate stubs --go-grpc_out=. --go-grpc_opt=module=example.org/linko-bot/linko,Mlinko/v1/play.proto=example.org/linko-bot/linko,Mlinko/v1/table.proto=example.org/linko-bot/linko linko/v1/play.proto
