@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,14 +21,15 @@ import (
 const (
 	protocolVersion = 1
 	maxGames        = 16 // how many games the bot can hold at once
+	closingLimit    = time.Second
 )
 
 func main() {
 	log.SetFlags(0)
 	address, token := os.Getenv("REFEREE_ADDRESS"), os.Getenv("REFEREE_TOKEN")
 	if address == "" || token == "" {
-		fmt.Fprintln(os.Stderr, "REFEREE_ADDRESS or REFEREE_TOKEN is missing: the referee starts this bot,"+
-			" try `referee play . path/to/another`")
+		fmt.Fprintln(os.Stderr, "REFEREE_ADDRESS or REFEREE_TOKEN is missing: the referee starts this"+
+			" bot, try `referee play . path/to/another`")
 		os.Exit(2)
 	}
 	if err := play(address, token); err != nil {
@@ -42,27 +44,41 @@ func play(address, token string) error {
 		return err
 	}
 	defer connection.Close()
-	stream, err := linko.NewRefereeServiceClient(connection).Play(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stream, err := linko.NewRefereeServiceClient(connection).Play(ctx)
 	if err != nil {
 		return err
 	}
-	return converse(stream, token)
+	if err := converse(stream, token); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	// The referee ends its side when it sees the end of ours; if it does not, leave all the same.
+	time.AfterFunc(closingLimit, cancel)
+	_, _ = stream.Recv()
+	return nil
 }
 
-// converse says hello and answers whatever comes; a stream that ends without a goodbye is an error.
+// converse says hello and answers whatever comes until the goodbye. It is an error if the stream
+// ends without one.
 func converse(stream linko.RefereeService_PlayClient, token string) error {
-	hello := &linko.Hello{ProtocolVersion: protocolVersion, Token: token, Name: "linko-bot", MaxGames: maxGames}
+	hello := &linko.Hello{
+		ProtocolVersion: protocolVersion,
+		Token:           token,
+		Name:            "linko-bot", // for the referee's logs; its tables have the name in bot.toml
+		MaxGames:        maxGames,
+	}
 	if err := send(stream, &linko.BotMessage{Hello: hello}); err != nil {
 		return err
 	}
 	inProgress := games{}
 	for {
 		message, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return errors.New("the stream ended without a goodbye")
-		}
 		if err != nil {
-			return err
+			return fmt.Errorf("the stream ended without a goodbye: %w", err)
 		}
 		if answer := inProgress.answer(message); answer != nil {
 			if err := send(stream, answer); err != nil {
@@ -73,7 +89,7 @@ func converse(stream linko.RefereeService_PlayClient, token string) error {
 			if goodbye.GetReason() != "" {
 				log.Print("goodbye: ", goodbye.GetReason())
 			}
-			return stream.CloseSend()
+			return nil
 		}
 	}
 }
