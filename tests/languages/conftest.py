@@ -1,0 +1,35 @@
+"""The six bots, built once in a run whatever the number of test processes."""
+
+import os
+
+import pytest
+from six_bots import FOLDER, TOOLCHAINS, BuildFailed, built
+
+HERE = [name for name in TOOLCHAINS if (FOLDER / name / "bot.toml").exists()]
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    """A folder that all processes of the run have in common."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "languages"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=pytest.mark.toolchain(*TOOLCHAINS[name])) for name in HERE],
+)
+def spec(request, shared):
+    """Each of the six, built."""
+    try:
+        return built(request.param, shared)
+    except BuildFailed as failure:
+        pytest.fail(str(failure), pytrace=False)
+
+
+@pytest.fixture
+def short_folder(tmp_path_factory):
+    """Short, for the path of a socket must be."""
+    return tmp_path_factory.mktemp("l")

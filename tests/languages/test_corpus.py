@@ -1,0 +1,124 @@
+"""The corpus is what it claims to be, and finds programs that follow the policy only nearly."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+
+import corpus
+import pytest
+from hard_positions import SIGNS, Position, signs
+from policy import choose, mistaken
+from record_corpus import TABLES, record
+
+from referee.pb import table_pb2
+from referee.rules.ruleset import RULESETS
+
+SEATS = corpus.load()
+POSITIONS = [
+    Position(request, seat.start.ruleset, reply.action)
+    for seat in SEATS
+    for request, reply in zip(seat.asked.requests, seat.answered.replies, strict=True)
+]
+MAX_BYTES = 300 * 1024
+LEAST = 1_500
+LEAST_OF_A_KIND = 20
+LEAST_OF_A_SORT = 3
+
+
+def kinds(rules):
+    """The decisions that there are in a ruleset."""
+    for kind in table_pb2.DecisionKind.values():
+        needs = {
+            table_pb2.DECISION_KIND_UNSPECIFIED: False,
+            table_pb2.DECISION_KIND_OPTIONAL_DRAW: rules.optional_draw,
+            table_pb2.DECISION_KIND_GHOST_SET: rules.ghost,
+        }
+        if needs.get(kind, True):
+            yield kind
+
+
+def test_it_is_large_enough_and_small_enough():
+    assert len(POSITIONS) >= LEAST
+    assert corpus.PATH.stat().st_size < MAX_BYTES
+
+
+def test_it_has_every_kind_of_decision_of_every_ruleset():
+    found = Counter((position.rules.name, position.request.kind) for position in POSITIONS)
+    expected = {(name, kind) for name, rules in RULESETS.items() for kind in kinds(rules)}
+    assert set(found) == expected
+    assert min(found.values()) >= LEAST_OF_A_KIND
+
+
+def test_it_has_every_table_size():
+    tables = {(seat.start.ruleset.name, len(seat.start.view.hand_sizes)) for seat in SEATS}
+    assert tables == {(rules.name, seats) for rules, seats in TABLES}
+
+
+def test_it_has_all_sorts_of_hard_positions():
+    found = Counter(
+        (position.request.kind, sign) for position in POSITIONS for sign in signs(position)
+    )
+    assert set(found) == {(kind, sign) for kind, names in SIGNS.items() for sign in names}
+    assert min(found.values()) >= LEAST_OF_A_SORT
+
+
+def test_it_holds_games_as_a_bot_meets_them():
+    assert len({seat.start.game_id for seat in SEATS}) == len(SEATS)
+    for asked, answered in SEATS:
+        (start,), (end,), (ready,) = asked.game_starts, asked.game_ends, answered.ready
+        assert start.game_id == end.game_id == ready.game_id
+        assert end.events[-1].HasField("game_over")
+        numbers = [request.decision_id for request in asked.requests]
+        assert numbers == sorted(set(numbers))
+        for request, reply in zip(asked.requests, answered.replies, strict=True):
+            assert request.game_id == reply.game_id == start.game_id
+            assert request.decision_id == reply.decision_id
+            assert reply.action in request.legal
+
+
+def test_it_expects_what_the_policy_has():
+    for position in POSITIONS:
+        assert position.action == choose(position.request, position.rules)
+
+
+def test_it_can_be_recorded_again():
+    """The compressed file may differ with the version of zlib; what is in it does not."""
+    assert corpus.pack(record()) == gzip.decompress(corpus.PATH.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("seat != request.view.seat and table.layers", "table.layers"),
+        ("table.layers[-1]", "table.layers[0]"),
+        ("size(attacker) != size(victim)", "size(attacker) < size(victim)"),
+        ("victim.value < attacker.value", "victim.value <= attacker.value"),
+        ("attacker.value == 1 and rules.ones_snatch_thirteens", "False"),
+        ("attacker.value == 1 and rules.ones_snatch_thirteens", "attacker.value == 1"),
+        ("attacker.value == 1 and rules.ones_snatch_jokers", "False"),
+        ("attacker.value == 1 and rules.ones_snatch_jokers", "attacker.value == 1"),
+        ("(1 + len(victims))", "(1 + bool(victims))"),
+        ("size(action.play) *", "action.play.naturals *"),
+        ("one.play.jokers < other.play.jokers", "one.play.jokers > other.play.jokers"),
+        ("one.play.value > other.play.value", "one.play.value < other.play.value"),
+        ("size(layer) >= 3", "size(layer) > 3"),
+        ("size(layer) >= 3", "layer.naturals >= 3"),
+        ("hand[layer.value] >= 1", "hand[layer.value] >= 2"),
+        ("1000 if card == JOKER else 100", "100"),
+        ("100 * hand[card] + card", "100 * hand[card]"),
+        ("100 * hand[card] + card", "hand[card] + 100 * card"),
+        ("best(action.draw_display.cards, is_worthier)", "action.draw_display.cards[0]"),
+        ("CHOICE_PASS: 99", "CHOICE_PASS: 6"),
+        ("CHOICE_PASS: 99", "CHOICE_PASS: 200"),
+        ("CHOICE_DRAW_DECK: 6", "CHOICE_DRAW_DECK: 5"),
+        ("CHOICE_DRAW_DECK: 6", "CHOICE_DRAW_DECK: 7"),
+        ("worth(one) > worth(other)", "worth(one) >= worth(other)"),
+        ("card_worth(action.ghost_value)", "action.ghost_value"),
+    ],
+)
+def test_it_finds_a_mistake(right, wrong):
+    nearly = mistaken(right, wrong)
+    assert any(
+        nearly(position.request, position.rules) != position.action for position in POSITIONS
+    )

@@ -1,0 +1,158 @@
+"""Whole games of each of the six under the referee: at every table, several at once, and after a strike."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from contextlib import asynccontextmanager
+
+import pytest
+from policy import choose
+from record_corpus import SEED, TABLES
+
+from referee import deals
+from referee.bots import BotPlayer, BotPool, GameOpening, ProcessGroupLauncher
+from referee.clocks import Budget, Clocks
+from referee.errors import Cause, Strike
+from referee.match import Fixture, play_game
+from referee.pb import play_pb2
+from referee.player import Answer
+from referee.protocol import encode
+from referee.protocol.messages import action_value, ruleset_message
+from referee.records import BotId
+from referee.rules.game import Game
+
+pytestmark = pytest.mark.timeout(900)  # the first test with a bot builds it
+
+CLOCKS = Clocks()
+CHANCE = BotId("chance", "1")
+SHORT_US = 20_000
+
+
+class Chance:
+    """A seat without a process."""
+
+    def __init__(self, seed):
+        self._random = random.Random(seed)
+
+    async def decide(self, ask):
+        return Answer(self._random.choice(ask.decision.legal), 0, 0)
+
+
+class Compared:
+    """The bot's seat: each of its answers is the one that the policy has."""
+
+    def __init__(self, player, fixture):
+        self.player = player
+        self.decisions = 0
+        self._rules = ruleset_message(fixture.ruleset)
+        self._encoder = encode.RequestEncoder(fixture.game_id)
+
+    async def decide(self, ask):
+        (request,) = play_pb2.RefereeMessage.FromString(self._encoder.encode(ask)).requests
+        answer = await self.ask(ask)
+        assert answer.action == action_value(choose(request, self._rules))
+        self.decisions += 1
+        return answer
+
+    async def ask(self, ask):
+        return await self.player.decide(ask)
+
+
+class StoppedOnce(Compared):
+    """Its process is stopped at its third decision, until the time for that is over."""
+
+    def __init__(self, player, fixture, pid):
+        super().__init__(player, fixture)
+        self._pid = pid
+
+    async def ask(self, ask):
+        if self.decisions != 2:
+            return await super().ask(ask)
+        os.killpg(self._pid, signal.SIGSTOP)
+        try:
+            return await super().ask(ask._replace(budget=Budget(SHORT_US, None, 0)))
+        except Strike:
+            self.decisions += 1
+            raise
+        finally:
+            os.killpg(self._pid, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def pool_of(folder):
+    pool = BotPool(ProcessGroupLauncher(), CLOCKS, max_processes=1, folder=folder)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+async def play(process, spec, rules, seats, seat_of):
+    """A game of a bot against chance. What happened, and the bot's seat."""
+    name = f"{rules.name}-{seats}"
+    mine = seats - 1
+    fixture = Fixture(
+        game_id=deals.opaque_id(SEED, name),
+        ruleset=rules,
+        seating=(*[CHANCE] * mine, spec.bot),
+        deck=deals.deck(SEED, name, rules),
+        clocks=CLOCKS,
+        max_strikes=3,
+        isolation="none",
+    )
+    start = encode.game_start(
+        fixture.game_id,
+        rules=rules,
+        view=Game(rules, seats, fixture.deck).view(mine),
+        clocks=CLOCKS,
+        seed=0,
+        names=(),
+        max_strikes=fixture.max_strikes,
+    )
+    opening = GameOpening(fixture.game_id, start, encode.RequestEncoder(fixture.game_id))
+    player = await BotPlayer.join(process, opening, CLOCKS.game_start_us)
+    mind = seat_of(player, fixture)
+    players = [*(Chance(seat) for seat in range(mine)), mind]
+    played = await play_game(fixture, players, now_us=int, monotonic_us=int)
+    ranks = played.record.result.ranks
+    await player.leave(
+        encode.game_end(fixture.game_id, played.news[mine], ranks, "", forfeited=False)
+    )
+    return played, mind
+
+
+async def test_plays_every_ruleset_at_every_table_as_many_at_once_as_it_can(spec, short_folder):
+    async with pool_of(short_folder) as pool:
+        process = await pool.seat(0, spec)
+        room = asyncio.Semaphore(process.max_games)
+
+        async def one(rules, seats):
+            async with room:
+                process.games += 1
+                return await play(process, spec, rules, seats, Compared)
+
+        games = await asyncio.gather(*(one(rules, seats) for rules, seats in TABLES))
+        assert process.session.dropped == 0
+    assert process.exit_code == 0
+    for played, seat in games:
+        assert played.record.faults == ()
+        assert seat.decisions
+
+
+async def test_goes_on_after_a_late_reply_which_is_dropped(spec, short_folder):
+    """The process is stopped in the middle of a decision, and answers when its time is over."""
+    async with pool_of(short_folder) as pool:
+        process = await pool.seat(0, spec)
+        pid = process._launched.process.pid
+        rules, seats = TABLES[0]
+        played, seat = await play(
+            process, spec, rules, seats, lambda *game: StoppedOnce(*game, pid)
+        )
+        assert process.session.dropped == 1
+        assert not process.session.silent
+    assert process.exit_code == 0
+    assert [fault.cause for fault in played.record.faults] == [Cause.TIMEOUT]
+    assert seat.decisions > 10
