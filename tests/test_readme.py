@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from referee import cli, deals
-from referee.bots.manifest import Manifest, load_manifest
+from referee.bots.manifest import Build, Manifest, Run, load_manifest
 from referee.cli import app, options
 from referee.errors import Cause
 from referee.rules.ruleset import RULESETS
@@ -167,9 +167,12 @@ def test_every_key_of_a_tournament_file_is_listed_with_its_default():
 
 
 def test_every_key_of_a_bot_manifest_is_listed():
-    assert keys("Bot manifests") == [
-        f"{name}.command" if name in ("build", "run") else name for name in Manifest.model_fields
-    ]
+    tables = {"build": Build, "run": Run}
+    flat = []
+    for name in Manifest.model_fields:
+        inner = tables[name].model_fields if name in tables else ()
+        flat += [f"{name}.{part}" for part in inner] or [name]
+    assert keys("Bot manifests") == flat
 
 
 def test_the_example_of_a_tournament_file_is_one(workplace):

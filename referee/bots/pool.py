@@ -15,7 +15,7 @@ from referee.bots.process import BotProcess
 from referee.clocks import Clocks
 
 Key = tuple[int, str]
-"""Lane and bot name."""
+"""Lane and bot, as `name@version`."""
 
 
 class BotPool:
@@ -49,7 +49,7 @@ class BotPool:
         called for several bots at once, which then start at the same time. Raises `Forfeit` when the
         bot does not start and `VoidGame` when the machine has no room.
         """
-        key = lane, spec.bot.name
+        key = lane, str(spec.bot)
         async with self._lock(key):
             process = self._processes.get(key)
             if process is not None and (process.dead or not (process.usable or process.games)):

@@ -6,7 +6,7 @@ import re
 
 _PACKAGES = {
     "cargo": "Rust: https://rustup.rs, or `apt install cargo`",
-    "cmake": "CMake: `apt install cmake g++`",
+    "cmake": "CMake: `apt install cmake make g++`",
     "dart": "Dart: https://dart.dev/get-dart",
     "dotnet": ".NET: https://dotnet.microsoft.com/download",
     "g++": "a C++ compiler: `apt install g++`",

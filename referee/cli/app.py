@@ -16,6 +16,7 @@ from referee.cli.tournament import app as tournaments
 from referee.cli.verify import verify
 from referee.errors import RefereeError, UserError
 from referee.reports import visible
+from referee.roster import BuildError
 
 app = typer.Typer(
     name="referee",
@@ -36,6 +37,8 @@ def run() -> None:
     try:
         app()
     except UserError as error:
+        if isinstance(error, BuildError):
+            sys.stderr.write(f"{error.output}\n")
         _complain(error)
         sys.exit(USER_ERROR)
     except RefereeError as error:

@@ -24,6 +24,8 @@ class Output(Console):
 
 
 console = Output(highlight=False)
+notes = Console(stderr=True, highlight=False)
+"""For what is no result: that something is going on."""
 
 
 def show_rows(

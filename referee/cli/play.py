@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -12,26 +11,18 @@ from typing import Annotated
 import typer
 import uvloop
 
-from referee import deals
-from referee.bots import ProcessGroupLauncher
-from referee.bots.manifest import BotSpec, load_bot
+from referee import toml_file
+from referee.bots.manifest import BotSpec, load_manifest
 from referee.cli.game import show_record
 from referee.cli.options import DEFAULT_LEAGUE, JsonOption, LeagueOption
 from referee.cli.output import console, write
-from referee.clocks import Clocks
-from referee.errors import UserError
-from referee.match import Fixture
+from referee.cli.roster import now_us, roster_of, workshop_at
+from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
-from referee.records import GameRecord
 from referee.reports import Narrator, json_text, record_json
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.store import League
-from referee.tournament.conduct import bot_row, league_bot
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
-from referee.tournament.run_folder import run_folder
-from referee.tournament.worker import GamePlayer
-
-MAX_STRIKES = 3
+from referee.tournament.single import free_game, play_single
 
 
 def play(
@@ -56,13 +47,13 @@ def play(
         raise UserError("--watch, --json: choose one of them")
     rules = _rules(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
-    specs = [_spec(bot, league) for bot in bots]
-    order = _order(specs, rules, text)
-    watcher = _watcher(specs) if watch else None
-    with League.open(league, create=True) if keep else nullcontext() as store:
-        record = uvloop.run(_play(order, watcher))
-        if store is not None:
-            _keep(record, specs, store)
+    specs = uvloop.run(_bots(bots, league, keep=keep))
+    _check(specs, rules)
+    order = free_game(specs, rules, text)
+    record = uvloop.run(play_single(order, _watcher(specs) if watch else None))
+    if keep:
+        with League.open(league, create=True) as store:
+            store.add_game(record)
     if as_json:
         write(json_text(record_json(record)))
         return
@@ -81,65 +72,44 @@ def _rules(name: str, players: int) -> Ruleset:
     return rules
 
 
-def _spec(bot: str, league: Path) -> BotSpec:
-    folder = Path(bot)
-    if folder.is_dir() or "/" in bot or bot.startswith("."):
-        return load_bot(folder)
-    if League.is_at(league):
-        with League.open(league, create=False) as store:
-            return league_bot(store, bot)
-    raise UserError(f"BOTS: {bot!r} is neither a folder nor a bot of the league {league}")
+async def _bots(texts: list[str], folder: Path, *, keep: bool) -> tuple[BotSpec, ...]:
+    """How the bots are started. A league is made only where the game is kept."""
+    for text in filter(_is_path, texts):
+        load_manifest(Path(text))  # before anything is made
+    there = keep or League.is_at(folder)
+    with League.open(folder, create=keep) if there else nullcontext() as league:
+        return tuple([await _spec(text, folder, league, keep=keep) for text in texts])
 
 
-def _order(specs: list[BotSpec], rules: Ruleset, text: str) -> GameOrder:
-    seed = hashlib.sha256(text.encode()).digest()
-    game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
-    names = [spec.bot.name for spec in specs]
-    twins = {name for name in names if names.count(name) > 1}
-    if twins:
-        raise UserError(f"BOTS: {', '.join(sorted(twins))} is there twice")
-    return GameOrder(
-        fixture=Fixture(
-            game_id=game_id,
-            ruleset=rules,
-            seating=tuple(spec.bot for spec in specs),
-            deck=deals.deck(seed, "play", rules),
-            clocks=Clocks(),
-            max_strikes=MAX_STRIKES,
-            isolation=ProcessGroupLauncher.rung,
-        ),
-        bots=tuple(specs),
-        opaque_id=deals.opaque_id(seed, "play"),
-        seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(specs))),
-        names=(),
-        suspended=frozenset(),
-    )
-
-
-async def _play(order: GameOrder, watch: Watcher | None) -> GameRecord:
-    with run_folder() as folder:
-        player = GamePlayer(
-            WorkerSettings(
-                cores=frozenset(),
-                clocks=order.fixture.clocks,
-                max_processes=len(order.bots),
-                folder=folder,
-                parent_pid=os.getpid(),
-            )
-        )
+async def _spec(text: str, folder: Path, league: League | None, *, keep: bool) -> BotSpec:
+    if not _is_path(text):
+        if league is None:
+            raise UserError(f"BOTS: {text!r} is neither a folder nor a bot of the league {folder}")
         try:
-            report = await player.play(Assignment(0, (order,)), watch)
-        finally:
-            await player.close()
-    return report.records[0]
+            return roster_of(league).player(text)
+        except NotFoundError as error:
+            raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
+    if league is not None and keep:
+        return (await roster_of(league).enter(Path(text), now_us=now_us())).spec
+    manifest = load_manifest(Path(text))
+    if manifest.build is None:
+        return manifest.spec(Path(text))
+    return (await workshop_at(folder).copy(Path(text))).spec
 
 
-def _watcher(specs: list[BotSpec]) -> Watcher:
+def _is_path(text: str) -> bool:
+    return "/" in text or text.startswith(".") or toml_file.is_folder(Path(text))
+
+
+def _check(specs: Sequence[BotSpec], rules: Ruleset) -> None:
+    twins = {spec.bot for spec in specs if sum(spec.bot == other.bot for other in specs) > 1}
+    if twins:
+        raise UserError(f"BOTS: {', '.join(sorted(map(str, twins)))} is there twice")
+    for spec in specs:
+        if rules.name not in spec.rulesets:
+            raise UserError(f"{spec.bot}: rulesets: it does not play {rules.name}")
+
+
+def _watcher(specs: Sequence[BotSpec]) -> Watcher:
     narrator = Narrator([spec.bot.name for spec in specs])
     return lambda event: console.print(narrator.line(event))
-
-
-def _keep(record: GameRecord, specs: list[BotSpec], store: League) -> None:
-    for spec in specs:
-        store.add_bot(bot_row(spec.folder))
-    store.add_game(record)

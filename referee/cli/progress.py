@@ -17,6 +17,7 @@ from referee.cli.live_table import LiveTable
 from referee.errors import Cause
 from referee.records import Fault, GameRecord
 from referee.reports import RowsTable, StandingRow, visible
+from referee.roster import Roster
 from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament.conduct import Conductor, Tournament
@@ -27,7 +28,11 @@ _REFRESH_S = 0.25
 
 
 def conduct(
-    league: League, tournament: Tournament, console: Console, interrupts: Interrupts
+    league: League,
+    tournament: Tournament,
+    roster: Roster,
+    console: Console,
+    interrupts: Interrupts,
 ) -> bool:
     """Play what is missing of a tournament and show it; returns whether it is finished.
 
@@ -35,7 +40,7 @@ def conduct(
     stops at once.
     """
     screen = _Screen(league, tournament, console)
-    conductor = Conductor(league, tournament, on_game=screen.add, on_lost=screen.lost)
+    conductor = Conductor(league, tournament, roster, on_game=screen.add, on_lost=screen.lost)
     with screen:
         return asyncio.run(_play(conductor, screen, interrupts))
 
@@ -143,8 +148,8 @@ class _Screen:
                 f" {'forfeit' if fault.forfeit else 'strike'}, {fault.cause.value}:"
                 f" {visible(fault.evidence.detail)}"
             )
-        elif (game.lane, bot.name) not in self._suspended:
-            self._suspended.add((game.lane, bot.name))
+        elif (game.lane, str(bot)) not in self._suspended:
+            self._suspended.add((game.lane, str(bot)))
             self.say(
                 f"{game.game_id}: {bot} is suspended: it forfeits all further games of lane"
                 f" {game.lane} without being started"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from referee.cli.roster import roster_of
 from referee.errors import Cause
 from referee.ratings import rate
 from referee.records import Fault, GameRecord
@@ -73,10 +74,15 @@ def charged(record: GameRecord, fault: Fault) -> Charged:
 def current_standings(
     league: League, tournament: str | None = None, ruleset: str | None = None
 ) -> tuple[StandingRow, ...]:
-    """The standings of a tournament, or of the whole league, rated in schedule order."""
+    """The standings of a tournament, or of the whole league, rated in schedule order.
+
+    In a tournament all begin as newcomers; in the league a version begins where the one before it stands.
+    """
+    predecessors = roster_of(league).predecessors() if tournament is None else None
     games = [
         of_row(row)
         for row in league.results(tournament=tournament)
         if ruleset is None or row.ruleset == ruleset
     ]
-    return standings(games, rate(games), league.faults(tournament=tournament))
+    ratings = rate(games, predecessors=predecessors)
+    return standings(games, ratings, league.faults(tournament=tournament))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import secrets
 import shlex
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 
 from referee import deals
-from referee.bots.manifest import BotSpec
 from referee.cli.interrupts import Interrupts
 from referee.cli.options import (
     DEFAULT_LEAGUE,
@@ -24,6 +23,7 @@ from referee.cli.options import (
 from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.progress import conduct
 from referee.cli.results import current_standings
+from referee.cli.roster import now_us, roster_of
 from referee.errors import RefereeError, UserError
 from referee.reports import (
     FaultRow,
@@ -37,8 +37,9 @@ from referee.reports import (
     tournament_row,
 )
 from referee.store import League
-from referee.tournament.conduct import Tournament, create, find, known_bots
-from referee.tournament.config import TournamentConfig, load_bots, load_tournament
+from referee.tournament.conduct import Tournament, create, find
+from referee.tournament.config import TournamentConfig, load_tournament
+from referee.tournament.entries import check_bots, enter_bots
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
 
@@ -55,10 +56,11 @@ def run(
     Example: referee tournament run tournaments/demo.toml
     """
     config = load_tournament(file)
-    bots = load_bots(config, _known_bots(config, league))
+    _check_bots(config, league)
     with Interrupts() as interrupts, League.open(league, create=True) as store, store.lock():
+        bots = uvloop.run(enter_bots(config, roster_of(store), now_us=now_us()))
         seed = config.seed or secrets.token_bytes(deals.SEED_SIZE)
-        tournament = create(store, config, bots, seed=seed, now_us=time.time_ns() // 1000)
+        tournament = create(store, config, bots, seed=seed, now_us=now_us())
         if tournament.name != config.name:
             console.print(
                 f"The league has a tournament {config.name} already; this one is"
@@ -158,12 +160,12 @@ def standings(
     show_rows(StandingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
-def _known_bots(config: TournamentConfig, league: Path) -> dict[str, BotSpec]:
-    """The bots that a tournament may name; there are none where there is no league yet."""
-    if not League.is_at(league):
-        return {}
-    with League.open(league, create=False) as store:
-        return known_bots(store, config)
+def _check_bots(config: TournamentConfig, league: Path) -> None:
+    if League.is_at(league):
+        with League.open(league, create=False) as store:
+            check_bots(config, roster_of(store))
+    else:
+        check_bots(config, None)
 
 
 def _play(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
@@ -186,7 +188,7 @@ def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> b
     """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
     try:
         _announce(store, tournament)
-        return conduct(store, tournament, console, interrupts)
+        return conduct(store, tournament, roster_of(store), console, interrupts)
     except UserError:
         raise
     except RefereeError:

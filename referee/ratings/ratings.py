@@ -32,10 +32,21 @@ class Ratings:
     """The ratings after the games added so far.
 
     The order of the games matters, so it must be one that anybody can find again: the schedule's.
+
+    Args:
+        settings: the constants.
+        predecessors: of bots that are a new version of another one. Such a bot begins where its
+            predecessor stands when it first plays, as unsure as any newcomer.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        predecessors: Mapping[str, str] | None = None,
+    ) -> None:
         self._settings = settings or Settings()
+        self._predecessors = predecessors or {}
         self._model = Model(self._settings)
         self._ratings: dict[str, dict[str, Rating]] = {}
 
@@ -53,9 +64,16 @@ class Ratings:
         if len(set(game.bots)) != len(game.bots) or len(game.bots) < 2:  # noqa: PLR2004 - a game
             raise ValueError(f"a game of {', '.join(game.bots)} says nothing about who is better")
         ratings = self._ratings.get(game.ruleset, {})
-        before = [ratings.get(bot, self.prior) for bot in game.bots]
+        before = [ratings.get(bot) or self._first(bot, ratings) for bot in game.bots]
         after = self._model.update(before, game.ranks)
         self._ratings.setdefault(game.ruleset, ratings).update(zip(game.bots, after, strict=True))
+
+    def _first(self, bot: str, ratings: Mapping[str, Rating]) -> Rating:
+        """The rating of a bot before its first game."""
+        before = self._predecessors.get(bot)
+        while before is not None and before not in ratings:
+            before = self._predecessors.get(before)
+        return self.prior if before is None else Rating(ratings[before].mu, self.prior.sigma)
 
     def table(self) -> dict[str, dict[str, Rating]]:
         """The ratings by ruleset, then bot, each in the order of the alphabet."""
@@ -68,6 +86,7 @@ class Ratings:
         """The state as plain data that survives JSON bit by bit."""
         return {
             "settings": asdict(self._settings),
+            "predecessors": dict(self._predecessors),
             "ratings": {
                 ruleset: {bot: list(rating) for bot, rating in ratings.items()}
                 for ruleset, ratings in self.table().items()
@@ -81,7 +100,9 @@ class Ratings:
         Raises ValueError when the data is no snapshot.
         """
         try:
-            restored = cls(Settings(**snapshot["settings"]))
+            restored = cls(
+                Settings(**snapshot["settings"]), predecessors=dict(snapshot["predecessors"])
+            )
             restored._ratings = {
                 ruleset: {bot: Rating(*map(float, rating)) for bot, rating in ratings.items()}
                 for ruleset, ratings in snapshot["ratings"].items()
@@ -92,10 +113,13 @@ class Ratings:
 
 
 def rate(
-    games: Iterable[RankedGame], settings: Settings | None = None
+    games: Iterable[RankedGame],
+    settings: Settings | None = None,
+    *,
+    predecessors: Mapping[str, str] | None = None,
 ) -> dict[str, dict[str, Rating]]:
-    """The ratings by ruleset, then bot, after some games in schedule order."""
-    ratings = Ratings(settings)
+    """The ratings by ruleset, then bot, after some games in schedule order; see `Ratings`."""
+    ratings = Ratings(settings, predecessors=predecessors)
     for game in games:
         ratings.add(game)
     return ratings.table()

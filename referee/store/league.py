@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from referee.errors import UserError
-from referee.records import GameRecord
+from referee.records import BotId, GameRecord
 from referee.store import queries, writes
 from referee.store.database import Database
 from referee.store.rows import (
@@ -111,12 +111,27 @@ class League:
     # Bots and tournaments
 
     def add_bot(self, bot: BotRow) -> None:
-        """Keep a bot; what is known of this version is replaced."""
+        """Keep a version. Raises UserError when it, or its content, is there already."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
 
+    def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
+        """Keep that a version passed the check, and that it plays (again).
+
+        Raises UserError when it is not known, as `mark_retired` does.
+        """
+        with self._database.writing() as connection:
+            writes.change_bot(
+                connection, bot, checked_at_us=at_us, check_report=report, retired_at_us=None
+            )
+
+    def mark_retired(self, bot: BotId, *, at_us: int) -> None:
+        """Keep that a version plays no more."""
+        with self._database.writing() as connection:
+            writes.change_bot(connection, bot, retired_at_us=at_us)
+
     def bots(self) -> list[BotRow]:
-        """All bots, each name's versions in the order in which they came."""
+        """All versions of all bots, in the order in which they came."""
         with self._database.reading() as connection:
             return queries.bots(connection)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
+from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,9 @@ from referee.store.rows import (
 
 def bots(connection: Connection) -> list[BotRow]:
     """See `League.bots`."""
-    table = schema.bots.c
-    rows = connection.execute(
-        select(table.name, table.version, table.author, table.language, table.folder).order_by(
-            table.name, table.id
-        )
-    )
-    return [BotRow(*row) for row in rows]
+    table = schema.bots
+    columns = [table.c[field.name] for field in fields(BotRow)]
+    return [BotRow(*row) for row in connection.execute(select(*columns).order_by(table.c.id))]
 
 
 def tournaments(connection: Connection) -> list[TournamentRow]:

@@ -10,14 +10,30 @@ from referee.records import BotId
 
 @dataclass(frozen=True, slots=True)
 class BotRow:
-    """A bot that the league has met."""
+    """A version of a bot: one content of its folder."""
 
     name: str
     version: str
+    """Its label in this league: the manifest's, or `1.0+2` for the second content that says 1.0."""
     author: str
     language: str
     folder: str
-    """Where it was last seen."""
+    """Where it came from."""
+    content_hash: str
+    """SHA-256 of the folder's content, in hexadecimal (`bots.snapshot`)."""
+    added_at_us: int
+    """When it came. Microseconds since 1970-01-01 UTC, as all times here."""
+    checked_at_us: int | None = None
+    """When it passed the check; None: never checked."""
+    check_report: str | None = None
+    """What the check said then, as JSON."""
+    retired_at_us: int | None = None
+    """When it was retired; None: it plays."""
+
+    @property
+    def bot(self) -> BotId:
+        """Its identity in records."""
+        return BotId(self.name, self.version)
 
 
 @dataclass(frozen=True, slots=True)

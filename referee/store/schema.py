@@ -47,11 +47,17 @@ bots = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(32), nullable=False),
-    Column("version", String(32), nullable=False),
+    Column("version", String(40), nullable=False),
     Column("author", Text, nullable=False),
     Column("language", Text, nullable=False),
     Column("folder", Text, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    Column("added_at_us", BigInteger, nullable=False),
+    Column("checked_at_us", BigInteger, nullable=True),
+    Column("check_report", Text, nullable=True),
+    Column("retired_at_us", BigInteger, nullable=True),
     UniqueConstraint("name", "version"),
+    Index("ix_bots_content", "name", "content_hash", unique=True),
 )
 
 tournaments = Table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from sqlalchemy import Connection, Insert, insert, select, update
 
@@ -16,11 +17,15 @@ from referee.store.rows import BotRow, NewTournament, ScheduleRow
 
 def add_bot(connection: Connection, bot: BotRow) -> None:
     """See `League.add_bot`."""
+    connection.execute(insert(schema.bots).values(asdict(bot)))
+
+
+def change_bot(connection: Connection, bot: BotId, **values: str | int | None) -> None:
+    """Set columns of a version. Raises UserError when it is not known."""
     table = schema.bots
-    values = {"author": bot.author, "language": bot.language, "folder": bot.folder}
     same = (table.c.name == bot.name) & (table.c.version == bot.version)
     if connection.execute(update(table).where(same).values(values)).rowcount == 0:
-        connection.execute(insert(table).values(name=bot.name, version=bot.version, **values))
+        raise UserError(f"bot {bot} is not in the league")
 
 
 def add_tournament(

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from referee import deals
 from referee.bots import ProcessGroupLauncher
-from referee.bots.manifest import BotSpec, load_bot, load_manifest
-from referee.errors import RefereeError, UserError
+from referee.bots.manifest import BotSpec
+from referee.errors import RefereeError
 from referee.records import BotId, GameRecord
+from referee.roster import Roster
 from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin
-from referee.store import BotRow, League, NewTournament, ScheduleRow
+from referee.store import League, NewTournament, ScheduleRow
 from referee.tournament.config import (
     BotEntry,
     TournamentConfig,
@@ -44,7 +45,7 @@ class Tournament:
     seed: bytes
     schedule: tuple[ScheduledGame, ...]
     seats: dict[str, BotId]
-    """The bots by name, in the order of the schedule, as they were when it was created."""
+    """The bots by what the schedule calls them, `name@version`, in its order."""
 
     @property
     def name(self) -> str:
@@ -57,19 +58,15 @@ def create(
 ) -> Tournament:
     """Settle a tournament and store it, with its whole schedule, before its first game.
 
-    A name that the league already has gets a number: `demo`, `demo-2`… Its bots are stored before,
-    then all of it in one transaction.
+    A name that the league already has gets a number: `demo`, `demo-2`… The league must know the bots.
     """
     name = _free_name(config.name, {row.name for row in league.tournaments()})
     seats = [stage.seats for stage in config.stages]
     lanes = config.lanes or default_lanes(seats, len(_core_sets(config)))
-    entries = tuple(BotEntry(spec.bot.name, spec.folder) for spec in bots)
+    versions = {str(spec.bot): spec.bot for spec in bots}
+    entries = tuple(BotEntry(text, None) for text in versions)
     settled = replace(config, name=name, lanes=lanes, bots=entries)
-    names = [spec.bot.name for spec in bots]
-    schedule = round_robin(name, names, settled.stages, lanes=lanes)
-    versions = {spec.bot.name: spec.bot for spec in bots}
-    for spec in bots:
-        league.add_bot(bot_row(spec.folder))
+    schedule = round_robin(name, list(versions), settled.stages, lanes=lanes)
     league.add_tournament(
         NewTournament(name, now_us, canonical_json(settled), seed, deals.commitment(seed)),
         [_row(game, versions) for game in schedule],
@@ -87,7 +84,7 @@ def find(league: League, name: str) -> Tournament:
     try:
         config = from_canonical_json(row.config)
         rows = league.schedule(name)
-        played = {bot.name: bot for game in rows for bot in game.bots}
+        played = {str(bot): bot for game in rows for bot in game.bots}
         versions = {entry.text: played[entry.text] for entry in config.bots}
         schedule = tuple(_game(game, config.stages) for game in rows)
     except (ValueError, LookupError) as error:
@@ -104,16 +101,18 @@ class Conductor:
     Args:
         league: where it is stored; the caller holds its lock.
         tournament: what to play.
+        roster: knows how its bots are started.
         on_game: is told of every game once it is stored.
         on_lost: is told the number of a worker that died; a new one takes its place.
 
-    Raises UserError when a bot is gone or has another version than when the tournament was created.
+    Raises UserError when the league's copy of a bot is gone.
     """
 
     def __init__(
         self,
         league: League,
         tournament: Tournament,
+        roster: Roster,
         *,
         on_game: Kept,
         on_lost: Callable[[int], None],
@@ -122,7 +121,7 @@ class Conductor:
         self._tournament = tournament
         self._on_game = on_game
         self._on_lost = on_lost
-        self._bots = _load_bots(tournament)
+        self._bots = {text: roster.spec(bot) for text, bot in tournament.seats.items()}
         self._run: Run | None = None
         self._workers: Workers | None = None
 
@@ -207,57 +206,6 @@ def _free_name(name: str, taken: set[str]) -> str:
     return next(each for number in count(2) if (each := f"{name}-{number}") not in taken)
 
 
-def _load_bots(tournament: Tournament) -> dict[str, BotSpec]:
-    specs: dict[str, BotSpec] = {}
-    for entry in tournament.config.bots:
-        if entry.folder is None:
-            raise UserError(f"{tournament.name}: bot {entry.text!r} has no folder")
-        spec = load_bot(entry.folder)
-        expected = tournament.seats.get(spec.bot.name)
-        if expected != spec.bot:
-            raise UserError(
-                f"{entry.folder}/bot.toml: version: {spec.bot} is there now, but the tournament"
-                f" {tournament.name} was created with {expected or 'another bot'}"
-            )
-        specs[spec.bot.name] = spec
-    return specs
-
-
-def known_bots(league: League, config: TournamentConfig) -> dict[str, BotSpec]:
-    """The league's bots that a tournament names. Raises UserError where one has gone."""
-    named = {entry.text for entry in config.bots if entry.folder is None}
-    known = {row.name for row in league.bots()}
-    return {name: league_bot(league, name) for name in named & known}
-
-
-def league_bot(league: League, name: str) -> BotSpec:
-    """A bot of the league, in the version that came last.
-
-    Raises UserError when there is none of that name, and when its folder now has something else.
-    """
-    rows = [row for row in league.bots() if row.name == name]
-    if not rows:
-        raise UserError(f"{name!r} is neither a folder nor a bot of the league {league.folder}")
-    spec = load_bot(Path(rows[-1].folder))
-    if spec.bot.name != name:
-        raise UserError(
-            f"{spec.folder}/bot.toml: name: {spec.bot.name!r} is there now, not {name!r}"
-        )
-    return spec
-
-
-def bot_row(folder: Path) -> BotRow:
-    """What the league keeps of a bot. Raises UserError as `load_manifest` does."""
-    manifest = load_manifest(folder)
-    return BotRow(
-        name=manifest.name,
-        version=manifest.version,
-        author=manifest.author,
-        language=manifest.language,
-        folder=str(folder),
-    )
-
-
 def _game(row: ScheduleRow, stages: Sequence[Stage]) -> ScheduledGame:
     return ScheduledGame(
         index=row.index,
@@ -266,7 +214,7 @@ def _game(row: ScheduleRow, stages: Sequence[Stage]) -> ScheduledGame:
         match=row.match,
         seating=row.seating,
         lane=row.lane,
-        bots=tuple(bot.name for bot in row.bots),
+        bots=tuple(map(str, row.bots)),
         ruleset=stages[row.stage].ruleset,
         deal_id=row.deal_id,
         game_id=row.game_id,

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from referee import toml_file
-from referee.bots.manifest import BotSpec, load_bot
 from referee.clocks import SECOND_US, Clocks, parse_bank
-from referee.errors import NotFoundError, UserError
+from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.schedule import Stage, rounds_within
 from referee.tournament.file_model import MAX_GAMES, ClocksTable, StageTable, TournamentFile
@@ -78,29 +77,6 @@ def load_tournament(path: Path) -> TournamentConfig:
     Paths in it count from its own folder. Raises UserError, one line: `FILE: KEY: reason`.
     """
     return _Reading(path, toml_file.load(path, TournamentFile)).config()
-
-
-def load_bots(config: TournamentConfig, league: Mapping[str, BotSpec]) -> tuple[BotSpec, ...]:
-    """The bots of a tournament, in its order; those given by name are the league's.
-
-    Raises UserError, one line, for a wrong manifest and for two bots of one name, and NotFoundError
-    for a name that the league does not know.
-    """
-    numbers: dict[str, int] = {}
-    specs: list[BotSpec] = []
-    for number, entry in enumerate(config.bots):
-        key = f"{config.file}: bots[{number}]"
-        spec = league.get(entry.text) if entry.folder is None else load_bot(entry.folder)
-        if spec is None:
-            raise NotFoundError(
-                f"{key}: the league has no bot {entry.text!r} (a path has a slash in it)"
-            )
-        name = spec.bot.name
-        if name in numbers:
-            raise UserError(f"{key}: the name {name!r} is that of bots[{numbers[name]}] too")
-        numbers[name] = number
-        specs.append(spec)
-    return tuple(specs)
 
 
 def canonical_json(config: TournamentConfig) -> str:

@@ -27,7 +27,7 @@ class Plan:
 
     seed: bytes
     bots: Mapping[str, BotSpec]
-    """By name."""
+    """By `name@version`."""
     clocks: Clocks
     max_strikes: int
     show_names: bool
@@ -51,7 +51,7 @@ class Plan:
             seeds=tuple(
                 deals.bot_seed(self.seed, game.game_id, seat) for seat in range(len(specs))
             ),
-            names=game.bots if self.show_names else (),
+            names=tuple(spec.bot.name for spec in specs) if self.show_names else (),
             suspended=suspended,
         )
 

@@ -78,7 +78,7 @@ class GamePlayer:
         records: list[GameRecord] = []
         todo = list(assignment.orders)
         while todo:
-            names = {spec.bot.name for order in todo for spec in order.bots}
+            names = {str(spec.bot) for order in todo for spec in order.bots}
             at_once = min(self._capacities.get(name, 1) for name in names)
             batch, todo = todo[:at_once], todo[at_once:]
             records += await self._play_batch(assignment.lane, batch, watch)
@@ -137,10 +137,10 @@ class GamePlayer:
     ) -> BotPlayer:
         """Have a bot ready for the game. Raises its `Forfeit`, and `VoidGame`."""
         spec = order.bots[seat]
-        if spec.bot.name in order.suspended:
+        if str(spec.bot) in order.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
         process: BotProcess = await self._pool.seat(lane, spec)
-        self._capacities[spec.bot.name] = process.max_games
+        self._capacities[str(spec.bot)] = process.max_games
         start = encode.game_start(
             order.opaque_id,
             rules=order.fixture.ruleset,

@@ -84,7 +84,7 @@ FILES = {
     ),
     "duplicate bot": (
         {"bots": '["./ann", "./bob", "./ann"]'},
-        "cup.toml: bots[2]: the name 'ann' is that of bots[0] too",
+        "cup.toml: bots[2]: it is bots[0] too",
     ),
     "missing path": (
         {"bots": '["./ann", "./eve"]'},
@@ -182,8 +182,11 @@ def test_a_league_of_a_newer_version(here, played, command):
         (("tournament", "resume"), "league: every tournament is finished; there is none to resume"),
         (("verify", "cap"), "league: no tournament 'cap'; there are cup"),
         (("ratings", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'; there are"),
-        (("play", "random", "eve"), "'eve' is neither a folder nor a bot of the league league"),
-        (("play", "random", "random"), "BOTS: random is there twice"),
+        (
+            ("play", "random", "eve"),
+            "BOTS: 'eve' is no folder, and league: the league has no bot 'eve'",
+        ),
+        (("play", "random", "random"), "BOTS: random@1.0 is there twice"),
         (("play", "random", "greedy", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'"),
         (("play", "random", "--ruleset", "duel"), "BOTS: duel is for 2 to 2 players, not 1"),
         (("play", "random", "greedy", "--watch", "--json"), "--watch, --json: choose one of them"),
@@ -202,21 +205,31 @@ def test_what_cannot_be_read_at_all_is_explained(played):
         assert done.stdout == ""
 
 
-def test_a_bot_that_changed_since_its_tournament_began(here):
-    (here.folder / "ann" / "bot.toml").write_text(
-        MANIFEST.format("ann") + '[run]\ncommand = ["sleep", "1000"]\n'
-    )
-    with here.started("tournament", "run", "cup.toml") as process:
+def interrupted(here, bot):
+    """Kill a tournament at its beginning."""
+    file = here.tournament(bots=(bot, "greedy"), matches=3)
+    with here.started("tournament", "run", file) as process:
         process.stdout.readline()
         process.kill()
         process.wait()
         assert here.left_alone()
-    (here.folder / "ann" / "bot.toml").write_text(
-        MANIFEST.format("ann").replace('"1"', '"2"') + RUN
-    )
+
+
+def test_a_bot_may_change_and_go_while_its_tournament_is_interrupted(here):
+    slow = here.bot("slow", SLOW)
+    interrupted(here, slow)
+    shutil.rmtree(slow)
+    done = here.referee("tournament", "resume")
+    assert done.returncode == 0, done.stderr
+    assert [record.faults for record in here.records("league")] == [()] * 6
+
+
+def test_a_league_that_has_lost_its_copy_of_a_bot(here):
+    interrupted(here, here.bot("slow", SLOW))
+    shutil.rmtree(here.folder / "league" / "bots" / "slow")
     done = here.referee("tournament", "resume")
     assert done.returncode == 2
-    assert "ann/bot.toml: version: ann@2 is there now, but the tournament cup" in done.stderr
+    assert "the league's copy of slow is gone; submit it again" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -243,7 +256,7 @@ import time
 from referee.sdk import run
 
 def decide(request):
-    time.sleep(0.03)
+    time.sleep(0.1)
     return request.legal[0]
 
 run(decide)

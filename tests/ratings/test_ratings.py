@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.ratings import Rating, Ratings, Settings, rate
+from referee.ratings.update import Model
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,40 @@ def test_games_build_on_each_other():
     twice = rate([Game("basic", ("a", "b"), (1, 2))] * 2)["basic"]["a"]
     assert twice.mu > once.mu
     assert twice.sigma < once.sigma
+
+
+OLD_WINS = [Game("basic", ("old", "x"), (1, 2))] * 3
+NEW_PLAYS = Game("basic", ("new", "x"), (1, 2))
+
+
+def test_a_new_version_begins_where_the_one_before_it_stands_and_as_unsure_as_a_newcomer():
+    before = rate(OLD_WINS)["basic"]
+    table = rate([*OLD_WINS, NEW_PLAYS], predecessors={"new": "old"})["basic"]
+    start = Rating(before["old"].mu, 25 / 3)
+    after, _ = Model(Settings()).update([start, before["x"]], [1, 2])
+    assert table["new"] == after
+    assert table["old"] == before["old"]
+
+
+def test_a_version_that_never_played_hands_on_what_it_would_have_begun_with():
+    direct = rate([*OLD_WINS, NEW_PLAYS], predecessors={"new": "old"})
+    chain = {"new": "middle", "middle": "old"}
+    assert rate([*OLD_WINS, NEW_PLAYS], predecessors=chain) == direct
+
+
+def test_a_predecessor_counts_only_in_rulesets_that_it_has_played():
+    games = [*OLD_WINS, Game("duel", ("new", "x"), (1, 2))]
+    assert rate(games, predecessors={"new": "old"}) == rate(games)
+
+
+def test_a_snapshot_keeps_the_predecessors():
+    whole = Ratings(predecessors={"new": "old"})
+    for game in OLD_WINS:
+        whole.add(game)
+    again = Ratings.restore(json.loads(json.dumps(whole.snapshot())))
+    for ratings in (whole, again):
+        ratings.add(NEW_PLAYS)
+    assert again.table() == whole.table() != rate([*OLD_WINS, NEW_PLAYS])
 
 
 def test_tables_come_in_the_order_of_the_alphabet():

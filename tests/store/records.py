@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 from referee import deals
@@ -18,8 +19,9 @@ NAMES = ("ann", "bob", "cy", "dee")
 SEED = bytes(range(32))
 
 
-def bot(name: str, version: str = "1.0", folder: str = "/bots") -> BotRow:
-    return BotRow(name, version, "Ada", "python", f"{folder}/{name}")
+def bot(name: str, version: str = "1.0", content: str = "") -> BotRow:
+    content_hash = hashlib.sha256(f"{name}@{version}{content}".encode()).hexdigest()
+    return BotRow(name, version, "Ada", "python", f"/bots/{name}", content_hash, 1_700_000_000)
 
 
 def tournament(name: str = "cup") -> NewTournament:
@@ -84,9 +86,11 @@ def faulty(record: GameRecord) -> GameRecord:
 
 
 def filled(league: League, name: str = "cup", matches: int = 2) -> list[ScheduleRow]:
-    """Store the bots and a tournament; returns its schedule."""
-    for each in NAMES:
-        league.add_bot(bot(each))
+    """Store the bots, where they are not there yet, and a tournament; returns its schedule."""
+    there = league.bots()
+    for each in map(bot, NAMES):
+        if each not in there:
+            league.add_bot(each)
     rows = schedule(name, matches)
     league.add_tournament(tournament(name), rows)
     return rows

@@ -18,11 +18,45 @@ def league(tmp_path):
         yield opened
 
 
-def test_bots_come_back_and_what_is_known_of_a_version_is_replaced(league):
+def test_bots_come_back_in_the_order_in_which_they_came(league):
+    rows = [bot("bob"), bot("ann", "2.0"), bot("ann"), bot("bob", "0.9")]
+    for row in rows:
+        league.add_bot(row)
+    assert league.bots() == rows
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [bot("ann", "1.0", "other"), replace(bot("ann"), version="2.0")],
+    ids=["label", "content"],
+)
+def test_a_version_can_come_once(league, twin):
+    league.add_bot(bot("ann"))
+    with pytest.raises(UserError, match="UNIQUE"):
+        league.add_bot(twin)
+    assert league.bots() == [bot("ann")]
+
+
+def test_two_bots_may_have_the_same_content(league):
+    league.add_bot(bot("ann"))
+    league.add_bot(replace(bot("bob"), content_hash=bot("ann").content_hash))
+    assert len(league.bots()) == 2
+
+
+def test_a_version_is_checked_and_retired_and_checked_again(league):
     league.add_bot(bot("ann"))
     league.add_bot(bot("ann", "2.0"))
-    league.add_bot(bot("ann", "1.0", "/elsewhere"))
-    assert league.bots() == [bot("ann", "1.0", "/elsewhere"), bot("ann", "2.0")]
+    league.mark_checked(BotId("ann", "1.0"), report="{}", at_us=5)
+    league.mark_retired(BotId("ann", "1.0"), at_us=7)
+    checked = replace(bot("ann"), checked_at_us=5, check_report="{}")
+    assert league.bots() == [replace(checked, retired_at_us=7), bot("ann", "2.0")]
+    league.mark_checked(BotId("ann", "1.0"), report="[]", at_us=9)
+    assert league.bots()[0] == replace(checked, checked_at_us=9, check_report="[]")
+
+
+def test_a_version_that_is_not_known_cannot_be_retired(league):
+    with pytest.raises(UserError, match=r"ann@1\.0 is not in the league"):
+        league.mark_retired(BotId("ann", "1.0"), at_us=7)
 
 
 def test_a_tournament_comes_back_with_its_schedule(league):

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.errors import NotFoundError, UserError
-from referee.records import BotId
+from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.schedule import Stage, round_robin
 from referee.tournament.config import (
@@ -15,9 +13,9 @@ from referee.tournament.config import (
     FaultPolicy,
     canonical_json,
     from_canonical_json,
-    load_bots,
     load_tournament,
 )
+from referee.tournament.entries import check_bots
 
 TOURNAMENTS = Path(__file__).parents[2] / "tournaments"
 BASIC = RULESETS["basic"]
@@ -328,41 +326,6 @@ def test_paths_count_from_the_folder_of_the_file(folder, monkeypatch):
     ]
 
 
-def spec(name):
-    return BotSpec(BotId(name, "2"), Path("/bots") / name, ("./run",))
-
-
-def test_bots_come_from_paths_and_from_the_league(folder):
-    config = load_tournament(write(folder, GOOD.replace('"./bob"', '"zoe"')))
-    bots = load_bots(config, {"zoe": spec("zoe"), "max": spec("max")})
-    assert [str(each.bot) for each in bots] == ["ann@1", "zoe@2", "cy@1", "dee@1"]
-    assert bots[0] == BotSpec(BotId("ann", "1"), (folder / "ann").resolve(), ("./bot",))
-    assert bots[1] == spec("zoe")
-
-
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        ("zed", "bots[1]: the league has no bot 'zed' (a path has a slash in it)"),
-        ("./ann", "bots[1]: the name 'ann' is that of bots[0] too"),
-        ("ann", "bots[1]: the name 'ann' is that of bots[0] too"),
-    ],
-)
-def test_bots_that_cannot_be_had(folder, entry, reason):
-    config = load_tournament(write(folder, GOOD.replace('"./bob"', f'"{entry}"')))
-    with pytest.raises(UserError) as caught:
-        load_bots(config, {"ann": spec("ann")})
-    assert str(caught.value) == f"{config.file}: {reason}"
-    assert isinstance(caught.value, NotFoundError) == (entry == "zed")
-
-
-def test_a_bot_with_a_bad_manifest(folder):
-    (folder / "bob" / "bot.toml").write_text("")
-    config = load_tournament(write(folder, GOOD))
-    with pytest.raises(UserError, match=r"/bob/bot\.toml: name: missing \(and 4 more\)$"):
-        load_bots(config, {})
-
-
 def test_json_gives_the_configuration_back_but_for_the_seed(folder):
     text = GOOD.replace('"./bob"', '"zoe"') + (
         f'end_on = "deck"\nworkers = 2\nseed = "{"ab" * 32}"\n[clocks]\nbank = "60+0.1"\n'
@@ -402,7 +365,7 @@ def test_the_tournaments_that_come_along(name, rulesets, games):
     assert [stage.ruleset.name for stage in config.stages] == rulesets
     assert config.games == games
     assert config.seed is None
-    load_bots(config, {})
+    check_bots(config, None)
 
 
 def test_all_tournaments_that_come_along_are_tried_here():

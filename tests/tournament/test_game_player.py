@@ -96,7 +96,7 @@ async def test_what_a_bot_wrote_stands_with_every_fault(play):
 
 
 async def test_a_suspended_bot_is_not_started(play):
-    (record,) = await play(order(1, "exits_with_1", "fair", suspended={"exits_with_1-0"}))
+    (record,) = await play(order(1, "exits_with_1", "fair", suspended={"exits_with_1-0@1"}))
     assert [(fault.seat, fault.cause) for fault in record.faults] == [(0, Cause.SUSPENDED)]
     assert record.faults[0].evidence.stderr_tail == ""
     assert record.result.ranks == (2, 1)

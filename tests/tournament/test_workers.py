@@ -12,10 +12,13 @@ import psutil
 import pytest
 from real_runs import place, read_until, workers
 
+from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import load_bot
+from referee.roster import Roster, Workshop
 from referee.store import League
 from referee.tournament.conduct import create
-from referee.tournament.config import load_bots, load_tournament
+from referee.tournament.config import load_tournament
+from referee.tournament.entries import enter_bots
 
 BOTS = Path(__file__).parent / "bots"
 FAULT_OF_MEMORY = 77
@@ -108,11 +111,13 @@ def test_no_process_meets_a_deal_again(here):
     assert [fault for record in records for fault in record.faults] == []
 
 
-def test_a_bot_that_remembers_would_notice(here):
+async def test_a_bot_that_remembers_would_notice(here):
     """The same bots where all games are played in one lane, which no tournament file can have."""
     config = load_tournament(here.tournament(bots=remembering(here), matches=2))
     with League.open(here.folder / "league", create=True) as league:
-        create(league, config, load_bots(config, {}), seed=config.seed, now_us=0)
+        workshop = Workshop(league.folder, ProcessGroupLauncher(), on_build=print)
+        bots = await enter_bots(config, Roster(league, workshop), now_us=0)
+        create(league, config, bots, seed=config.seed, now_us=0)
     database = sqlite3.connect(here.folder / "league" / "league.db")
     database.execute("UPDATE games SET lane = 0")
     database.commit()
@@ -143,7 +148,8 @@ def test_games_in_flight_together_end_as_they_do_one_by_one(here):
         file = here.tournament(bots=bots, matches=12)
         done = here.referee("tournament", "run", file, "--league", league)
         assert done.returncode == 0, done.stderr
-        sizes = [int(size) for bot in bots for size in (bot / "sizes").read_text().split()]
+        files = (here.folder / league / "bots").rglob("sizes")
+        sizes = [int(size) for file in files for size in file.read_text().split()]
         runs[capacity] = here.records(league), max(sizes)
     records, most_at_once = runs[1]
     assert most_at_once == 1

@@ -13,13 +13,19 @@ def upgrade() -> None:
         "bots",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("name", sa.String(length=32), nullable=False),
-        sa.Column("version", sa.String(length=32), nullable=False),
+        sa.Column("version", sa.String(length=40), nullable=False),
         sa.Column("author", sa.Text(), nullable=False),
         sa.Column("language", sa.Text(), nullable=False),
         sa.Column("folder", sa.Text(), nullable=False),
+        sa.Column("content_hash", sa.String(length=64), nullable=False),
+        sa.Column("added_at_us", sa.BigInteger(), nullable=False),
+        sa.Column("checked_at_us", sa.BigInteger(), nullable=True),
+        sa.Column("check_report", sa.Text(), nullable=True),
+        sa.Column("retired_at_us", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_bots")),
         sa.UniqueConstraint("name", "version", name=op.f("uq_bots_name")),
     )
+    op.create_index("ix_bots_content", "bots", ["name", "content_hash"], unique=True)
     op.create_table(
         "tournaments",
         sa.Column("id", sa.Integer(), nullable=False),

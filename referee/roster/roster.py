@@ -1,0 +1,132 @@
+"""The versions of the bots of a league, and how one is named: `greedy`, or `greedy@1.0`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from referee.bots.manifest import FILE_NAME, BotSpec
+from referee.errors import NotFoundError, UserError
+from referee.records import BotId
+from referee.roster.workshop import Copy, Workshop
+from referee.store import BotRow, League
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A version that came into the league, now or before."""
+
+    spec: BotSpec
+    """How it is started, by its name in this league."""
+    is_new: bool
+
+
+class Roster:
+    """The bots of a league.
+
+    Args:
+        league: it knows the versions.
+        workshop: it has their files.
+    """
+
+    def __init__(self, league: League, workshop: Workshop) -> None:
+        self._league = league
+        self._workshop = workshop
+
+    async def enter(self, folder: Path, *, now_us: int, any_author: bool = False) -> Entry:
+        """Bring the bot of a folder into the league, as it is now.
+
+        The same content is the same version. Other content is another one, called by the manifest's
+        version if that is free, else `1.0+2`, `1.0+3`…
+
+        Args:
+            folder: the bot's.
+            now_us: the time, in microseconds since 1970-01-01 UTC.
+            any_author: it may have the name of another author's bot.
+
+        Raises UserError as `Workshop.copy` does, and for the name of another author's bot.
+        """
+        copy = await self._workshop.copy(folder)
+        versions = self._versions(copy.manifest.name)
+        for row in versions:
+            if row.content_hash == copy.content_hash:
+                return Entry(replace(copy.spec, bot=row.bot), is_new=False)
+        if versions and versions[-1].author != copy.manifest.author and not any_author:
+            raise UserError(
+                f"{folder / FILE_NAME}: name: {copy.manifest.name!r} is a bot of"
+                f" {versions[-1].author} in this league, and this one is by {copy.manifest.author}"
+            )
+        row = _row(copy, folder, {each.version for each in versions}, now_us)
+        self._league.add_bot(row)
+        return Entry(replace(copy.spec, bot=row.bot), is_new=True)
+
+    def find(self, text: str) -> BotRow:
+        """The version that is called `name@version`; by `name` alone, the newest that plays.
+
+        Raises NotFoundError, which names those there are.
+        """
+        name, at, version = text.partition("@")
+        versions = self._versions(name)
+        if not versions:
+            raise NotFoundError(f"{self._league.folder}: the league has no bot {name!r}")
+        if at:
+            chosen = [row for row in versions if row.version == version]
+        else:
+            chosen = [row for row in versions if row.retired_at_us is None]
+        if not chosen:
+            there = ", ".join(
+                f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
+            )
+            what = f"{version!r} of" if at else "that plays of"
+            raise NotFoundError(
+                f"{self._league.folder}: there is no version {what} {name!r}; there are: {there}"
+            )
+        return chosen[-1]
+
+    def player(self, text: str) -> BotSpec:
+        """How to start the version of `find`. Raises UserError where it is retired or its copy is gone."""
+        row = self.find(text)
+        if row.retired_at_us is not None:
+            raise UserError(f"{row.bot} is retired; submit it again to let it play")
+        return self.spec(row.bot)
+
+    def spec(self, bot: BotId) -> BotSpec:
+        """How to start a version, retired or not. Raises UserError where its copy is gone."""
+        row = self.find(str(bot))
+        return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
+
+    def build_log(self, bot: BotId) -> str:
+        """What the build of a version printed; empty where there was none."""
+        return self._workshop.build_log(bot.name, self.find(str(bot)).content_hash)
+
+    def predecessors(self) -> dict[str, str]:
+        """Each version's predecessor, of those that have one; both as `name@version`."""
+        newest: dict[str, str] = {}
+        before: dict[str, str] = {}
+        for row in self._league.bots():
+            if row.name in newest:
+                before[str(row.bot)] = newest[row.name]
+            newest[row.name] = str(row.bot)
+        return before
+
+    def _versions(self, name: str) -> Sequence[BotRow]:
+        return [row for row in self._league.bots() if row.name == name]
+
+
+def _row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> BotRow:
+    manifest = copy.manifest
+    labels = (f"{manifest.version}+{number}" for number in count(2))
+    version = manifest.version
+    while version in taken:
+        version = next(labels)
+    return BotRow(
+        name=manifest.name,
+        version=version,
+        author=manifest.author,
+        language=manifest.language,
+        folder=str(folder.resolve()),
+        content_hash=copy.content_hash,
+        added_at_us=now_us,
+    )

@@ -1,0 +1,72 @@
+"""One game without a tournament."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+
+from referee import deals
+from referee.bots import ProcessGroupLauncher
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
+from referee.match import Fixture
+from referee.match.play import Watcher
+from referee.records import GameRecord
+from referee.rules.ruleset import Ruleset
+from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.run_folder import run_folder
+from referee.tournament.worker import GamePlayer
+
+MAX_STRIKES = 3
+
+
+def free_game(specs: Sequence[BotSpec], rules: Ruleset, text: str) -> GameOrder:
+    """A game of its own, by default clocks.
+
+    Args:
+        specs: the bots, seat 0 first; none of them twice.
+        rules: what is played.
+        text: any text; the same one deals the same cards and seeds the bots the same.
+    """
+    seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
+    return GameOrder(
+        fixture=Fixture(
+            game_id=game_id,
+            ruleset=rules,
+            seating=tuple(spec.bot for spec in specs),
+            deck=deals.deck(seed, "play", rules),
+            clocks=Clocks(),
+            max_strikes=MAX_STRIKES,
+            isolation=ProcessGroupLauncher.rung,
+        ),
+        bots=tuple(specs),
+        opaque_id=deals.opaque_id(seed, "play"),
+        seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(specs))),
+        names=(),
+        suspended=frozenset(),
+    )
+
+
+async def play_single(order: GameOrder, watch: Watcher | None = None) -> GameRecord:
+    """Play a game in this process, with bots that are started for it alone.
+
+    Raises `VoidGame` when it cannot be finished.
+    """
+    with run_folder() as folder:
+        player = GamePlayer(
+            WorkerSettings(
+                cores=frozenset(),
+                clocks=order.fixture.clocks,
+                max_processes=len(order.bots),
+                folder=folder,
+                parent_pid=os.getpid(),
+            )
+        )
+        try:
+            report = await player.play(Assignment(0, (order,)), watch)
+        finally:
+            await player.close()
+    return report.records[0]

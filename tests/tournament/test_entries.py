@@ -1,0 +1,114 @@
+"""The bots of a tournament: folders, names and versions."""
+
+from pathlib import Path
+
+import pytest
+
+from referee.bots import ProcessGroupLauncher
+from referee.errors import NotFoundError, UserError
+from referee.roster import Roster, Workshop
+from referee.store import League
+from referee.tournament.config import load_tournament
+from referee.tournament.entries import check_bots, enter_bots
+
+
+@pytest.fixture
+def roster(tmp_path):
+    with League.open(tmp_path / "league", create=True) as league:
+        yield Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
+
+
+def bot(folder, name, *, version="1", more=""):
+    folder.mkdir()
+    (folder / "bot.toml").write_text(
+        f'name = "{name}"\nversion = "{version}"\nauthor = "x"\nlanguage = "sh"\n{more}'
+        '[run]\ncommand = ["./bot"]\n'
+    )
+    return folder
+
+
+def cup(tmp_path, *bots, ruleset="basic"):
+    listed = ", ".join(f'"{text}"' for text in bots)
+    path = tmp_path / "cup.toml"
+    path.write_text(
+        f'name = "cup"\nbots = [{listed}]\nruleset = "{ruleset}"\nseats = 2\nmatches = 1\n'
+    )
+    return load_tournament(path)
+
+
+async def entered(roster, config):
+    check_bots(config, roster)
+    return [str(spec.bot) for spec in await enter_bots(config, roster, now_us=1)]
+
+
+async def test_bots_come_from_paths_and_from_the_league(roster, tmp_path):
+    await roster.enter(bot(tmp_path / "zoe1", "zoe"), now_us=0)
+    await roster.enter(bot(tmp_path / "zoe2", "zoe", version="2"), now_us=0)
+    bot(tmp_path / "ann", "ann")
+    config = cup(tmp_path, "./ann", "zoe@1", "zoe")
+    assert await entered(roster, config) == ["ann@1", "zoe@1", "zoe@2"]
+
+
+async def test_two_versions_of_a_bot_may_meet(roster, tmp_path):
+    bot(tmp_path / "old", "ann")
+    bot(tmp_path / "new", "ann", more='description = "better"\n')
+    assert await entered(roster, cup(tmp_path, "./old", "./new")) == ["ann@1", "ann@1+2"]
+
+
+@pytest.mark.parametrize("texts", [("./ann", "./bob", "./ann"), ("ann", "./bob", "ann")])
+async def test_a_bot_that_is_there_twice_is_refused_before_anything_is_made(
+    roster, tmp_path, texts
+):
+    await roster.enter(bot(tmp_path / "ann", "ann"), now_us=0)
+    bot(tmp_path / "bob", "bob")
+    config = cup(tmp_path, *texts)
+    with pytest.raises(UserError) as caught:
+        check_bots(config, roster)
+    assert str(caught.value) == f"{config.file}: bots[2]: it is bots[0] too"
+
+
+async def test_a_bot_that_is_there_in_two_guises_is_refused(roster, tmp_path):
+    await roster.enter(bot(tmp_path / "ann", "ann"), now_us=0)
+    config = cup(tmp_path, "ann", "./ann")
+    with pytest.raises(UserError) as caught:
+        await entered(roster, config)
+    assert str(caught.value) == f"{config.file}: bots[1]: ann@1 is bots[0] too"
+
+
+async def test_names_that_cannot_be_had(roster, tmp_path):
+    await roster.enter(bot(tmp_path / "ann", "ann"), now_us=0)
+    for text, reason in (
+        ("zed", "the league has no bot 'zed'"),
+        ("ann@2", "there is no version '2' of 'ann'; there are: 1"),
+    ):
+        config = cup(tmp_path, "./ann", text)
+        with pytest.raises(NotFoundError) as caught:
+            check_bots(config, roster)
+        assert str(caught.value) == (
+            f"{config.file}: bots[1]: {tmp_path}/league: {reason} (a path has a slash in it)"
+        )
+
+
+async def test_a_name_where_there_is_no_league(tmp_path):
+    bot(tmp_path / "ann", "ann")
+    with pytest.raises(NotFoundError, match="the league has no bot 'zed'"):
+        check_bots(cup(tmp_path, "./ann", "zed"), None)
+
+
+async def test_a_bot_with_a_bad_manifest(tmp_path):
+    bot(tmp_path / "ann", "ann")
+    (bot(tmp_path / "bob", "bob") / "bot.toml").write_text("")
+    with pytest.raises(UserError, match=r"/bob/bot\.toml: name: missing \(and 4 more\)$"):
+        check_bots(cup(tmp_path, "./ann", "./bob"), None)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_a_bot_that_does_not_play_the_ruleset(roster, tmp_path, by_name):
+    folder = bot(tmp_path / "ann", "ann", more='rulesets = ["basic", "classic"]\n')
+    bot(tmp_path / "bob", "bob")
+    await roster.enter(folder, now_us=0)
+    config = cup(tmp_path, "ann" if by_name else "./ann", "./bob", ruleset="duel")
+    with pytest.raises(UserError) as caught:
+        check_bots(config, roster)
+    place = Path("ann@1") if by_name else folder / "bot.toml"
+    assert str(caught.value) == f"{place}: rulesets: it does not play duel"
