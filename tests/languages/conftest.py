@@ -3,14 +3,14 @@
 import os
 
 import pytest
-from six_bots import FOLDER, TOOLCHAINS, BuildFailed, built
+from six_bots import FOLDER, SIX, built
 
-HERE = [name for name in TOOLCHAINS if (FOLDER / name / "bot.toml").exists()]
+HERE = [name for name in SIX if (FOLDER / name / "bot.toml").exists()]
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory):
-    """A folder that all processes of the run have in common."""
+def league(tmp_path_factory):
+    """A league whose copies of bots all processes of the run have in common."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "languages"
     folder.mkdir(exist_ok=True)
@@ -19,14 +19,11 @@ def shared(tmp_path_factory):
 
 @pytest.fixture(
     scope="session",
-    params=[pytest.param(name, marks=pytest.mark.toolchain(*TOOLCHAINS[name])) for name in HERE],
+    params=[pytest.param(name, marks=pytest.mark.toolchain(*SIX[name].toolchain)) for name in HERE],
 )
-def spec(request, shared):
+def spec(request, league):
     """Each of the six, built."""
-    try:
-        return built(request.param, shared)
-    except BuildFailed as failure:
-        pytest.fail(str(failure), pytrace=False)
+    return built(request.param, league)
 
 
 @pytest.fixture
