@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from referee.cli.bots import app as bots
 from referee.cli.game import app as games
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
 from referee.cli.play import play
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(tournaments, name="tournament")
 app.add_typer(games, name="game")
+app.add_typer(bots, name="bots")
 for command in (ratings, play, verify):
     app.command()(command)
 

@@ -7,6 +7,7 @@ Rows are frozen values, made by pure functions from results, ratings, faults and
 describes the data.
 """
 
+from referee.reports.bots import BotRow, LogRow, bot_rows, log_rows, log_text
 from referee.reports.data import csv_text, json_text
 from referee.reports.faults import FaultRow, fault_rows
 from referee.reports.games import (
@@ -29,12 +30,14 @@ from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.reports.tournaments import StatusRow, TournamentRow, status_rows, tournament_row
 
 __all__ = [
+    "BotRow",
     "ChargeRow",
     "ChargedFault",
     "FaultRow",
     "FinishedGame",
     "GameHead",
     "GameRow",
+    "LogRow",
     "Narrator",
     "PlannedGame",
     "RowsTable",
@@ -44,6 +47,7 @@ __all__ = [
     "Tally",
     "TournamentRow",
     "action_json",
+    "bot_rows",
     "card",
     "charge_rows",
     "csv_text",
@@ -51,6 +55,8 @@ __all__ = [
     "game_head",
     "game_rows",
     "json_text",
+    "log_rows",
+    "log_text",
     "playthrough",
     "record_json",
     "seat_rows",

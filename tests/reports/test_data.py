@@ -15,10 +15,12 @@ import referee.reports
 from referee.errors import Cause
 from referee.ratings import rate
 from referee.reports import (
+    BotRow,
     ChargeRow,
     FaultRow,
     GameHead,
     GameRow,
+    LogRow,
     SeatRow,
     StandingRow,
     StatusRow,
@@ -38,6 +40,8 @@ ROW_TYPES = [
     GameHead,
     SeatRow,
     ChargeRow,
+    BotRow,
+    LogRow,
 ]
 README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
 

@@ -1,0 +1,160 @@
+"""`referee bots`: the bots of a league, from a new folder to the stderr of their last faults."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
+from referee.cli.output import check_format, console, show_rows, write
+from referee.cli.results import current_standings
+from referee.cli.roster import now_us, roster_of
+from referee.errors import UserError
+from referee.reports import (
+    BotRow,
+    FaultRow,
+    LogRow,
+    RowsTable,
+    StandingRow,
+    bot_rows,
+    card,
+    fault_rows,
+    json_text,
+    log_rows,
+    log_text,
+    visible,
+)
+from referee.roster import template
+from referee.store import League
+
+app = typer.Typer(help="Make, check, submit and look at bots.", no_args_is_help=True)
+BotArgument = Annotated[
+    str, typer.Argument(help="A bot of the league: name, or name@version.", metavar="BOT")
+]
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Argument(help="The new bot's name; its folder is called so too.")],
+    language: Annotated[
+        str, typer.Option("--language", help=f"{', '.join(template.LANGUAGES)}.")
+    ] = "python",
+    author: Annotated[
+        str | None, typer.Option("--author", help="Whose it is; by default the user's name.")
+    ] = None,
+) -> None:
+    """Write a new bot into a folder here: it builds and plays, and waits for your ideas.
+
+    Example: referee bots init my_bot --language go
+    """
+    if language not in template.LANGUAGES:
+        there = ", ".join(template.LANGUAGES)
+        raise UserError(f"--language: unknown language {language!r}; there are {there}")
+    folder = Path(name)
+    template.make(folder, name=name, language=language, author=author or getpass.getuser())
+    console.print(f"{name} is in {folder.resolve()}; begin with its README.md.", soft_wrap=True)
+    console.print(f"To see whether it is all right: referee bots check {name}", soft_wrap=True)
+
+
+@app.command("list")
+def list_bots(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    retired: Annotated[
+        bool, typer.Option("--retired", help="Also those that play no more.")
+    ] = False,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """List the versions of all bots that the league knows.
+
+    Example: referee bots list
+    """
+    with League.open(league, create=False) as store:
+        rows = [row for row in _rows(store) if retired or row.retired_at_us is None]
+    show_rows(BotRow, rows, title="bots", as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def show(
+    bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, as_json: JsonOption = False
+) -> None:
+    """Show a version of a bot: where it came from, its check, its ratings, its faults by cause.
+
+    Example: referee bots show greedy
+    """
+    with League.open(league, create=False) as store:
+        found = roster_of(store).find(bot)
+        name = str(found.bot)
+        rows = _rows(store)
+        ratings = [row for row in current_standings(store) if row.bot == name]
+        faults = fault_rows(fault for fault in store.faults() if fault.bot == name)
+    (own,) = (row for row in rows if row.bot == name)
+    versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
+    if as_json:
+        write(json_text({"bot": own, "versions": versions, "ratings": ratings, "faults": faults}))
+        return
+    console.print(card(own))
+    console.print(Text(visible(f"versions: {', '.join(versions)}")), soft_wrap=True)
+    if ratings:
+        console.print(RowsTable(StandingRow, ratings, "ratings"))
+    if faults:
+        console.print(RowsTable(FaultRow, faults, "faults"))
+
+
+@app.command()
+def log(
+    bot: BotArgument,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="At most so many faults, the last ones.")
+    ] = 5,
+    build: Annotated[
+        bool, typer.Option("--build", help="What the build printed, in place of faults.")
+    ] = False,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show the last faults of a bot with what it had written to standard error.
+
+    By name alone, those of all its versions.
+
+    Example: referee bots log greedy --limit 1
+    """
+    check_format(as_json=as_json, as_csv=as_csv)
+    with League.open(league, create=False) as store:
+        found = roster_of(store).find(bot)
+        if build:
+            write(visible(roster_of(store).build_log(found.bot), lines=True))
+            return
+        faults = [fault for fault in store.faults() if _is_of(fault.bot, bot)]
+    rows = log_rows(faults[-limit:])
+    if as_json or as_csv:
+        show_rows(LogRow, rows, title="", as_json=as_json, as_csv=as_csv)
+    else:
+        console.print(log_text(rows) if rows else f"No faults of {bot}.", soft_wrap=True)
+
+
+@app.command()
+def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE) -> None:
+    """Let a version of a bot play no more new tournaments; its games and ratings stay.
+
+    To let it play again, submit it again.
+
+    Example: referee bots retire greedy@1.0
+    """
+    with League.open(league, create=False) as store:
+        found = roster_of(store).find(bot)
+        store.mark_retired(found.bot, at_us=now_us())
+    console.print(f"{found.bot} is retired.", soft_wrap=True)
+
+
+def _rows(store: League) -> tuple[BotRow, ...]:
+    return bot_rows(store.bots(), store.results(free=True), store.faults())
+
+
+def _is_of(bot: str, wanted: str) -> bool:
+    return wanted in (bot, bot.partition("@")[0])

@@ -1,0 +1,166 @@
+"""`referee bots`: from a new folder to a version that is retired."""
+
+import json
+
+import pytest
+from real_runs import place
+
+GREETING = """
+import sys
+from referee.sdk import run
+
+print("\\x1b[31mwhat now\\x1b[0m", file=sys.stderr)
+
+def decide(request):
+    raise RuntimeError("no idea")
+
+run(decide)
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A league with a tournament of three bots, one of which crashes, and a second version of it."""
+    with place(tmp_path_factory.mktemp("bots")) as made:
+        fails = made.bot("fails", GREETING)
+        done = made.referee(
+            "tournament", "run", made.tournament(bots=("random", "greedy", fails), matches=1)
+        )
+        assert done.returncode == 0, done.stderr
+        manifest = fails / "bot.toml"
+        manifest.write_text(manifest.read_text().replace('version = "1"', 'version = "2"'))
+        done = made.referee("play", "./fails", "greedy", "--keep")
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+def printed(here, *arguments):
+    done = here.referee(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_new_bot_is_written_and_plays(here):
+    said = printed(here, "bots", "init", "mine", "--language", "python", "--author", "Ada")
+    assert f"mine is in {here.folder}/mine" in said
+    assert "referee bots check mine" in said
+    assert 'author = "Ada"' in (here.folder / "mine" / "bot.toml").read_text()
+    done = here.referee("play", "./mine", "mine", "--ruleset", "duel")
+    assert done.returncode == 2
+    (here.folder / "second").mkdir()
+    printed(here, "bots", "init", "other")
+    record = json.loads(printed(here, "play", "./mine", "./other", "--ruleset", "duel", "--json"))
+    assert [seat["bot"] for seat in record["seating"]] == ["mine", "other"]
+    assert record["faults"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ("init", "mine", "--language", "cobol"),
+            "--language: unknown language 'cobol'; there are",
+        ),
+        (("init", "a/b"), "NAME: 'a/b' is no name"),
+        (("init", "fails"), "fails: is there already"),
+        (("show", "nobody"), "league: the league has no bot 'nobody'"),
+        (("show", "fails@9"), "there is no version '9' of 'fails'; there are: 1, 2"),
+        (("log", "nobody"), "league: the league has no bot 'nobody'"),
+        (("retire", "nobody"), "league: the league has no bot 'nobody'"),
+        (("list", "--json", "--csv"), "--json, --csv: choose one of them"),
+        (("log", "fails", "--json", "--csv"), "--json, --csv: choose one of them"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(played, arguments, says):
+    done = played.referee("bots", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_list_has_every_version_with_its_games_and_faults(played):
+    rows = {row["bot"]: row for row in json.loads(printed(played, "bots", "list", "--json"))}
+    assert set(rows) == {"random@1.0", "greedy@1.0", "fails@1", "fails@2"}
+    first = rows["fails@1"]
+    assert (first["games"], first["forfeits"], first["strikes"]) == (4, 4, 0)
+    assert (rows["fails@2"]["games"], rows["greedy@1.0"]["games"]) == (1, 5)
+    assert first["language"] == "python"
+    assert first["folder"] == str(played.folder / "fails")
+    assert first["content_hash"] != rows["fails@2"]["content_hash"]
+    assert (first["checked_at_us"], first["retired_at_us"]) == (None, None)
+    assert printed(played, "bots", "list", "--csv").count("\n") == 5
+    assert "fails@1" in printed(played, "bots", "list")
+
+
+def test_a_version_is_shown_with_ratings_and_faults(played):
+    shown = json.loads(printed(played, "bots", "show", "fails@1", "--json"))
+    assert shown["bot"]["bot"] == "fails@1"
+    assert shown["versions"] == ["fails@1", "fails@2"]
+    assert [row["ruleset"] for row in shown["ratings"]] == ["classic"]
+    assert [(row["cause"], row["forfeits"]) for row in shown["faults"]] == [("crash", 4)]
+    text = printed(played, "bots", "show", "fails@1")
+    assert "versions: fails@1, fails@2" in text
+    assert "crash" in text
+
+
+def test_a_name_alone_is_the_newest_version(played):
+    assert json.loads(printed(played, "bots", "show", "fails", "--json"))["bot"]["bot"] == "fails@2"
+
+
+def test_the_last_words_of_a_bot_are_told_without_their_power(played):
+    text = printed(played, "bots", "log", "fails", "--limit", "2")
+    assert text.count("crash (forfeit)") == 2
+    assert "fails@1" in text
+    assert "RuntimeError: no idea" in text
+    assert "\x1b" not in text
+    rows = json.loads(printed(played, "bots", "log", "fails@1", "--limit", "3", "--json"))
+    assert [row["cause"] for row in rows] == ["crash"] * 3
+    assert all("no idea" in row["stderr_tail"] for row in rows)
+    assert printed(played, "bots", "log", "fails@1", "--csv").count("crash") == 4
+    assert printed(played, "bots", "log", "greedy") == "No faults of greedy.\n"
+
+
+def test_what_a_build_printed_can_be_read(here):
+    bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
+    manifest = bot / "bot.toml"
+    build = '[build]\ncommand = ["sh", "-c", "printf compiled; printf \'\\\\033\'"]\n'
+    manifest.write_text(manifest.read_text() + build)
+    done = here.referee(
+        "play", "./built", here.bot("second", (bot / "bot.py").read_text()), "--keep"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Building built: sh -c" in done.stderr
+    assert printed(here, "bots", "log", "built", "--build") == "compiled\\x1b\n"
+
+
+def test_a_build_that_fails_shows_its_output(here):
+    bot = here.bot("broken", "")
+    manifest = bot / "bot.toml"
+    build = '[build]\ncommand = ["sh", "-c", "echo main.c: no semicolon; exit 2"]\n'
+    manifest.write_text(manifest.read_text() + build)
+    done = here.referee("tournament", "run", here.tournament(bots=(bot, "greedy")))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-2:] == [
+        "main.c: no semicolon",
+        "referee: broken: bot.toml: build.command: exited with 2",
+    ]
+
+
+def test_a_retired_version_plays_in_no_new_tournament(here):
+    bot = here.bot("old", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
+    file = here.tournament(bots=(bot, "greedy"), matches=1)
+    assert here.referee("tournament", "run", file).returncode == 0
+    assert printed(here, "bots", "retire", "old") == "old@1 is retired.\n"
+    assert "old@1" not in printed(here, "bots", "list", "--csv")
+    assert "old@1" in printed(here, "bots", "list", "--retired", "--csv")
+    file.write_text(file.read_text().replace(f'"{bot}"', '"old@1"'))
+    done = here.referee("tournament", "run", file)
+    assert done.returncode == 2
+    assert "old@1 is retired; submit it again to let it play" in done.stderr
+    assert "old@1" in printed(here, "ratings", "--csv")

@@ -1,0 +1,67 @@
+"""What is told of bots: from hand-made values, no league."""
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from referee.errors import Cause
+from referee.records import BotId
+from referee.reports import bot_rows, log_rows, log_text
+
+
+@dataclass(frozen=True)
+class Known:
+    bot: BotId
+    author: str = "Ada"
+    language: str = "go"
+    folder: str = "/bots/x"
+    content_hash: str = "ab"
+    added_at_us: int = 5
+    checked_at_us: int | None = None
+    retired_at_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Game:
+    bots: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fault:
+    bot: str
+    forfeit: bool
+    game_id: str = "cup-3"
+    cause: Cause = Cause.TIMEOUT
+    move: int = 12
+    detail: str = "no reply"
+    stderr_tail: str = ""
+
+
+def test_each_version_has_its_own_games_and_faults():
+    bots = [Known(BotId("a", "1")), Known(BotId("a", "2"), retired_at_us=9), Known(BotId("b", "1"))]
+    games = [Game(("a@1", "b@1")), Game(("b@1", "a@1")), Game(("a@2", "b@1"))]
+    faults = [Fault("a@1", forfeit=False), Fault("a@1", forfeit=True), Fault("a@1", forfeit=False)]
+    rows = bot_rows(bots, games, faults)
+    assert [(row.bot, row.games, row.strikes, row.forfeits) for row in rows] == [
+        ("a@1", 2, 2, 1),
+        ("a@2", 1, 0, 0),
+        ("b@1", 3, 0, 0),
+    ]
+    assert [row.retired_at_us for row in rows] == [None, 9, None]
+
+
+def test_a_log_has_the_words_of_each_fault_and_says_where_there_are_none():
+    rows = log_rows(
+        [Fault("a@1", forfeit=True, stderr_tail="\x1b[1mOuch\n"), Fault("a@1", forfeit=False)]
+    )
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(log_text(rows))
+    assert capture.get().splitlines() == [
+        "cup-3, move 12: a@1, timeout (forfeit): no reply",
+        "\\x1b[1mOuch",
+        "",
+        "cup-3, move 12: a@1, timeout (strike): no reply",
+        "(nothing on standard error)",
+        "",
+    ]

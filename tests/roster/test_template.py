@@ -1,0 +1,133 @@
+"""New bots are the sample bots under another name."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from referee.bots.manifest import load_manifest
+from referee.errors import UserError
+from referee.roster import template
+
+ROOT = Path(__file__).parents[2]
+
+
+def make(folder, **changed):
+    values = {"name": "mine", "language": "python", "author": "Ada"} | changed
+    template.make(folder, **values)
+    return folder
+
+
+@pytest.mark.parametrize("language", template.LANGUAGES)
+def test_a_new_bot_is_the_sample_bot_of_its_language_with_another_name(tmp_path, language):
+    folder = make(tmp_path / "new", language=language)
+    sample = ROOT / "sample_bots" / template.LANGUAGES[language]
+    manifest, original = load_manifest(folder), load_manifest(sample)
+    assert (manifest.name, manifest.version, manifest.author) == ("mine", "0.1", "Ada")
+    assert manifest.description == "Plays by the policy of greedy, until it is taught better"
+    assert (manifest.build, manifest.run) == (original.build, original.run)
+    assert manifest.language == original.language == language
+    for path in folder.rglob("*"):
+        relative = path.relative_to(folder)
+        if path.is_file() and str(relative) not in ("bot.toml", "README.md"):
+            assert path.read_bytes() == (sample / relative).read_bytes()
+
+
+@pytest.mark.parametrize("language", template.LANGUAGES)
+def test_a_new_bot_has_all_that_git_has_of_the_sample(tmp_path, language):
+    folder = make(tmp_path / "new", language=language)
+    sample = template.LANGUAGES[language]
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."],  # noqa: S607 - what CI has
+        cwd=ROOT / "sample_bots" / sample,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert there == set(listed)
+
+
+@pytest.mark.parametrize("language", template.LANGUAGES)
+def test_nothing_in_a_new_bot_has_the_name_of_the_sample(tmp_path, language):
+    folder = make(tmp_path / "new", language=language)
+    sample = template.LANGUAGES[language]
+    if sample != "greedy":  # a word of English, which the policy is called by
+        for path in folder.rglob("*"):
+            assert not path.is_file() or sample not in path.read_text()
+    assert (folder / "README.md").read_text().startswith("# mine\n")
+
+
+def test_an_author_may_have_any_name_of_one_line(tmp_path):
+    author = 'O\'Brien "\\1" Žižek'
+    assert load_manifest(make(tmp_path / "new", author=author)).author == author
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"name": "../mine"}, "NAME: '../mine' is no name: 1 to 32 of a-z, 0-9, - and _"),
+        ({"name": "Mine"}, "NAME: 'Mine' is no name"),
+        ({"name": ""}, "NAME: '' is no name"),
+        ({"author": "a\nb"}, "--author: must be 1 to 200 characters on one line"),
+    ],
+)
+def test_names_that_no_manifest_may_have(tmp_path, changed, reason):
+    with pytest.raises(UserError) as caught:
+        make(tmp_path / "new", **changed)
+    assert str(caught.value).startswith(reason)
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_there_is_left_alone(tmp_path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "work").write_text("of years")
+    with pytest.raises(UserError, match=r"/new: is there already"):
+        make(tmp_path / "new")
+    assert (tmp_path / "new" / "work").read_text() == "of years"
+
+
+def test_the_package_brings_the_templates(tmp_path):
+    """As from a package index: nothing of the clone is needed."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, _clone(tmp_path)],
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for sample in template.LANGUAGES.values():
+        made = make(tmp_path / f"new-{sample}", language=_language(sample))
+        missing = {
+            name
+            for path in made.rglob("*")
+            if path.is_file()
+            and (name := f"referee/sample_bots/{sample}/{path.relative_to(made)}") not in names
+        }
+        assert missing == set()
+    assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
+
+
+def _language(sample):
+    return next(key for key, value in template.LANGUAGES.items() if value == sample)
+
+
+def _clone(tmp_path):
+    """What git has, as it is here: a build leaves things behind."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    target = tmp_path / "clone"
+    for name in filter(None, listed.split("\0")):
+        source = ROOT / name
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            (target / name).symlink_to(source.readlink())
+        elif source.exists():
+            (target / name).write_bytes(source.read_bytes())
+    return target
