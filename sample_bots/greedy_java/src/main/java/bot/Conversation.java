@@ -1,0 +1,85 @@
+package bot;
+
+import io.grpc.StatusException;
+import io.grpc.stub.BlockingClientCall;
+import java.io.EOFException;
+import java.util.HashMap;
+import java.util.Map;
+import linko.v1.BotMessage;
+import linko.v1.GameEnd;
+import linko.v1.GameStart;
+import linko.v1.Hello;
+import linko.v1.Ready;
+import linko.v1.RefereeMessage;
+import linko.v1.Reply;
+import linko.v1.Request;
+
+/** The conversation with the referee: says hello and answers whatever comes, until the goodbye. */
+final class Conversation {
+    private static final int PROTOCOL_VERSION = 1;
+    private static final int MAX_GAMES = 16; // how many games the bot can hold at once
+
+    private final BlockingClientCall<BotMessage, RefereeMessage> stream;
+    private final Map<String, Policy> games = new HashMap<>(); // those in progress, by their ids
+
+    Conversation(BlockingClientCall<BotMessage, RefereeMessage> stream) {
+        this.stream = stream;
+    }
+
+    /**
+     * Talks with the referee until it says goodbye.
+     *
+     * @throws StatusException if the stream breaks
+     * @throws EOFException if the stream ends without a goodbye
+     */
+    void hold(String token) throws StatusException, EOFException, InterruptedException {
+        stream.write(hello(token));
+        RefereeMessage message;
+        do {
+            message = stream.read();
+            if (message == null) {
+                throw new EOFException("the stream ended without a goodbye");
+            }
+            BotMessage answer = answer(message);
+            if (!answer.equals(BotMessage.getDefaultInstance())) {
+                stream.write(answer);
+            }
+        } while (!message.hasGoodbye());
+        stream.halfClose();
+        String reason = message.getGoodbye().getReason();
+        if (!reason.isEmpty()) {
+            System.err.println("goodbye: " + reason);
+        }
+    }
+
+    private static BotMessage hello(String token) {
+        Hello hello =
+                Hello.newBuilder()
+                        .setProtocolVersion(PROTOCOL_VERSION)
+                        .setToken(token)
+                        .setName("linko-bot")
+                        .setMaxGames(MAX_GAMES)
+                        .build();
+        return BotMessage.newBuilder().setHello(hello).build();
+    }
+
+    /** A Ready for each game that starts and a Reply to each request, in their order. */
+    private BotMessage answer(RefereeMessage message) {
+        BotMessage.Builder answer = BotMessage.newBuilder();
+        for (GameStart start : message.getGameStartsList()) {
+            games.put(start.getGameId(), new Policy(start));
+            answer.addReady(Ready.newBuilder().setGameId(start.getGameId()));
+        }
+        for (Request request : message.getRequestsList()) {
+            answer.addReplies(
+                    Reply.newBuilder()
+                            .setGameId(request.getGameId())
+                            .setDecisionId(request.getDecisionId())
+                            .setAction(games.get(request.getGameId()).decide(request)));
+        }
+        for (GameEnd end : message.getGameEndsList()) {
+            games.remove(end.getGameId());
+        }
+        return answer.build();
+    }
+}
