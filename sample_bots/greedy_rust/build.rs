@@ -1,0 +1,13 @@
+//! Generates the messages and the client from the schema in `proto`. protox is a compiler of such
+//! schemas written in Rust, so that `protoc` is not needed.
+
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=proto");
+    let schema = protox::compile(["linko/v1/play.proto"], ["proto"])?;
+    tonic_prost_build::configure()
+        .build_server(false)
+        .compile_fds(schema)?;
+    Ok(())
+}
