@@ -1,4 +1,4 @@
-"""A bare stream: sends the requests of a real game to bots and awaits each answer; no referee.
+"""A bare stream: sends the messages of real games to bots and awaits each answer; no referee.
 
 What the referee is measured against. One server and one socket per bot, as the referee has it.
 """
@@ -11,11 +11,23 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 import uvloop
 
 BOT = Path(__file__).with_name("echo_bot.py")
+
+
+class Letter(NamedTuple):
+    """One message to a bot."""
+
+    seat: int
+    data: bytes
+    is_request: bool
+    """Whether it asks for a decision."""
+    is_answered: bool = True
+    """A game end is not."""
 
 
 class BareStream:
@@ -49,9 +61,10 @@ class BareStream:
         self._context.set_result(context)
         await self._done.wait()
 
-    async def ask(self, request: bytes) -> bytes:
-        await self.context.write(request)
-        return await self.context.read()
+    async def send(self, letter: Letter) -> None:
+        await self.context.write(letter.data)
+        if letter.is_answered:
+            await self.context.read()
 
     async def stop(self) -> None:
         self._process.kill()
@@ -60,24 +73,25 @@ class BareStream:
         await self._server.stop(0)
 
 
-async def measure(script: list[tuple[int, bytes]], repeats: int) -> tuple[float, float]:
-    """Send a script of (seat, request) some times: (CPU seconds, wall seconds) per request."""
+async def measure(script: list[Letter], repeats: int) -> tuple[float, float]:
+    """Send a script some times: (CPU seconds, wall seconds) for each decision in it."""
     with tempfile.TemporaryDirectory() as folder:
-        seats = max(seat for seat, _ in script) + 1
+        seats = max(letter.seat for letter in script) + 1
+        decisions = repeats * sum(letter.is_request for letter in script)
         bots = [BareStream(Path(folder)) for _ in range(seats)]
         await asyncio.gather(*(bot.start() for bot in bots))
-        for seat, request in script:
-            await bots[seat].ask(request)
+        for letter in script:
+            await bots[letter.seat].send(letter)
         cpu, wall = time.process_time(), time.perf_counter()
         for _ in range(repeats):
-            for seat, request in script:
-                await bots[seat].ask(request)
+            for letter in script:
+                await bots[letter.seat].send(letter)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         await asyncio.gather(*(bot.stop() for bot in bots))
-    return cpu / (repeats * len(script)), wall / (repeats * len(script))
+    return cpu / decisions, wall / decisions
 
 
-def run(script: list[tuple[int, bytes]], repeats: int, cores: set[int]) -> tuple[float, float]:
+def run(script: list[Letter], repeats: int, cores: set[int]) -> tuple[float, float]:
     """Measure with this process and its bots pinned to some cores."""
     os.sched_setaffinity(0, cores)
     return uvloop.run(measure(script, repeats))

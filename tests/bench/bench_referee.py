@@ -21,12 +21,14 @@ from pathlib import Path
 
 import bare_stream
 import uvloop
+from bare_stream import Letter
 
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Budget, Clocks
 from referee.match import Fixture
 from referee.player import Ask
+from referee.protocol import encode
 from referee.protocol.encode import RequestEncoder
 from referee.records import BotId
 from referee.rules.events import Event, seen_by
@@ -68,11 +70,14 @@ def order(number: int) -> GameOrder:
     )
 
 
-def script(orders: Sequence[GameOrder]) -> list[tuple[int, bytes]]:
-    """The requests of these games, as bots that take the first legal action get them."""
-    requests: list[tuple[int, bytes]] = []
+def script(orders: Sequence[GameOrder]) -> list[Letter]:
+    """What bots get that take the first legal action, from game start to game end."""
+    letters: list[Letter] = []
     for each in orders:
         game = Game(RULES, SEATS, each.fixture.deck)
+        letters += [
+            Letter(seat, start(each, game, seat), is_request=False) for seat in range(SEATS)
+        ]
         encoder = RequestEncoder(each.opaque_id)
         news: list[list[Event]] = [[] for _ in range(SEATS)]
         number = 0
@@ -81,12 +86,31 @@ def script(orders: Sequence[GameOrder]) -> list[tuple[int, bytes]]:
             seat = decision.seat
             budget = Budget(Clocks().decision_us, None, 300)
             ask = Ask(number, game.view(seat), decision, tuple(news[seat]), budget)
-            requests.append((seat, encoder.encode(ask)))
+            letters.append(Letter(seat, encoder.encode(ask), is_request=True))
             news[seat].clear()
             for event in game.apply(decision.legal[0]):
                 for other in range(SEATS):
                     news[other].append(seen_by(event, other))
-    return requests
+        letters += [
+            Letter(seat, end, is_request=False, is_answered=False)
+            for seat in range(SEATS)
+            for end in [
+                encode.game_end(each.opaque_id, news[seat], game.outcome.ranks, "", forfeited=False)
+            ]
+        ]
+    return letters
+
+
+def start(each: GameOrder, game: Game, seat: int) -> bytes:
+    return encode.game_start(
+        each.opaque_id,
+        rules=RULES,
+        view=game.view(seat),
+        clocks=each.fixture.clocks,
+        seed=0,
+        names=(),
+        max_strikes=each.fixture.max_strikes,
+    )
 
 
 def settings(folder: Path, cores: frozenset[int]) -> WorkerSettings:
@@ -120,11 +144,11 @@ def pinned(core: int) -> Iterator[None]:
 
 def compare_cpu(core: int) -> None:
     orders = [order(number) for number in range(GAMES)]
-    requests = script(orders)
+    letters = script(orders)
     pairs = []
     with pinned(core):
         for _ in range(ROUNDS):
-            bare_s, _ = uvloop.run(bare_stream.measure(requests, 1))
+            bare_s, _ = uvloop.run(bare_stream.measure(letters, 1))
             pairs.append((uvloop.run(full(orders)), bare_s))
     full_us, bare_us = (statistics.median(column) * 1e6 for column in zip(*pairs, strict=True))
     ratio = statistics.median(whole / bare for whole, bare in pairs)
@@ -134,8 +158,8 @@ def compare_cpu(core: int) -> None:
     )
 
 
-def _bare_rate(core: int, requests: list[tuple[int, bytes]]) -> float:
-    _, wall = bare_stream.run(requests, 2, {core})
+def _bare_rate(core: int, letters: list[Letter]) -> float:
+    _, wall = bare_stream.run(letters, 2, {core})
     return 1 / wall
 
 
@@ -159,11 +183,11 @@ async def _full_rate(cores: Sequence[int]) -> float:
 
 
 def compare_rates(cores: Sequence[int]) -> None:
-    requests = script([order(number) for number in range(GAMES)])
+    letters = script([order(number) for number in range(GAMES)])
     pairs = []
     with multiprocessing.get_context("spawn").Pool(len(cores)) as pool:
         for _ in range(3):
-            bare = sum(pool.starmap(_bare_rate, [(core, requests) for core in cores], 1))
+            bare = sum(pool.starmap(_bare_rate, [(core, letters) for core in cores], 1))
             pairs.append((uvloop.run(_full_rate(cores)), bare))
     ratio = statistics.median(whole / bare for whole, bare in pairs)
     whole, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
