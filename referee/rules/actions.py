@@ -7,7 +7,7 @@ equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ class Choice(Enum):
     DISCARD = "discard"
     DRAW_DECK = "draw-deck"
     PASS = "pass"  # noqa: S105 - no password
+
+    __hash__ = object.__hash__  # in C; that of Enum is a function of Python
 
 
 class Play(NamedTuple):
@@ -57,6 +59,8 @@ class DecisionKind(Enum):
     OPTIONAL_DRAW = "optional-draw"
     GHOST_SET = "ghost-set"
 
+    __hash__ = object.__hash__  # as above
+
 
 class Decision(NamedTuple):
     """A question put to one seat, with every answer that is legal, each once."""
@@ -88,14 +92,7 @@ _JOKER_PLAYS = [
 ]
 
 
-def all_plays() -> Iterator[Play]:
-    """Every layer that can be played from any hand, each once."""
-    for by_held in _PLAYS[1:]:
-        yield from by_held[COPIES][JOKERS]
-    yield from _JOKER_PLAYS[JOKERS]
-
-
-def legal_plays(hand: list[int]) -> tuple[Play, ...]:
+def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
     """Every layer that can be played from a hand of 15 counts (turn, step 1; ruling R1).
 
     By value, then naturals, then jokers added; jokers alone last.
