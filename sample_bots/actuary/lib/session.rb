@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require 'linko/v1/play_pb'
+require 'policy'
+
+# The bot's side of the conversation: what to say to the referee's messages. It keeps what has to be
+# known of each game, and nothing of how messages travel.
+class Session
+  include Linko::V1
+
+  # Of one process, at once.
+  MAX_GAMES = 16
+
+  def initialize
+    @rulesets = {} # by game id
+  end
+
+  # The first message.
+  def hello(token)
+    hello = Hello.new(protocol_version: 1, token:, name: 'ruby', max_games: MAX_GAMES)
+    BotMessage.new(hello:)
+  end
+
+  # The answer to everything in one message, or nil if it wants none.
+  def answer(message)
+    ready = message.game_starts.map { |start| begin_game(start) }
+    replies = message.requests.map { |request| reply_to(request) }
+    message.game_ends.each { |finished| @rulesets.delete(finished.game_id) }
+    BotMessage.new(ready:, replies:) unless ready.empty? && replies.empty?
+  end
+
+  private
+
+  def begin_game(start)
+    @rulesets[start.game_id] = start.ruleset
+    Ready.new(game_id: start.game_id)
+  end
+
+  def reply_to(request)
+    policy = Policy.new(request.view, @rulesets.fetch(request.game_id))
+    action = policy.decide(request)
+    Reply.new(game_id: request.game_id, decision_id: request.decision_id, action:)
+  end
+end

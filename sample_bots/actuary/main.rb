@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+# Connects to the referee and carries the messages of the one stream. Exit codes: 0 after a goodbye,
+# 2 where no referee started the program, 3 where the stream ended without a goodbye.
+
+$LOAD_PATH.unshift(File.join(__dir__, 'lib'))
+
+require 'linko/v1/play_services_pb'
+require 'session'
+
+address, token = ENV.values_at('REFEREE_ADDRESS', 'REFEREE_TOKEN')
+unless address && token
+  warn 'The referee starts this program: try `referee play . path/to/another`.'
+  exit 2
+end
+
+# gRPC sends what is put here as it comes, from a thread of its own. To close the queue is to close
+# our side of the stream; the referee then closes the other one, which ends the loop below.
+outgoing = Queue.new
+messages = Enumerator.produce { outgoing.pop || raise(StopIteration) }
+
+session = Session.new
+outgoing << session.hello(token)
+goodbye = nil
+begin
+  referee = Linko::V1::RefereeService::Stub.new(address, :this_channel_is_insecure)
+  referee.play(messages) do |message|
+    answer = session.answer(message)
+    outgoing << answer if answer
+    goodbye = message.goodbye
+    outgoing.close if goodbye
+  end
+rescue GRPC::BadStatus => e
+  warn "The stream broke: #{e.message}"
+end
+
+exit 3 unless goodbye
+warn "The referee says: #{goodbye.reason}" unless goodbye.reason.empty?
