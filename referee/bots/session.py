@@ -260,7 +260,8 @@ class Session:
 
         Raises `Strike` (TIMEOUT, MALFORMED) and the session's failure, mostly a `Forfeit`.
         """
-        self._check()
+        if self.failure is not None:
+            self._check()
         question = self._question(game_id, number, limit_us, Cause.TIMEOUT)
         try:
             if self._flushing is not None or self._writing_since_ns or len(self._games) > 1:

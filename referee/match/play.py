@@ -146,7 +146,8 @@ class _Run:
         )
         seat.news.clear()
         try:
-            _check_bank(ask)
+            if ask.budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
+                raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
             answer = await seat.player.decide(ask)
             events = self._answer(answer, decision)
         except BotFault as fault:
@@ -202,8 +203,3 @@ class _Run:
             seat.player = None
             if self._on_forfeit is not None:
                 self._on_forfeit(number)
-
-
-def _check_bank(ask: Ask) -> None:
-    if ask.budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
-        raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))

@@ -75,6 +75,8 @@ class _ViewWriter:
         self._display: tuple[Group, ...] = ()
         self._discards: object = None
         self._ghost: object = None
+        self._snatched: Layer | None = None
+        self._victim: int | None = None
 
     def write(self, view: View) -> None:
         message = self._message
@@ -100,10 +102,12 @@ class _ViewWriter:
             message.discards[:] = self._discards = view.discards
         if view.ghost is not None and view.ghost is not self._ghost:
             message.ghost[:] = self._ghost = view.ghost
-        self._write_snatch(view)
+        if view.snatched is not self._snatched or view.victim != self._victim:
+            self._write_snatch(view)
 
     def _write_snatch(self, view: View) -> None:
         message = self._message
+        self._snatched, self._victim = view.snatched, view.victim
         if view.snatched is None:
             message.ClearField("snatched")
         else:
