@@ -15,7 +15,7 @@ unless address && token
 end
 
 # gRPC sends what is put here as it comes, from a thread of its own. To close the queue is to close
-# our side of the stream; the referee then closes the other one, which ends the loop below.
+# our side of the stream; the referee then closes the other one, which ends the call.
 outgoing = Queue.new
 messages = Enumerator.produce { outgoing.pop || raise(StopIteration) }
 
@@ -24,12 +24,19 @@ outgoing << session.hello(token)
 goodbye = nil
 begin
   referee = Linko::V1::RefereeService::Stub.new(address, :this_channel_is_insecure)
-  referee.play(messages) do |message|
+  call = referee.play(messages, return_op: true) do |message|
     answer = session.answer(message)
     outgoing << answer if answer
     goodbye = message.goodbye
     outgoing.close if goodbye
   end
+  # A call does not end before our side is closed, even where the referee has closed its own without
+  # a goodbye, and has no other sign of that than its status.
+  Thread.new do
+    sleep 0.1 until call.status
+    outgoing.close
+  end
+  call.execute
 rescue GRPC::BadStatus => e
   warn "The stream broke: #{e.message}"
 end
