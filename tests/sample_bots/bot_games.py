@@ -31,7 +31,7 @@ from referee.rules.table import full_deck
 from referee.sdk import Bot, Decide, Session
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_bots"
-NAMES = sorted(path.parent.name for path in FOLDER.glob("*/bot.toml"))
+NAMES = sorted(path.parent.name for path in FOLDER.glob("*/bot.py"))
 TABLES = [
     (rules, players)
     for rules in RULESETS.values()
