@@ -3,9 +3,7 @@
 import os
 
 import pytest
-from six_bots import FOLDER, SIX, built
-
-HERE = [name for name in SIX if (FOLDER / name / "bot.toml").exists()]
+from six_bots import SIX, built, with_toolchains
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +15,7 @@ def league(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(
-    scope="session",
-    params=[pytest.param(name, marks=pytest.mark.toolchain(*SIX[name].toolchain)) for name in HERE],
-)
+@pytest.fixture(scope="session", params=with_toolchains(SIX))
 def spec(request, league):
     """Each of the six, built."""
     return built(request.param, league)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
@@ -19,17 +22,28 @@ class SampleBot(NamedTuple):
     language: str
     toolchain: tuple[str, ...] = ()
     """The programs that it is built and run with."""
+    tests: tuple[str, ...] = ()
+    """The commands by which its own tests are run, as they stand in its README."""
 
 
 SIX = {
     "greedy": SampleBot("python"),
-    "greedy_go": SampleBot("go", ("go",)),
-    "greedy_rust": SampleBot("rust", ("cargo",)),
-    "greedy_java": SampleBot("java", ("mvn", "javac")),
-    "greedy_typescript": SampleBot("typescript", ("node", "npm")),
-    "greedy_cpp": SampleBot("cpp", ("cmake", "make", "g++", "protoc", "grpc_cpp_plugin")),
+    "greedy_go": SampleBot("go", ("go",), ("go vet ./... && go test ./...",)),
+    "greedy_rust": SampleBot("rust", ("cargo",), ("cargo test",)),
+    "greedy_java": SampleBot("java", ("mvn", "javac"), ("mvn test",)),
+    "greedy_typescript": SampleBot("typescript", ("node", "npm"), ("npm ci", "npm test")),
+    "greedy_cpp": SampleBot(
+        "cpp",
+        ("cmake", "make", "g++", "protoc", "grpc_cpp_plugin"),
+        ("cmake --workflow --preset test",),
+    ),
 }
 """By their folders, which are their names."""
+
+
+def with_toolchains(names: Iterable[str]) -> list:
+    """Names as parameters of tests, which are skipped where a program is missing."""
+    return [pytest.param(name, marks=pytest.mark.toolchain(*SIX[name].toolchain)) for name in names]
 
 
 def built(name: str, league: Path) -> BotSpec:

@@ -1,0 +1,35 @@
+"""`tournaments/languages.toml` by the command line: all six at the same tables."""
+
+from collections import defaultdict
+
+import pytest
+from real_runs import place
+from six_bots import FOLDER, SIX, built
+
+from referee.store import League
+
+pytestmark = pytest.mark.timeout(1800)  # it may have to build all six
+LIMIT_S = 600
+FILE = FOLDER.parent / "tournaments" / "languages.toml"
+
+
+@pytest.mark.toolchain(*(program for bot in SIX.values() for program in bot.toolchain))
+def test_all_six_play_the_same_game(league, tmp_path):
+    for name in SIX:
+        built(name, league)  # the command has a limit of time, and finds them there
+    with place(tmp_path) as here:
+        with here.started("tournament", "run", FILE, "--league", league) as run:
+            printed, _ = run.communicate(timeout=LIMIT_S)
+        assert run.returncode == 0, printed
+        assert "Building" not in printed
+        assert here.referee("verify", "languages", "--league", league).returncode == 0
+    with League.open(league, create=False) as store:
+        records = [store.record(row.game_id) for row in store.results(tournament="languages")]
+    assert {seat.name for record in records for seat in record.seating} == set(SIX)
+    assert [record.game_id for record in records if record.faults] == []
+    games = defaultdict(list)
+    for record in records:
+        games[record.deck].append([(move.seat, move.action) for move in record.moves])
+    for first, *others in games.values():
+        assert others
+        assert all(other == first for other in others)
