@@ -15,7 +15,7 @@ unless address && token
 end
 
 # gRPC sends what is put here as it comes, from a thread of its own. To close the queue is to close
-# our side of the stream; the referee then closes the other one, which ends the call.
+# our side of the stream.
 outgoing = Queue.new
 messages = Enumerator.produce { outgoing.pop || raise(StopIteration) }
 
@@ -28,17 +28,18 @@ begin
     answer = session.answer(message)
     outgoing << answer if answer
     goodbye = message.goodbye
-    outgoing.close if goodbye
   end
-  # A call does not end before our side is closed, even where the referee has closed its own without
-  # a goodbye, and has no other sign of that than its status.
+  # The call ends when both sides are closed. We close ours after a goodbye and also where the
+  # referee has closed its own without one, of which there is no sign but the call's status.
   Thread.new do
-    sleep 0.1 until call.status
+    sleep 0.1 until goodbye || call.status
     outgoing.close
+    sleep 1
+    call.cancel # the referee has had time enough to close its side
   end
   call.execute
 rescue GRPC::BadStatus => e
-  warn "The stream broke: #{e.message}"
+  warn "The stream broke: #{e.message}" unless goodbye
 end
 
 exit 3 unless goodbye
