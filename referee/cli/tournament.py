@@ -207,6 +207,10 @@ def _announce(store: League, tournament: Tournament) -> None:
         f" Commitment to the seed (SHA-256): {deals.commitment(tournament.seed)}",
         soft_wrap=True,
     )
+    console.print(
+        "Bots run without isolation, with your rights: play only with bots that you trust.",
+        soft_wrap=True,
+    )
 
 
 def _resume_command(store: League, name: str) -> str:

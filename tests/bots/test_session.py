@@ -6,6 +6,7 @@ import grpc
 import pytest
 from fakes import FakeStream, FakeTime
 
+from referee.bots import session
 from referee.bots.questions import SETTLE_US
 from referee.bots.server import MESSAGE_LIMIT
 from referee.bots.session import FLOOD_QUOTA, Session
@@ -433,3 +434,17 @@ async def test_nothing_is_written_to_a_stream_that_is_gone(bot):
     assert bot.stream.written == []
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
     assert (await fault(asking)).cause is Cause.CRASH
+
+
+async def test_a_game_end_that_is_not_read_holds_no_next_game(bot, monkeypatch):
+    """Nobody waits for a game end, so it has a limit of its own."""
+    monkeypatch.setattr(session, "WRITE_LIMIT_S", 0.05)
+    await bot.greet()
+    await bot.start("g")
+    bot.stream.writable.clear()
+    bot.session.end_game("g", encode.goodbye("in the place of an end"))
+    with pytest.raises(Forfeit) as caught:
+        await bot.session.start_game("h", START, LIMIT_US)
+    assert caught.value.cause is Cause.CRASH
+    assert caught.value.evidence.detail == "does not read its stream"
+    assert bot.session.closed.is_set()
