@@ -104,7 +104,8 @@ def _is_path(text: str) -> bool:
 def _check(specs: Sequence[BotSpec], rules: Ruleset) -> None:
     twins = {spec.bot for spec in specs if sum(spec.bot == other.bot for other in specs) > 1}
     if twins:
-        raise UserError(f"BOTS: {', '.join(sorted(map(str, twins)))} is there twice")
+        names = ", ".join(sorted(map(str, twins)))
+        raise UserError(f"BOTS: {names} {'is' if len(twins) == 1 else 'are'} there twice")
     for spec in specs:
         if rules.name not in spec.rulesets:
             raise UserError(f"{spec.bot}: rulesets: it does not play {rules.name}")
