@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from referee.bots.manifest import FILE_NAME, BotSpec
+from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
 from referee.roster.workshop import Copy, Workshop
@@ -48,16 +48,26 @@ class Roster:
 
         Raises UserError as `Workshop.copy` does, and for the name of another author's bot.
         """
-        copy = await self._workshop.copy(folder)
+        if not any_author:
+            self.check_author(folder)
+        return self.admit(await self._workshop.copy(folder), folder, now_us=now_us)
+
+    def check_author(self, folder: Path) -> None:
+        """Raise UserError where the league has a bot of this name by another author."""
+        manifest = load_manifest(folder)
+        versions = self._versions(manifest.name)
+        if versions and versions[-1].author != manifest.author:
+            raise UserError(
+                f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
+                f" {versions[-1].author} in this league, and this one is by {manifest.author}"
+            )
+
+    def admit(self, copy: Copy, folder: Path, *, now_us: int) -> Entry:
+        """Bring a copy of a folder into the league; as `enter`, which makes the copy."""
         versions = self._versions(copy.manifest.name)
         for row in versions:
             if row.content_hash == copy.content_hash:
                 return Entry(replace(copy.spec, bot=row.bot), is_new=False)
-        if versions and versions[-1].author != copy.manifest.author and not any_author:
-            raise UserError(
-                f"{folder / FILE_NAME}: name: {copy.manifest.name!r} is a bot of"
-                f" {versions[-1].author} in this league, and this one is by {copy.manifest.author}"
-            )
         row = _row(copy, folder, {each.version for each in versions}, now_us)
         self._league.add_bot(row)
         return Entry(replace(copy.spec, bot=row.bot), is_new=True)

@@ -47,6 +47,8 @@ class Copy:
     content_hash: str
     spec: BotSpec
     """How it is started from its copy; its version is the manifest's."""
+    build_s: float | None
+    """How long it took to build; None where there was nothing to do."""
 
 
 class Workshop:
@@ -78,14 +80,15 @@ class Workshop:
             with _alone(folder), tempfile.TemporaryDirectory(prefix="new-", dir=folder) as new:
                 taken = snapshots.take(source, Path(new) / _BOT, built=manifest.build is not None)
                 home = self._home(manifest.name, taken.content_hash)
+                build_s = None
                 if not (home / _READY).exists():
                     shutil.rmtree(home, ignore_errors=True)
                     home.mkdir()
                     taken.path.rename(home / _BOT)
-                    await self._finish(manifest, home)
+                    build_s = await self._finish(manifest, home)
         except OSError as error:
             raise UserError(f"{folder}: {error.strerror}") from error
-        return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT))
+        return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
 
     def spec(self, name: str, content_hash: str) -> BotSpec:
         """How a bot is started that was copied before; its version is the manifest's.
@@ -107,19 +110,22 @@ class Workshop:
     def _home(self, name: str, content_hash: str) -> Path:
         return self._folder / name / content_hash[:_HASH_LENGTH]
 
-    async def _finish(self, manifest: Manifest, home: Path) -> None:
-        """Build in a fresh copy, and mark it complete; or leave nothing of it."""
+    async def _finish(self, manifest: Manifest, home: Path) -> float | None:
+        """Build in a fresh copy, and mark it complete; or leave nothing of it. Returns `Copy.build_s`."""
+        build_s = None
         try:
             if manifest.build is not None:
                 self._on_build(manifest)
                 built = await build(manifest.build.command, home / _BOT, launcher=self._launcher)
                 _check(manifest, built)
                 (home / _LOG).write_text(built.output)
+                build_s = built.elapsed_s
             _make_read_only(home / _BOT)
             (home / _READY).touch()
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
+        return build_s
 
 
 def _check(manifest: Manifest, built: Built) -> None:
