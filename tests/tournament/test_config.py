@@ -357,6 +357,7 @@ def test_other_json_is_refused(text):
         ("duel", ["duel"], 300),
         ("classic", ["classic"], 300),
         ("all-rulesets", list(RULESETS), 288),
+        ("languages", ["basic", "duel"], 120),
     ],
 )
 def test_the_tournaments_that_come_along(name, rulesets, games):
@@ -374,4 +375,5 @@ def test_all_tournaments_that_come_along_are_tried_here():
         "duel",
         "classic",
         "all-rulesets",
+        "languages",
     }
