@@ -3,8 +3,9 @@
 - A **table** is a set of k of the n bots; a stage has all C(n,k) of them.
 - A **match** is one deal at one table, played in all k cyclic seatings: k **games**. Every match of
   a tournament has a deal of its own.
-- A **round** is one match of every table of a stage. A tournament's stages take turns, round by
-  round, so that standings mean something at any time.
+- A **round** is one match of every table of a stage, next always a table of those who have played
+  least so far. A tournament's stages take turns, round by round. So standings mean something at any
+  time.
 - A **lane** has its own process of each bot. Game i is played in lane i mod L. The k games of a
   match follow each other and L >= k, so no process ever meets a deal twice; and games are spread
   over the lanes as evenly as can be, whatever the table sizes. Worker w of W plays the lanes l with
@@ -16,10 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from referee.rules.ruleset import Ruleset
 from referee.schedule.neighbours import Neighbours
+from referee.schedule.tables import tables_in_turn
 
 _LEAST_LANES = 4
 
@@ -122,10 +123,11 @@ class _Match:
 
 def _matches(bots: int, stages: Sequence[Stage]) -> Iterator[_Match]:
     neighbours = [Neighbours() for _ in stages]
+    tables = [list(tables_in_turn(bots, stage.seats)) for stage in stages]
     for round_number in range(max(stage.matches for stage in stages)):
         for number, stage in enumerate(stages):
             if round_number < stage.matches:
-                for table in combinations(range(bots), stage.seats):
+                for table in tables[number]:
                     yield _Match(number, round_number, neighbours[number].seat(table))
 
 

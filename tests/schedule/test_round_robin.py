@@ -1,6 +1,7 @@
 import math
 from collections import Counter
 from itertools import combinations, groupby, permutations
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin, rounds_within
+from referee.schedule.tables import tables_in_turn
 
 BASIC = RULESETS["basic"]
 DUEL = RULESETS["duel"]
@@ -99,6 +101,16 @@ def test_all_bots_have_played_equally_often_after_each_round_of_each_stage(tourn
 
 
 @given(tournaments())
+def test_nobody_is_far_ahead_of_others_after_any_match(tournament):
+    bots, stages, _ = tournament
+    most = max(stage.seats for stage in stages)
+    played = Counter(dict.fromkeys(bots, 0))
+    for match in by_match(schedule(tournament)):
+        played.update(match[0].bots)
+        assert max(played.values()) - min(played.values()) <= most
+
+
+@given(tournaments())
 def test_all_pairs_meet_equally_often_and_all_bots_have_each_seat_equally_often(tournament):
     bots, stages, _ = tournament
     games = schedule(tournament)
@@ -125,6 +137,25 @@ def test_adding_to_the_longest_stage_only_appends():
     long = [Stage(DUEL, 2, 5), Stage(BASIC, 4, 1)]
     games = schedule((NAMES, short, 4))
     assert schedule((NAMES, long, 4))[: len(games)] == games
+
+
+@pytest.mark.parametrize(
+    ("bots", "seats", "ahead"), [(12, 5, 3), (14, 4, 3), (30, 4, 4), (30, 3, 3), (50, 2, 2)]
+)
+def test_in_a_large_tournament_nobody_is_far_ahead_either(bots, seats, ahead):
+    tables = list(tables_in_turn(bots, seats))
+    assert sorted(tables) == list(combinations(range(bots), seats))
+    played = [0] * bots
+    for table in tables:
+        for bot in table:
+            played[bot] += 1
+        assert max(played) - min(played) <= ahead
+
+
+def test_100_000_games_are_scheduled_in_seconds():
+    before = process_time()
+    schedule(([f"bot{number}" for number in range(317)], [Stage(DUEL, 2, 1)], 4))
+    assert process_time() - before < 10
 
 
 def test_stages_take_turns_round_by_round():
