@@ -57,23 +57,19 @@ def run(
     """
     config = load_tournament(file)
     _check_bots(config, league)
-    with Interrupts() as interrupts, League.open(league, create=True) as store, store.lock():
+    with League.open(league, create=True) as store, store.lock():
         bots = uvloop.run(enter_bots(config, roster_of(store), now_us=now_us()))
-        seed = config.seed or secrets.token_bytes(deals.SEED_SIZE)
-        tournament = create(store, config, bots, seed=seed, now_us=now_us())
-        if tournament.name != config.name:
-            console.print(
-                f"The league has a tournament {config.name} already; this one is"
-                f" {tournament.name}.",
-                soft_wrap=True,
+        with Interrupts() as interrupts:
+            tournament = create(
+                store,
+                config,
+                bots,
+                seed=config.seed or secrets.token_bytes(deals.SEED_SIZE),
+                now_us=now_us(),
             )
-            other = store.tournament(config.name)
-            if other.stored < other.games:
-                console.print(
-                    f"What is missing of the other: {_resume_command(store, config.name)}",
-                    soft_wrap=True,
-                )
-        _play(store, tournament, interrupts)
+            if tournament.name != config.name:
+                _tell_of_other(store, config.name, tournament.name)
+            _play(store, tournament, interrupts)
 
 
 @app.command()
@@ -158,6 +154,17 @@ def standings(
         store.tournament(name)
         rows = current_standings(store, name)
     show_rows(StandingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+
+
+def _tell_of_other(store: League, wanted: str, name: str) -> None:
+    console.print(
+        f"The league has a tournament {wanted} already; this one is {name}.", soft_wrap=True
+    )
+    other = store.tournament(wanted)
+    if other.stored < other.games:
+        console.print(
+            f"What is missing of the other: {_resume_command(store, wanted)}", soft_wrap=True
+        )
 
 
 def _check_bots(config: TournamentConfig, league: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -163,6 +164,27 @@ def test_ctrl_c_before_the_first_game(here, uninterrupted):
     last = here.shell(command_of(said))
     assert last.returncode == 0, last.stderr
     assert here.records(LEAGUE) == uninterrupted
+
+
+def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here):
+    bot = here.bot("built", "")
+    manifest = bot / "bot.toml"
+    build = '[build]\ncommand = ["sh", "-c", "sleep 1000 & sleep 1000"]\n'
+    manifest.write_text(manifest.read_text() + build)
+    file = here.tournament(bots=(bot, "greedy"))
+    with here.started("tournament", "run", file, "--league", LEAGUE) as process:
+        assert process.stdout.readline() == "Building built: sh -c sleep 1000 & sleep 1000\n"
+        interrupt(process)
+        said, _ = process.communicate()
+    assert process.returncode == 130
+    assert said == ""
+    assert here.left_alone()
+    assert (
+        json.loads(here.referee("tournament", "status", "--json", "--league", LEAGUE).stdout) == []
+    )
+    assert not [
+        path for path in (here.folder / LEAGUE / "bots").rglob("*") if path.name == "bot.py"
+    ]
 
 
 def test_what_a_bot_has_started_does_not_outlive_the_next_run(here):
