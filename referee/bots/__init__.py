@@ -12,7 +12,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 from referee.bots.launcher import Launcher, ProcessGroupLauncher
 from referee.bots.player import BotPlayer, GameOpening
 from referee.bots.pool import BotPool
-from referee.bots.process import BotProcess
+from referee.bots.process import BotProcess, Parting
 
 __all__ = [
     "BotPlayer",
@@ -20,5 +20,6 @@ __all__ = [
     "BotProcess",
     "GameOpening",
     "Launcher",
+    "Parting",
     "ProcessGroupLauncher",
 ]

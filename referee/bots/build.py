@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee.bots.families import TOKEN
-from referee.bots.launcher import Launched, Launcher, signal_name
+from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
 from referee.bots.output import KEPT, Output
 from referee.bots.toolchains import how_to_install, missing_in
 from referee.errors import Forfeit
@@ -20,10 +20,6 @@ LIMIT_S = 900.0
 """How long a build may take: the first one of a language downloads half of the world."""
 _LAST_WORDS_S = 0.5
 """How long after its end the outputs are read at most."""
-_LEAVE_S = 1.0
-"""How long its helpers may take to end after it."""
-_LOOKS = 20
-"""How often they are looked for in that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ async def _watch(launched: Launched, output: Output, limit_s: float) -> str | No
             return f"ended by {signal_name(-code)}"
         if code > 0:
             return f"exited with {code}"
-        if left := await _left(launched):
+        if left := await left_behind(launched):
             return f"has left {', '.join(left)} running: a build must end all that it starts"
         return None
     finally:
@@ -90,12 +86,3 @@ async def _watch(launched: Launched, output: Output, limit_s: float) -> str | No
         await asyncio.wait(drains, timeout=_LAST_WORDS_S)
         for drain in drains:
             drain.cancel()
-
-
-async def _left(launched: Launched) -> list[str]:
-    """The names of what still runs some time after the program itself."""
-    for _ in range(_LOOKS):
-        if not launched.others():
-            break
-        await asyncio.sleep(_LEAVE_S / _LOOKS)
-    return launched.others()

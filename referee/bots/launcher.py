@@ -26,6 +26,10 @@ _GONE_S = 2.0
 """How long killed processes may take to disappear."""
 _ROUNDS = 20
 """How often a family is looked for again that has grown while it was killed."""
+_LEAVE_S = 1.0
+"""How long the helpers of a program that has ended may take to end after it."""
+_LOOKS = 20
+"""How often they are looked for in that time."""
 
 
 class Launched(Protocol):
@@ -145,6 +149,15 @@ class ProcessGroup:
             family = FAMILIES.of(self.process.pid)
         self._gone = True
         FAMILIES.discard(self.process.pid)
+
+
+async def left_behind(launched: Launched) -> list[str]:
+    """The names of what still runs some time after the program itself."""
+    for _ in range(_LOOKS):
+        if not launched.others():
+            break
+        await asyncio.sleep(_LEAVE_S / _LOOKS)
+    return launched.others()
 
 
 async def _start(

@@ -7,11 +7,11 @@ import os
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots.folder import BotFolder
-from referee.bots.launcher import Launched, Launcher, signal_name
+from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
 from referee.bots.questions import Clock
@@ -30,6 +30,17 @@ _STATUS_S = 0.5
 """How long the exit status may come after the end of the stream, or the other way round."""
 _LAST_WORDS_S = 0.5
 """How long after the end of the process its outputs are read at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """What a bot did when it was asked to end."""
+
+    exit_code: int | None
+    """Of the program, negative for a signal; None where it did not end."""
+    elapsed_s: float
+    left: tuple[str, ...]
+    """The names of the processes that it left running."""
 
 
 class BotProcess:
@@ -173,6 +184,33 @@ class BotProcess:
     def exit_code(self) -> int | None:
         """Of the program, negative for a signal; None while it runs."""
         return None if self._launched is None else self._launched.process.returncode
+
+    @property
+    def pid(self) -> int:
+        """Of the program."""
+        assert self._launched is not None  # noqa: S101 - it has said hello
+        return self._launched.process.pid
+
+    async def part(self, *, goodbye: bool) -> Parting:
+        """Ask the process to end, by a goodbye or by SIGTERM, and see what it does in the time it has.
+
+        Nothing is ended by force: that is left to `stop`, which must follow.
+        """
+        assert self._launched is not None  # noqa: S101 - it has said hello
+        if self._watching is not None:
+            self._watching.cancel()  # it would end what the program leaves behind
+        began_ns = self._clock.now_ns()
+        if goodbye:
+            self.session.post(encode.goodbye())
+        else:
+            self._launched.terminate()
+        with suppress(TimeoutError):
+            limit_s = GOODBYE_S if goodbye else TERM_S
+            await asyncio.wait_for(self._launched.process.wait(), limit_s)
+        elapsed_s = (self._clock.now_ns() - began_ns) / 1e9
+        code = self.exit_code
+        left = () if code is None else tuple(await left_behind(self._launched))
+        return Parting(code, elapsed_s, left)
 
     def end_soon(self) -> None:
         """See that the process ends, without waiting for it."""
