@@ -1,0 +1,117 @@
+"""The first steps, without which there is nothing to check: from a folder to a bot that has said hello."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from referee.bots import ProcessGroupLauncher, snapshot
+from referee.bots.build import LIMIT_S, build
+from referee.bots.manifest import BotSpec, Manifest, load_manifest
+from referee.check.bench import Bench
+from referee.check.meter import Meter
+from referee.check.report import Finding, Trouble, passed
+from referee.check.words import fault_words, listed
+from referee.clocks import Clocks
+from referee.errors import Cause, Forfeit, UserError
+from referee.rules.ruleset import RULESETS
+
+_NEVER_CAME = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
+"""Causes that keep a bot from saying anything, right or wrong."""
+
+
+class Birth:
+    """Brings a bot to life. The steps are to be done in order, each only if those before went well.
+
+    Args:
+        folder: the bot's; a copy of it is built and run.
+        scratch: an empty one.
+        clocks: with the start-up limit.
+        meter: measures the processes.
+    """
+
+    def __init__(self, folder: Path, scratch: Path, clocks: Clocks, meter: Meter) -> None:
+        self._folder = folder
+        self._scratch = scratch
+        self._clocks = clocks
+        self._meter = meter
+        self._refused: Forfeit | None = None
+        """It has come, but its hello was wrong."""
+        self.manifest: Manifest | None = None
+        """None before `read_manifest`."""
+        self.max_games = 1
+        """What its hello says."""
+
+    @property
+    def spec(self) -> BotSpec:
+        """How the copy is started."""
+        assert self.manifest is not None  # noqa: S101 - the step before
+        return self.manifest.spec(self._scratch / "bot")
+
+    @property
+    def bench(self) -> Bench:
+        """Starts the bot once it is built."""
+        return Bench(self.spec, self._scratch, self._clocks, self._meter)
+
+    async def read_manifest(self) -> Finding:
+        """`bot.toml`. Raises `Trouble`."""
+        try:
+            self.manifest = manifest = load_manifest(self._folder)
+        except UserError as error:
+            raise Trouble(
+                "a bot.toml with name, version, author, language and [run] command, as the guide has it",
+                str(error),
+            ) from None
+        plays = "all" if set(manifest.rulesets) == set(RULESETS) else listed(manifest.rulesets)
+        return passed(f"{manifest.bot}, {manifest.language}; rulesets: {plays}")
+
+    async def build(self) -> Finding:
+        """A copy of the folder, and the manifest's build command in it. Raises `Trouble`."""
+        assert self.manifest is not None  # noqa: S101 - the step before
+        command = self.manifest.build
+        try:
+            copy = snapshot.take(self._folder, self._scratch / "bot", built=command is not None)
+        except UserError as error:
+            raise Trouble("a folder that can be copied: builds run in a copy", str(error)) from None
+        if command is None:
+            return passed("no build command: nothing to build")
+        words = " ".join(command.command)
+        built = await build(command.command, copy.path, launcher=ProcessGroupLauncher())
+        if built.reason is not None:
+            raise Trouble(
+                f"`{words}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
+                built.reason,
+                built.output,
+            )
+        return passed(f"{built.elapsed_s:.1f} s: {words}")
+
+    async def start(self) -> Finding:
+        """The first process, up to its hello. Raises `Trouble`."""
+        began_s = time.monotonic()
+        try:
+            process = await self.bench.start()
+        except Forfeit as fault:
+            if fault.cause in _NEVER_CAME:
+                raise Trouble(
+                    f"`{' '.join(self.spec.command)}` starts, connects to REFEREE_ADDRESS and sends its"
+                    f" hello within {self._clocks.start_up_us / 1e6:g} s",
+                    fault_words(fault),
+                    fault.evidence.stderr_tail,
+                ) from None
+            self._refused = fault
+            return passed("it started and connected")
+        start_up_s = time.monotonic() - began_s
+        self.max_games = process.max_games
+        async with self._meter.watching(process.pid):
+            await process.stop()
+        return passed(f"hello after {start_up_s:.2f} s")
+
+    async def hello(self) -> Finding:
+        """What the hello said. Raises `Trouble`."""
+        if self._refused is not None:
+            raise Trouble(
+                "the first message has hello set, with protocol_version 1 and the token of REFEREE_TOKEN",
+                fault_words(self._refused),
+                self._refused.evidence.stderr_tail,
+            )
+        return passed(f"version 1, the right token, max_games {self.max_games:,}")
