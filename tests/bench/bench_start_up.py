@@ -1,0 +1,164 @@
+"""What it costs to start a bot, by language: `python tests/bench/bench_start_up.py`.
+
+Builds the sample bots, then prints
+
+- how long each takes from its start to its hello, and its memory at the end of a tournament of short games;
+- how long ten bots take one after the other, and at once: ten real ones, which share the cores, and ten
+  that wait for a second, as for a disk;
+- how often a process was started in that tournament: once for each bot and lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from unittest import mock
+
+import psutil
+import uvloop
+
+from referee.bots import BotPool, ProcessGroupLauncher
+from referee.bots.launcher import Launched
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
+from referee.records import BotId
+from referee.roster import Workshop
+from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage, round_robin
+from referee.tournament import worker
+from referee.tournament.orders import Assignment, WorkerSettings
+from referee.tournament.run import Plan
+
+BENCH = Path(__file__).resolve().parent
+SAMPLE_BOTS = BENCH.parents[1] / "sample_bots"
+LANGUAGES = ["", "_go", "_rust", "_java", "_typescript", "_cpp"]
+BOTS = [f"greedy{each}" for each in LANGUAGES] + ["random", "bait", "counter", "small_beasts"]
+STARTS = 9
+LANES = 4
+STAGE = Stage(RULESETS["basic"].with_options(max_turns=4), seats=3, matches=1)
+MAX_PROCESSES = 64
+WAITING = ("sh", "-c", "sleep 1; exec python3 echo_bot.py")
+
+
+async def build(league: Path) -> list[BotSpec]:
+    workshop = Workshop(
+        league, ProcessGroupLauncher(), on_build=lambda bot: print("building", bot.name)
+    )
+    return [(await workshop.copy(SAMPLE_BOTS / name)).spec for name in BOTS]
+
+
+async def start_s(specs: Sequence[BotSpec]) -> float:
+    """Seconds until all of these, started at once, have said hello."""
+    with tempfile.TemporaryDirectory(prefix="b-") as folder:
+        pool = BotPool(
+            ProcessGroupLauncher(), Clocks(), max_processes=MAX_PROCESSES, folder=Path(folder)
+        )
+        began = time.perf_counter()
+        await asyncio.gather(*(pool.seat(0, spec) for spec in specs))
+        elapsed = time.perf_counter() - began
+        await pool.close()
+    return elapsed
+
+
+async def compare(what: str, specs: Sequence[BotSpec]) -> None:
+    alone = [await start_s([spec]) for spec in specs]
+    together = await start_s(specs)
+    print(
+        f"{len(specs)} {what}: one after the other {sum(alone):.2f} s, the slowest {max(alone):.2f} s,"
+        f" at once {together:.2f} s"
+    )
+
+
+class CountingLauncher(ProcessGroupLauncher):
+    """Remembers what it has started."""
+
+    def __init__(self) -> None:
+        self.pids: dict[Path, list[int]] = defaultdict(list)
+        """By folder."""
+
+    async def launch(
+        self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> Launched:
+        launched = await super().launch(command, folder=folder, environment=environment)
+        self.pids[folder].append(launched.process.pid)
+        return launched
+
+
+@contextlib.asynccontextmanager
+async def player(launcher: CountingLauncher) -> AsyncIterator[worker.GamePlayer]:
+    with (
+        tempfile.TemporaryDirectory(prefix="b-") as folder,
+        mock.patch.object(worker, "ProcessGroupLauncher", return_value=launcher),
+    ):
+        settings = WorkerSettings(
+            cores=frozenset(),
+            clocks=Clocks(),
+            max_processes=MAX_PROCESSES,
+            folder=Path(folder),
+            parent_pid=os.getpid(),
+        )
+        games = worker.GamePlayer(settings)
+        yield games
+        await games.close()
+
+
+def memory(pid: int) -> float:
+    """MiB of a process and its children."""
+    program = psutil.Process(pid)
+    family = [program, *program.children(recursive=True)]
+    return sum(process.memory_info().rss for process in family) / 2**20
+
+
+async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
+    """Play a tournament; MiB of each process that was started, by the folder of its bot."""
+    plan = Plan(
+        seed=bytes(32),
+        bots={str(spec.bot): spec for spec in specs},
+        clocks=Clocks(),
+        max_strikes=3,
+        show_names=False,
+        isolation="none",
+    )
+    schedule = round_robin("bench", list(plan.bots), [STAGE], lanes=LANES)
+    launcher = CountingLauncher()
+    began = time.perf_counter()
+    async with player(launcher) as games:
+        for game in schedule:
+            order = plan.order(game, frozenset())
+            (record,) = (await games.play(Assignment(game.lane, (order,)))).records
+            assert not record.faults
+        elapsed = time.perf_counter() - began
+        used = {folder: list(map(memory, pids)) for folder, pids in launcher.pids.items()}
+    starts = sum(map(len, used.values()))
+    print(
+        f"a tournament of {len(specs)} bots: {len(schedule)} games in {elapsed:.1f} s,"
+        f" {len(schedule) * STAGE.seats} seats taken, {starts} processes started"
+        f" ({len(specs)} bots x {LANES} lanes = {len(specs) * LANES})"
+    )
+    return used
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as league:
+        specs = await build(Path(league))
+        used = await play(specs)
+        print(f"{'':18}{'start to hello, ms':>24}{'MiB':>8}")
+        for spec in specs:
+            times = [await start_s([spec]) * 1000 for _ in range(STARTS)]
+            middle, worst = statistics.median(times), max(times)
+            mib = statistics.median(used[spec.folder])
+            print(f"{spec.bot.name:18}{middle:>14.0f} ({worst:.0f} max){mib:>8.0f}")
+        await compare("sample bots", specs)
+    waiting = [BotSpec(BotId(f"waits{number}", "1"), BENCH, WAITING) for number in range(10)]
+    await compare("bots that wait for a second", waiting)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
