@@ -4,6 +4,8 @@ Nothing here knows a worker, a process or a clock.
 """
 
 from referee.schedule.round_robin import (
+    ALGORITHM,
+    ALGORITHMS,
     ScheduledGame,
     Stage,
     default_lanes,
@@ -11,4 +13,12 @@ from referee.schedule.round_robin import (
     rounds_within,
 )
 
-__all__ = ["ScheduledGame", "Stage", "default_lanes", "round_robin", "rounds_within"]
+__all__ = [
+    "ALGORITHM",
+    "ALGORITHMS",
+    "ScheduledGame",
+    "Stage",
+    "default_lanes",
+    "round_robin",
+    "rounds_within",
+]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from referee.rules.ruleset import Ruleset
 from referee.schedule.neighbours import Neighbours
@@ -90,6 +91,12 @@ def round_robin(
                 )
             )
     return tuple(games)
+
+
+ALGORITHM = "round-robin-1"
+"""What makes the schedules of new tournaments."""
+ALGORITHMS = MappingProxyType({ALGORITHM: round_robin})
+"""All that ever did, by the names that leagues keep. One that makes other schedules gets a new name."""
 
 
 def default_lanes(seats: Iterable[int], workers: int) -> int:

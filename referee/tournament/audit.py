@@ -8,7 +8,7 @@ from referee import deals
 from referee.errors import UserError
 from referee.match import Difference, check
 from referee.records import GameRecord
-from referee.schedule import ScheduledGame, round_robin
+from referee.schedule import ALGORITHMS, ScheduledGame
 from referee.store import FaultRow, GameRow, League, ResultRow
 from referee.tournament.conduct import Tournament
 
@@ -16,10 +16,11 @@ from referee.tournament.conduct import Tournament
 def audit(league: League, tournament: Tournament) -> int:
     """Check everything that is stored of a tournament; returns how many games that were.
 
-    Raises Difference at the first thing that is not right, in the order of the schedule.
+    Raises Difference at the first thing that is not right, in the order of the schedule, and
+    UserError where this version does not know how the schedule was made.
     """
     _check_seed(league, tournament)
-    _check_schedule(tournament)
+    _check_schedule(league, tournament)
     results = {row.game_id: row for row in league.results(tournament=tournament.name)}
     summaries = {row.game_id: row for row in league.games(tournament=tournament.name)}
     faults = defaultdict[str, list[FaultRow]](list)
@@ -48,10 +49,15 @@ def _check_seed(league: League, tournament: Tournament) -> None:
         raise Difference(f"the seed's SHA-256 is {commitment}, not {published}")
 
 
-def _check_schedule(tournament: Tournament) -> None:
+def _check_schedule(league: League, tournament: Tournament) -> None:
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - settled when the tournament was created
-    schedule = round_robin(
+    if config.schedule not in ALGORITHMS:
+        raise UserError(
+            f"{league.folder}: tournament {tournament.name}: its schedule was made by"
+            f" {config.schedule!r}, which this version of the referee does not know"
+        )
+    schedule = ALGORITHMS[config.schedule](
         tournament.name, list(tournament.seats), config.stages, lanes=config.lanes
     )
     if len(tournament.schedule) != len(schedule):

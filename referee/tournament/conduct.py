@@ -16,10 +16,10 @@ from pathlib import Path
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
-from referee.errors import RefereeError
+from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
-from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin
+from referee.schedule import ALGORITHMS, ScheduledGame, Stage, default_lanes
 from referee.store import League, NewTournament, ScheduleRow
 from referee.tournament.config import (
     BotEntry,
@@ -66,7 +66,7 @@ def create(
     versions = {str(spec.bot): spec.bot for spec in bots}
     entries = tuple(BotEntry(text, None) for text in versions)
     settled = replace(config, name=name, lanes=lanes, bots=entries)
-    schedule = round_robin(name, list(versions), settled.stages, lanes=lanes)
+    schedule = ALGORITHMS[settled.schedule](name, list(versions), settled.stages, lanes=lanes)
     league.add_tournament(
         NewTournament(name, now_us, canonical_json(settled), seed, deals.commitment(seed)),
         [_row(game, versions) for game in schedule],
@@ -77,8 +77,8 @@ def create(
 def find(league: League, name: str) -> Tournament:
     """A tournament of the league.
 
-    Raises NotFoundError when there is none of that name, and RefereeError when what is stored of it
-    cannot be what `create` has stored.
+    Raises NotFoundError when there is none of that name, UserError when a newer version made it, and
+    RefereeError when what is stored of it cannot be what `create` has stored.
     """
     row = league.tournament(name)
     try:
@@ -92,6 +92,8 @@ def find(league: League, name: str) -> Tournament:
             f"{league.folder}: tournament {name} is damaged: its configuration and its schedule do"
             " not fit"
         ) from error
+    except UserError as error:
+        raise UserError(f"{league.folder}: tournament {name}: {error}") from error
     return Tournament(config, row.seed, schedule, versions)
 
 

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from referee import toml_file
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, Ruleset
-from referee.schedule import Stage, rounds_within
+from referee.schedule import ALGORITHM, Stage, rounds_within
 from referee.tournament.file_model import MAX_GAMES, ClocksTable, StageTable, TournamentFile
+
+FORMAT = 1
+"""Of a stored configuration. What has it can be read for ever: a key that comes later has a default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class TournamentConfig:
     cores_per_game: int
     max_processes: int
     """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
+    schedule: str = ALGORITHM
+    """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
     seed: bytes | None = None
     """The secret of the deals, 32 bytes; None where the file leaves it to chance."""
 
@@ -82,12 +87,26 @@ def load_tournament(path: Path) -> TournamentConfig:
 def canonical_json(config: TournamentConfig) -> str:
     """A configuration as text, but for its seed, which is secret until the tournament is over."""
     values = _ADAPTER.dump_python(config, mode="json", exclude={"seed"})
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return json.dumps({"format": FORMAT, **values}, sort_keys=True, separators=(",", ":"))
 
 
 def from_canonical_json(text: str) -> TournamentConfig:
-    """The configuration of `canonical_json`, without a seed. Raises ValueError for other text."""
+    """The configuration of `canonical_json`, without a seed.
+
+    Raises ValueError for other text, and UserError for that of a newer version.
+    """
+    stored = _Stored.model_validate_json(text)
+    if stored.format != FORMAT:
+        raise UserError(
+            f"its configuration has format {stored.format}; this version of the referee knows {FORMAT}"
+        )
     return _ADAPTER.validate_json(text)
+
+
+class _Stored(BaseModel):
+    """What every stored configuration has, whatever its format."""
+
+    format: int
 
 
 _ADAPTER = TypeAdapter(TournamentConfig)

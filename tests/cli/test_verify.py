@@ -175,3 +175,24 @@ def test_something_else_that_was_changed(here, database, what):
     )
     assert changed.rowcount > 0
     found(here, says)
+
+
+NEWER = {
+    "the algorithm of its schedule": (
+        ('"round-robin-1"', '"swiss-7"'),
+        "its schedule was made by 'swiss-7', which this version of the referee does not know",
+    ),
+    "the format of its configuration": (
+        ('"format":1', '"format":2'),
+        "its configuration has format 2; this version of the referee knows 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NEWER)
+def test_a_tournament_of_a_newer_version(here, database, what):
+    change, says = NEWER[what]
+    database.execute("UPDATE tournaments SET config = replace(config, ?, ?)", change)
+    done = here.referee("verify")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"referee: league: tournament cup: {says}\n"

@@ -11,6 +11,7 @@ from referee.schedule import Stage, round_robin
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,
+    TournamentConfig,
     canonical_json,
     from_canonical_json,
     load_tournament,
@@ -18,6 +19,7 @@ from referee.tournament.config import (
 from referee.tournament.entries import check_bots
 
 TOURNAMENTS = Path(__file__).parents[2] / "tournaments"
+FIRST = Path(__file__).parent / "golden" / "config-1.json"
 BASIC = RULESETS["basic"]
 HEAD = 'name = "cup"\n'
 BOTS = 'bots = ["./ann", "./bob", "./cy", "./dee"]\n'
@@ -336,6 +338,35 @@ def test_json_gives_the_configuration_back_but_for_the_seed(folder):
     assert canonical_json(from_canonical_json(stored)) == stored
     assert "ab" * 32 not in stored
     assert "seed" not in json.loads(stored)
+
+
+def test_what_the_first_release_stored_can_be_read_for_ever():
+    """The file is never changed: add another beside it when configurations have more to say."""
+    stages = (
+        Stage(BASIC.with_options(end_on=EndOn.DECK, max_turns=300), 4, 10),
+        Stage(RULESETS["duel"], 2, 5),
+    )
+    assert from_canonical_json(FIRST.read_text()) == TournamentConfig(
+        file=Path("cups/spring.toml"),
+        name="spring-2",
+        stages=stages,
+        bots=(BotEntry("ann@1.0", None), BotEntry("bob@2.1+2", None)),
+        lanes=6,
+        clocks=Clocks(
+            start_up_us=20_000_000,
+            game_start_us=10_000_000,
+            decision_us=2_000_000,
+            bank_us=30_000_000,
+            increment_us=100_000,
+        ),
+        faults=FaultPolicy(max_strikes=2, suspend_after=7),
+        show_names=True,
+        workers=3,
+        cores_per_game=2,
+        max_processes=50,
+        schedule="round-robin-1",
+        seed=None,
+    )
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):
