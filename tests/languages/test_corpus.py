@@ -7,6 +7,7 @@ from collections import Counter
 
 import corpus
 import pytest
+from conversations import conversation
 from hard_positions import SIGNS, Position, signs
 from policy import choose, mistaken
 from record_corpus import TABLES, record
@@ -122,3 +123,32 @@ def test_it_finds_a_mistake(right, wrong):
     assert any(
         nearly(position.request, position.rules) != position.action for position in POSITIONS
     )
+
+
+# As conversations
+
+
+@pytest.mark.parametrize("at_once", [1, 16])
+def test_a_conversation_has_all_of_it_in_order_and_no_more_games_than_may_be(at_once):
+    playing, asked, answered, most = set(), Counter(), Counter(), 0
+    for said, wanted in conversation(SEATS, at_once):
+        playing -= {end.game_id for end in said.game_ends}
+        assert {request.game_id for request in said.requests} == playing
+        playing |= {start.game_id for start in said.game_starts}
+        assert len(playing) <= at_once
+        most = max(most, len(said.requests))
+        asked.update(request.game_id for request in said.requests)
+        answered.update(reply.game_id for reply in wanted.replies)
+    assert not playing
+    assert most == at_once
+    assert asked == answered == {seat.start.game_id: seat.size for seat in SEATS}
+
+
+def test_a_conversation_finds_a_bot_that_mixes_up_the_rules_of_its_games():
+    rules, wrong = None, 0
+    for said, wanted in conversation(SEATS, 16):
+        for request, reply in zip(said.requests, wanted.replies, strict=True):
+            wrong += choose(request, rules) != reply.action
+        for start in said.game_starts:
+            rules = start.ruleset
+    assert wrong
