@@ -89,6 +89,8 @@ class GameRecord:
     faults: tuple[Fault, ...]
     result: Result
     clocks: Clocks
+    max_strikes: int
+    """The strike that forfeited the game."""
     isolation: str
     """The rung of the isolation ladder that the bots ran under."""
     started_at_us: int

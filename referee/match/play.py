@@ -92,6 +92,7 @@ async def play_game(
         faults=tuple(run.faults),
         result=result(outcome, run.faults),
         clocks=fixture.clocks,
+        max_strikes=fixture.max_strikes,
         isolation=fixture.isolation,
         started_at_us=started_at_us,
         duration_us=monotonic_us() - began_us,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
+from referee.errors import Cause
 from referee.match.play import result
 from referee.match.stand_in import stand_in
 from referee.records import GameRecord, Move
@@ -32,12 +34,13 @@ def steps(record: GameRecord) -> Iterator[Step]:
     """Play a record again, move by move.
 
     Raises Difference where the deck, a seat, an action or the end of the game is not what the rules
-    and the stand-in make of it.
+    and the stand-in make of it, and where faults did not cost what they must.
     """
     try:
         game = Game(record.ruleset, len(record.seating), record.deck)
     except ValueError as error:
         raise Difference(str(error)) from error
+    _check_faults(record)
     charges = _Charges(record)
     for number, move in enumerate(record.moves, start=1):
         decision = game.decision
@@ -58,6 +61,31 @@ def steps(record: GameRecord) -> Iterator[Step]:
     replayed = result(game.outcome, record.faults)
     if replayed != record.result:
         raise Difference(f"result: the record says {record.result}, the rules say {replayed}")
+
+
+def _check_faults(record: GameRecord) -> None:
+    """A strike costs one decision, number `max_strikes` the game, and a forfeit is a seat's last fault."""
+    for seat in range(len(record.seating)):
+        own = [fault for fault in record.faults if fault.seat == seat]
+        if any(fault.forfeit for fault in own[:-1]):
+            raise Difference(f"seat {seat} has a fault after its forfeit")
+        strikes = [fault.move for fault in own if not fault.forfeit]
+        for before, at in pairwise((-1, *strikes)):
+            if at <= before or not _decided_by_stand_in(record, seat, at):
+                raise Difference(
+                    f"seat {seat}: no stand-in decides where its strike was, at move {at + 1}"
+                )
+        forfeits = [fault.move for fault in own if fault.cause is Cause.STRIKES]
+        if forfeits != strikes[record.max_strikes - 1 :]:
+            raise Difference(
+                f"seat {seat} has {len(strikes)} strikes and"
+                f" {'forfeited' if forfeits else 'did not forfeit'} by them; strike"
+                f" {record.max_strikes} forfeits"
+            )
+
+
+def _decided_by_stand_in(record: GameRecord, seat: int, at: int) -> bool:
+    return at < len(record.moves) and record.moves[at].seat == seat and record.moves[at].stand_in
 
 
 class _Charges:

@@ -31,6 +31,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
         "faults": [_fault(fault) for fault in record.faults],
         "result": _result(record.result),
         "clocks": asdict(record.clocks),
+        "max_strikes": record.max_strikes,
         "isolation": record.isolation,
         "started_at_us": record.started_at_us,
         "duration_us": record.duration_us,

@@ -78,6 +78,9 @@ def _check_game(tournament: Tournament, game: ScheduledGame, record: GameRecord)
         )
     if record.ruleset != game.ruleset:
         raise Difference(f"the record has the rules of {record.ruleset}, not of {game.ruleset}")
+    limits = tournament.config.clocks, tournament.config.faults.max_strikes
+    if (record.clocks, record.max_strikes) != limits:
+        raise Difference("the record has other clocks or strikes than the tournament")
     deck = deals.deck(tournament.seed, game.deal_id, game.ruleset)
     if record.deck != deck:
         raise Difference("the deck is not what the seed gives")

@@ -69,6 +69,10 @@ def one_move_less(record):
     return replace(record, moves=record.moves[:-1])
 
 
+def more_patience(record):
+    return replace(record, max_strikes=record.max_strikes + 1)
+
+
 def other_scores(record):
     result = record.result
     scores = (result.scores[0] + 1, *result.scores[1:])
@@ -87,6 +91,7 @@ RECORDS = {
     other_deck: "cup-2: the deck is not what the seed gives",
     other_move: "cup-2: move 1: seat 1 moves, it is for seat 0 to decide",
     one_move_less: "cup-2: the game is not over after ",
+    more_patience: "cup-2: the record has other clocks or strikes than the tournament",
     other_scores: "cup-2: result: the record says ",
     other_seating: "cup-2: the record has eve@1 ",
     other_rules: "cup-2: the record has the rules of ",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from players import FunctionPlayer, chance, fixture, play
 
-from referee.errors import Cause, Evidence, Forfeit
+from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.match import Difference, check, steps
 from referee.rules.actions import Choice
 
@@ -81,3 +81,52 @@ async def test_the_stand_in_is_held_to_its_policy():
     assert other != record.moves[0].action
     with pytest.raises(Difference, match=r"move 1: .* is not what the stand-in does"):
         check(tamper(record, 0, action=other))
+
+
+async def struck(times):
+    """A game in which seat 1 says nothing for its first decisions."""
+    silent = iter(range(times))
+    choose = chance(1)
+
+    def late(ask):
+        if next(silent, None) is not None:
+            raise Strike(Cause.TIMEOUT, Evidence(detail="no reply"))
+        return choose(ask)
+
+    table = [FunctionPlayer(chance(0)), FunctionPlayer(late), FunctionPlayer(chance(2))]
+    record = (await play(fixture(), table)).record
+    check(record)
+    return record
+
+
+async def test_strikes_are_counted():
+    two, three = await struck(2), await struck(3)
+    assert [fault.cause for fault in three.faults] == [*[Cause.TIMEOUT] * 3, Cause.STRIKES]
+    for changed, says in (
+        (replace(two, max_strikes=2), "2 strikes and did not forfeit by them; strike 2 forfeits"),
+        (replace(three, max_strikes=4), "3 strikes and forfeited by them; strike 4 forfeits"),
+        (replace(three, max_strikes=2), "3 strikes and forfeited by them; strike 2 forfeits"),
+        (replace(three, faults=three.faults[:-1]), "3 strikes and did not forfeit by them"),
+        (replace(three, faults=three.faults[1:]), "2 strikes and forfeited by them"),
+        (replace(three, faults=three.faults[::-1]), "seat 1 has a fault after its forfeit"),
+    ):
+        with pytest.raises(Difference, match=says):
+            check(changed)
+
+
+async def test_every_strike_has_its_decision_by_the_stand_in():
+    record = await struck(2)
+    at = record.faults[0].move
+    says = f"seat 1: no stand-in decides where its strike was, at move {at + 1}"
+    twice = replace(record, faults=(record.faults[0], record.faults[0]))
+    later = replace(record.faults[1], move=len(record.moves))
+    for changed in (
+        tamper(record, at, stand_in=False),
+        twice,
+        replace(record, faults=(replace(record.faults[0], seat=0), record.faults[1])),
+        replace(record, faults=(record.faults[0], later)),
+    ):
+        with pytest.raises(Difference, match="no stand-in decides where its strike was"):
+            check(changed)
+    with pytest.raises(Difference, match=says):
+        check(tamper(record, at, stand_in=False))

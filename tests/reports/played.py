@@ -72,6 +72,7 @@ def record(
         faults=tuple(faults),
         result=result(game.outcome, faults),
         clocks=clocks or Clocks(),
+        max_strikes=3,
         isolation="none",
         started_at_us=1_700_000_000_000_000,
         duration_us=123_456,

@@ -65,6 +65,7 @@ def played(game: ScheduleRow) -> GameRecord:
         faults=(),
         result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
         clocks=Clocks(),
+        max_strikes=3,
         isolation="none",
         started_at_us=1_700_000_000_000_000,
         duration_us=31_000,
