@@ -1,0 +1,111 @@
+"""The command and what it prints; what a check finds out is tested beside this."""
+
+import io
+import json
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from referee.check import Report, Step, Verdict
+from referee.check.report import Finding
+from referee.cli import check as command
+from referee.errors import UserError
+from referee.records import BotId
+from referee.reports.check import check_data, check_summary, step_view
+
+GOOD = Finding(verdict=Verdict.PASS, came="12 answers")
+BAD = Finding(
+    verdict=Verdict.FAIL,
+    expected="one of [CHOICE_TAKE]",
+    came="ghost_value 13\nin duel",
+    output="".join(f"line {number}\n" for number in range(20)) + "\x1b[31mred",
+)
+
+
+def report(*findings):
+    steps = (Step(n, f"step {n}", finding, 0.5) for n, finding in enumerate(findings, start=1))
+    return Report(
+        bot=BotId("mine", "1"), steps=tuple(steps), latencies=(), usage=None, strength=None
+    )
+
+
+def drawn(renderable, width=80):
+    console = Console(width=width, file=io.StringIO())
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def app(monkeypatch):
+    """The command alone, and a check that finds what it is told."""
+
+    def make(*findings):
+        async def check(_folder, *, on_begin, on_step):
+            done = report(*findings)
+            for step in done.steps:
+                on_begin(step.number, step.name)
+                on_step(step)
+            return done
+
+        monkeypatch.setattr(command, "check_bot", check)
+        made = typer.Typer()
+        made.command()(command.check)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_step_that_went_well_is_one_line(width):
+    assert drawn(step_view(Step(7, "hello", GOOD, 0.1)), width).split() == [
+        "7", "pass", "hello", "12", "answers",
+    ]  # fmt: skip
+
+
+def test_a_step_that_failed_says_all():
+    said = drawn(step_view(Step(7, "hello", BAD, 0.1)))
+    lines = [line.rstrip() for line in said.splitlines()]
+    assert lines[0].split() == ["7", "FAIL", "hello"]
+    assert lines[1].split("expected")[1].strip() == "one of [CHOICE_TAKE]"
+    assert lines[2].split("came")[1].strip() == "ghost_value 13"
+    assert "line 10" not in said
+    assert "line 19" in said
+    assert "\\x1b[31mred" in said
+
+
+def test_the_last_line_names_what_failed():
+    assert check_summary(report(GOOD, GOOD)).plain == "mine@1: all is well."
+    assert check_summary(report(GOOD, BAD)).plain == "mine@1: step 2 failed."
+    assert check_summary(report(BAD, BAD)).plain == "mine@1: steps 1, 2 failed."
+
+
+def test_programs_get_everything():
+    first, second = check_data(report(GOOD, BAD))["steps"]
+    assert first["verdict"] == "pass"
+    assert second == {
+        "number": 2,
+        "name": "step 2",
+        "verdict": "fail",
+        "expected": BAD.expected,
+        "came": BAD.came,
+        "output": BAD.output,
+        "elapsed_s": 0.5,
+    }
+
+
+@pytest.mark.parametrize(("findings", "code"), [((GOOD,), 0), ((GOOD, BAD), 1)])
+def test_the_exit_code_says_whether_all_went_well(app, tmp_path, findings, code):
+    done = CliRunner().invoke(app(*findings), [str(tmp_path)])
+    assert done.exit_code == code
+    assert "step 1" in done.stdout
+    done = CliRunner().invoke(app(*findings), [str(tmp_path), "--json"])
+    assert done.exit_code == code
+    assert json.loads(done.stdout)["ok"] == (code == 0)
+
+
+def test_what_is_no_folder_is_bad_input(app, tmp_path):
+    done = CliRunner().invoke(app(GOOD), [str(tmp_path / "none")])
+    assert isinstance(done.exception, UserError)
+    assert "no such folder" in str(done.exception)
