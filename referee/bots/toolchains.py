@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 _PACKAGES = {
-    "cargo": "Rust: https://rustup.rs, or `apt install cargo`",
+    "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
     "cmake": "CMake: `apt install cmake make g++`",
     "dart": "Dart: https://dart.dev/get-dart",
     "dotnet": ".NET: https://dotnet.microsoft.com/download",
     "g++": "a C++ compiler: `apt install g++`",
     "gcc": "a C compiler: `apt install gcc`",
-    "go": "Go: https://go.dev/dl, or `apt install golang-go`",
+    "go": "Go: https://go.dev/dl (Debian's is often too old)",
     "gradle": "Gradle: https://gradle.org/install",
     "java": "a Java runtime: `apt install openjdk-17-jdk-headless`",
     "make": "make: `apt install make`",

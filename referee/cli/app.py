@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -35,7 +36,8 @@ for command in (ratings, play, verify):
 
 
 def run() -> None:
-    """Run the command line and exit."""
+    """Run the command line and exit. SIGTERM is taken as Ctrl-C is: bots and builds are ended first."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         app()
     except UserError as error:

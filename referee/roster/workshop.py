@@ -27,6 +27,7 @@ _HASH_LENGTH = 16
 _BOT = "bot"
 _LOG = "build.log"
 _READY = "ready"
+_NEW = "new-"
 _LAST_LINES = 40
 
 
@@ -77,7 +78,7 @@ class Workshop:
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder), tempfile.TemporaryDirectory(prefix="new-", dir=folder) as new:
+            with _alone(folder), tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
                 taken = snapshots.take(source, Path(new) / _BOT, built=manifest.build is not None)
                 home = self._home(manifest.name, taken.content_hash)
                 build_s = None
@@ -145,10 +146,15 @@ def last_lines(output: str) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Be the only one who makes copies in a folder; wait for whoever is at it."""
+    """Be the only one who makes copies in a folder; wait for whoever is at it.
+
+    What others have left half done, whom somebody has killed, is removed.
+    """
     descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for unfinished in folder.glob(f"{_NEW}*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         yield
     finally:
         os.close(descriptor)

@@ -95,7 +95,7 @@ async def test_a_missing_toolchain_and_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     result = await built(tmp_path, "cargo", "build")
     assert result.reason == (
-        "cargo is not installed; it belongs to Rust: https://rustup.rs, or `apt install cargo`"
+        "cargo is not installed; it belongs to Rust: https://rustup.rs (Debian's is often too old)"
     )
 
 

@@ -210,3 +210,11 @@ async def test_the_predecessor_of_a_version_is_the_one_before_it(shop, tmp_path)
     for name, version in (("ann", "1.0"), ("bob", "1.0"), ("ann", "2.0"), ("ann", "1.9")):
         await shop.enter(make(tmp_path / f"{name}", name=name, version=version))
     assert shop.roster.predecessors() == {"ann@2.0": "ann@1.0", "ann@1.9": "ann@2.0"}
+
+
+async def test_what_a_killed_referee_has_left_half_copied_is_removed(shop, tmp_path):
+    left = shop.league.folder / "bots" / "ann" / "new-abc" / "bot"
+    left.mkdir(parents=True)
+    entry = await shop.enter(make(tmp_path / "mine"))
+    assert not left.exists()
+    assert (entry.spec.folder / "source").exists()

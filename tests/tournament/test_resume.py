@@ -166,7 +166,8 @@ def test_ctrl_c_before_the_first_game(here, uninterrupted):
     assert here.records(LEAGUE) == uninterrupted
 
 
-def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here, number):
     bot = here.bot("built", "")
     manifest = bot / "bot.toml"
     build = '[build]\ncommand = ["sh", "-c", "sleep 1000 & sleep 1000"]\n'
@@ -174,7 +175,7 @@ def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here):
     file = here.tournament(bots=(bot, "greedy"))
     with here.started("tournament", "run", file, "--league", LEAGUE) as process:
         assert process.stdout.readline() == "Building built: sh -c sleep 1000 & sleep 1000\n"
-        interrupt(process)
+        process.send_signal(number)
         said, _ = process.communicate()
     assert process.returncode == 130
     assert said == ""
