@@ -11,7 +11,7 @@ from referee.cli.output import console
 from referee.errors import RefereeError
 from referee.match import Difference
 from referee.store import League
-from referee.tournament.audit import audit
+from referee.tournament.audit import audit, audit_free_games
 from referee.tournament.conduct import find
 
 
@@ -23,6 +23,7 @@ def verify(
 ) -> None:
     """Check stored games: decks against the seed, moves against the rules, results against both.
 
+    Games of `play --keep` are checked too, where no tournament is named, but for their decks.
     Names the first difference and exits with 1 when there is one.
 
     Example: referee verify demo
@@ -34,4 +35,13 @@ def verify(
                 checked = audit(store, find(store, name))
             except Difference as difference:
                 raise RefereeError(f"{name}: {difference}") from difference
-            console.print(f"{name}: {checked} games check.")
+            games = store.tournament(name).games
+            of_all = "" if checked == games else f" of {games}"
+            console.print(f"{name}: {checked}{of_all} games check.")
+        if tournament is None:
+            try:
+                free = audit_free_games(store)
+            except Difference as difference:
+                raise RefereeError(str(difference)) from difference
+            if free:
+                console.print(f"games of play --keep: {free} check, but for their decks.")

@@ -163,6 +163,8 @@ class League:
     def add_game(self, record: GameRecord) -> None:
         """Keep a played game: one of a schedule by its id, else a free one.
 
+        With the last game that a tournament misses it is kept that the tournament is finished.
+
         Raises UserError when a game of this id is stored already, or a bot is not known.
         """
         with self._database.writing() as connection:

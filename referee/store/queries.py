@@ -54,6 +54,7 @@ def tournaments(connection: Connection) -> list[TournamentRow]:
             table.commitment,
             planned.c.games,
             planned.c.stored,
+            table.finished_at_us,
         )
         .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
         .order_by(table.id)

@@ -59,6 +59,8 @@ class TournamentRow(NewTournament):
     """In its schedule."""
     stored: int
     """Played and stored."""
+    finished_at_us: int | None
+    """When its last missing game had been played; None: there has always been one missing."""
 
 
 @dataclass(frozen=True, slots=True)

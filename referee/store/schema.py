@@ -69,6 +69,7 @@ tournaments = Table(
     Column("config", Text, nullable=False),
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
+    Column("finished_at_us", BigInteger, nullable=True),
 )
 
 matches = Table(

@@ -138,6 +138,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
         ],
     )
     _add_faults(connection, key, record)
+    _note_if_finished(connection, key, record.started_at_us + record.duration_us)
 
 
 def _game_key(connection: Connection, game_id: str) -> int:
@@ -171,6 +172,28 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
                 }
                 for fault in record.faults
             ],
+        )
+
+
+def _note_if_finished(connection: Connection, key: int, at_us: int) -> None:
+    """Keep when a tournament was finished, if a game was the last that it missed."""
+    games, matches, results = schema.games, schema.matches, schema.results
+    tournament = connection.scalar(
+        select(matches.c.tournament_id).select_from(games.join(matches)).where(games.c.id == key)
+    )
+    if tournament is None:
+        return
+    missing = connection.scalar(
+        select(games.c.id)
+        .select_from(matches.join(games).outerjoin(results))
+        .where(matches.c.tournament_id == tournament, results.c.game_id.is_(None))
+        .order_by(matches.c.id.desc())  # the last game is mostly missing: found at once
+        .limit(1)
+    )
+    if missing is None:
+        table = schema.tournaments
+        connection.execute(
+            update(table).where(table.c.id == tournament).values(finished_at_us=at_us)
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from referee import deals
 from referee.errors import UserError
@@ -16,28 +18,69 @@ from referee.tournament.conduct import Tournament
 def audit(league: League, tournament: Tournament) -> int:
     """Check everything that is stored of a tournament; returns how many games that were.
 
-    Raises Difference at the first thing that is not right, in the order of the schedule, and
-    UserError where this version does not know how the schedule was made.
+    Raises Difference at the first thing that is not right, in the order of the schedule, or when it
+    was finished and games are gone, and UserError where this version does not know how the schedule
+    was made.
     """
     _check_seed(league, tournament)
     _check_schedule(league, tournament)
-    results = {row.game_id: row for row in league.results(tournament=tournament.name)}
-    summaries = {row.game_id: row for row in league.games(tournament=tournament.name)}
-    faults = defaultdict[str, list[FaultRow]](list)
-    for fault in league.faults(tournament=tournament.name):
-        faults[fault.game_id].append(fault)
+    shown = _Tables(league, tournament.name)
+    gone = []
     for game in tournament.schedule:
-        if game.game_id not in summaries:
+        if game.game_id not in shown.games:
+            gone.append(game.game_id)
             continue
-        try:
-            record = league.record(game.game_id)
+        with _naming(game.game_id):
+            record = _record(league, game.game_id)
             _check_game(tournament, game, record)
-            _check_result(record, results.get(game.game_id))
-            _check_summary(record, summaries[game.game_id])
-            _check_faults(record, faults[game.game_id])
-        except (Difference, UserError) as difference:
-            raise Difference(f"{game.game_id}: {difference}") from difference
-    return len(summaries)
+            shown.check(record)
+    games = len(tournament.schedule)
+    checked = games - len(gone)
+    if gone and league.tournament(tournament.name).finished_at_us is not None:
+        more = f" and {len(gone) - 1} more are" if len(gone) > 1 else " is"
+        raise Difference(f"{checked} of {games} games check; {gone[0]}{more} not stored")
+    return checked
+
+
+def audit_free_games(league: League) -> int:
+    """Check the moves and results of all games outside of tournaments; returns how many there are.
+
+    Their decks come from seeds that are not kept. Raises Difference as `audit` does.
+    """
+    free = [row for row in league.results(free=True) if row.tournament is None]
+    shown = _Tables(league, None)
+    for row in free:
+        with _naming(row.game_id):
+            record = _record(league, row.game_id)
+            check(record)
+            shown.check(record)
+    return len(free)
+
+
+@contextmanager
+def _naming(game_id: str) -> Iterator[None]:
+    try:
+        yield
+    except (Difference, UserError) as difference:
+        raise Difference(f"{game_id}: {difference}") from difference
+
+
+class _Tables:
+    """What the tables show of games: of one tournament, or of all games, free ones included."""
+
+    def __init__(self, league: League, tournament: str | None) -> None:
+        results = league.results(tournament=tournament, free=True)
+        self._results = {row.game_id: row for row in results}
+        self.games = {row.game_id: row for row in league.games(tournament=tournament)}
+        self._faults = defaultdict[str, list[FaultRow]](list)
+        for fault in league.faults(tournament=tournament):
+            self._faults[fault.game_id].append(fault)
+
+    def check(self, record: GameRecord) -> None:
+        """Hold the tables against the record of a stored game."""
+        _check_result(record, self._results.get(record.game_id))
+        _check_summary(record, self.games[record.game_id])
+        _check_faults(record, self._faults[record.game_id])
 
 
 def _check_seed(league: League, tournament: Tournament) -> None:
@@ -67,10 +110,15 @@ def _check_schedule(league: League, tournament: Tournament) -> None:
             raise Difference(f"{made.game_id}: the schedule has it otherwise than it is stored")
 
 
+def _record(league: League, game_id: str) -> GameRecord:
+    record = league.record(game_id)
+    if record.game_id != game_id:
+        raise Difference(f"the record is of another game, {record.game_id}")
+    return record
+
+
 def _check_game(tournament: Tournament, game: ScheduledGame, record: GameRecord) -> None:
     seating = tuple(tournament.seats[name] for name in game.bots)
-    if record.game_id != game.game_id:
-        raise Difference(f"the record is of another game, {record.game_id}")
     if record.seating != seating:
         raise Difference(
             f"the record has {_listed(record.seating)} at the table, the schedule"

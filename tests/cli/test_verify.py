@@ -201,3 +201,41 @@ def test_a_tournament_of_a_newer_version(here, database, what):
     done = here.referee("verify")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"referee: league: tournament cup: {says}\n"
+
+
+def remove(database, game):
+    key = key_of(database, game)
+    for table in ("seats", "faults", "records", "results"):
+        database.execute(f"DELETE FROM {table} WHERE game_id = ?", (key,))  # noqa: S608
+
+
+def test_a_game_of_a_finished_tournament_that_is_gone(here, database):
+    remove(database, "cup-5")
+    found(here, "cup: 11 of 12 games check; cup-5 is not stored\n")
+    remove(database, "cup-2")
+    found(here, "cup: 10 of 12 games check; cup-2 and 1 more are not stored\n")
+
+
+def test_a_tournament_that_is_not_finished_misses_nothing(here, database):
+    remove(database, "cup-12")
+    database.execute("UPDATE tournaments SET finished_at_us = NULL")
+    done = here.referee("verify")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "cup: 11 of 12 games check.\n"
+
+
+def test_kept_games_without_a_tournament(here, database):
+    for seed in (1, 2):
+        table = ("random", "greedy", "--ruleset", "duel", "--seed", seed)
+        assert here.referee("play", *table, "--keep").returncode == 0
+    done = here.referee("verify")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "cup: 12 games check.\ngames of play --keep: 2 check, but for their decks.\n"
+    )
+    assert here.referee("verify", "cup").stdout == "cup: 12 games check.\n"
+    (game,) = database.execute("SELECT name FROM games WHERE match_id IS NULL LIMIT 1").fetchone()
+    change(database, game, with_=one_move_less)
+    done = here.referee("verify")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"referee: {game}: the game is not over after ")

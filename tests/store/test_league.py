@@ -160,6 +160,19 @@ def test_free_games_are_kept_apart(league):
     assert [row.game_id for row in league.games()] == ["cup-1", "play-1"]
 
 
+def test_a_tournament_is_finished_by_the_last_game_that_it_misses(league):
+    rows = filled(league)
+    filled(league, "open", 1)
+    for row in reversed(rows[1:]):
+        league.add_game(played(row))
+    league.add_game(replace(played(rows[0]), game_id="play-1"))
+    assert league.tournament("cup").finished_at_us is None
+    last = played(rows[0])
+    league.add_game(last)
+    assert league.tournament("cup").finished_at_us == last.started_at_us + last.duration_us
+    assert league.tournament("open").finished_at_us is None
+
+
 def test_games_are_found_by_tournament_bot_and_fault(league):
     rows = filled(league)
     filled(league, "open", 1)

@@ -34,6 +34,7 @@ def upgrade() -> None:
         sa.Column("config", sa.Text(), nullable=False),
         sa.Column("seed", sa.LargeBinary(), nullable=False),
         sa.Column("commitment", sa.String(length=64), nullable=False),
+        sa.Column("finished_at_us", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tournaments")),
         sa.UniqueConstraint("name", name=op.f("uq_tournaments_name")),
     )
