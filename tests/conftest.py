@@ -15,12 +15,14 @@ import pytest
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
 
+from referee.bots.toolchains import how_to_install  # noqa: E402 - after that
+
 
 def pytest_runtest_setup(item):
     for mark in item.iter_markers("toolchain"):
         missing = [program for program in mark.args if shutil.which(program) is None]
         if missing:
-            pytest.skip(f"not installed: {', '.join(missing)}")
+            pytest.skip("; ".join(map(how_to_install, missing)))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from referee.pb import play_pb2
-from referee.sdk.actions import message_of
+from referee.sdk.actions import DecisionKind, message_of
 from referee.sdk.bot import Bot, Decide, bot_class
 from referee.sdk.game import Game, Result
 from referee.sdk.request import Request
+
+_KINDS = {kind.value for kind in DecisionKind}
 
 
 class Session:
@@ -43,11 +45,16 @@ class Session:
         return answer
 
     def _decide(self, message: play_pb2.RefereeMessage, answer: play_pb2.BotMessage) -> None:
-        requests = [Request(asked, *self._games[asked.game_id]) for asked in message.requests]
-        actions = self._class.decide_batch(requests)
+        """Have the bot answer; a kind that is newer than this kit gets the first legal action."""
+        requests = [
+            Request(asked, *self._games[asked.game_id])
+            for asked in message.requests
+            if asked.kind in _KINDS
+        ]
+        actions = self._class.decide_batch(requests) if requests else ()
         if len(actions) != len(requests):
             raise ValueError(f"{len(actions)} answers to {len(requests)} requests")
-        for asked, action in zip(message.requests, actions, strict=True):
-            answer.replies.add(
-                game_id=asked.game_id, decision_id=asked.decision_id, action=message_of(action)
-            )
+        decided = map(message_of, actions)
+        for asked in message.requests:
+            action = next(decided) if asked.kind in _KINDS else asked.legal[0]
+            answer.replies.add(game_id=asked.game_id, decision_id=asked.decision_id, action=action)

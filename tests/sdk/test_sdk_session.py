@@ -78,6 +78,16 @@ def test_a_batch_is_answered_as_a_whole_with_each_games_own_instance():
     assert batches == [["gg", "", "g"]]
 
 
+def test_a_kind_newer_than_the_kit_gets_the_first_legal_action_in_its_turn():
+    session = Session(lambda request: request.legal[-1])
+    session.receive(game_starts("a", "b"))
+    message = requests(("a", 1), ("b", 2))
+    message.requests[0].kind = 1000
+    assert slots(session.receive(message)) == [("a", 0), ("b", 2)]
+    del message.requests[1]
+    assert slots(session.receive(message)) == [("a", 0)]
+
+
 def test_what_wants_no_answer_gets_none():
     session = Session(lambda request: request.legal[0])
     session.receive(game_starts("g"))
