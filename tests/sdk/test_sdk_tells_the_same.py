@@ -172,7 +172,12 @@ def test_time_is_told():
     session = Session(type("Seat", (Recorder,), {"told": told}))
     session.receive(play_pb2.RefereeMessage(game_starts=[play_pb2.GameStart(game_id="g")]))
     request = play_pb2.Request(
-        game_id="g", legal=[{}], time_left_us=1, bank_left_us=2, last_elapsed_us=3
+        game_id="g",
+        kind=table_pb2.DECISION_KIND_PLAY,
+        legal=[{}],
+        time_left_us=1,
+        bank_left_us=2,
+        last_elapsed_us=3,
     )
     session.receive(play_pb2.RefereeMessage(requests=[request]))
     assert (told[0].time_left_us, told[0].bank_left_us, told[0].last_elapsed_us) == (1, 2, 3)
