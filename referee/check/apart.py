@@ -43,7 +43,7 @@ class Together:
     async def interleaved(self) -> Finding:
         """As many games at once as it says it can hold. Raises `Trouble`."""
         if self._max_games == 1:
-            return skipped("its hello says max_games 1: one game at a time")
+            return skipped("max_games is 1: one game at a time")
         games = self._plans[: min(self._max_games, MOST_AT_ONCE)]
         async with self._bench.bot() as process:
             self._at_once = await play_at_once(self._bench, process, games)
@@ -54,7 +54,7 @@ class Together:
     async def not_mixed(self) -> Finding:
         """The answers of games at once against those of the same games alone. Raises `Trouble`."""
         if self._max_games == 1:
-            return skipped("its hello says max_games 1: one game at a time")
+            return skipped("max_games is 1: one game at a time")
         if self._at_once is None:
             return skipped("the games at once did not go well: see the step before")
         alone, again = await self._played_alone()
@@ -78,7 +78,7 @@ class Together:
         alone, again = await self._played_alone()
         difference = _first_difference(alone, again)
         if difference is None:
-            return told(f"yes: a new process played {counted(len(alone), 'game')} the same way")
+            return told(f"yes: {counted(len(alone), 'game')} played again went the same")
         return told(f"no: {difference.words('the first time', 'by a new process')}")
 
     async def _played_alone(self) -> list[list[Played]]:

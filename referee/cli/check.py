@@ -41,7 +41,7 @@ def check(
 
 async def run_check(path: Path, *, quiet: bool) -> Report:
     """Check the bot of a folder; unless quiet, each step is printed when it is done."""
-    with notes.status("") as status:
+    with (notes if quiet else console).status("") as status:
 
         def begin(number: int, name: str) -> None:
             status.update(f"{number} {name}")
