@@ -13,6 +13,7 @@ from referee.bots.launcher import Launcher
 from referee.bots.manifest import BotSpec
 from referee.bots.process import BotProcess
 from referee.clocks import Clocks
+from referee.errors import Forfeit, VoidGame
 
 Key = tuple[int, str]
 """Lane and bot, as `name@version`."""
@@ -61,6 +62,15 @@ class BotPool:
             self._processes[key] = process  # now the most recently used
             process.games += 1
             return process
+
+    async def capacity(self, lane: int, spec: BotSpec) -> int:
+        """How many games a bot's process in a lane can hold; 1 where none can be started."""
+        try:
+            process = await self.seat(lane, spec)
+        except (Forfeit, VoidGame):
+            return 1
+        process.games -= 1
+        return process.max_games
 
     async def discard(self, lane: int) -> None:
         """End all processes of a lane, since they have seen a deal that is played again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -167,8 +167,13 @@ class League:
 
         Raises UserError when a game of this id is stored already, or a bot is not known.
         """
+        self.add_games([record])
+
+    def add_games(self, records: Iterable[GameRecord]) -> None:
+        """Keep games that were played together, all or none; see `add_game`."""
         with self._database.writing() as connection:
-            writes.add_game(connection, record)
+            for record in records:
+                writes.add_game(connection, record)
 
     def stored(self, tournament: str) -> dict[str, tuple[int, ...]]:
         """The played games of a tournament: id and the seats that forfeited."""

@@ -135,13 +135,15 @@ class Conductor:
         config = self._tournament.config
         core_sets = _core_sets(config)
         stored = self._league.stored(self._tournament.name)
-        missing = [game for game in self._tournament.schedule if game.game_id not in stored]
-        lanes = Lanes(missing, workers=len(core_sets), suspend_after=config.faults.suspend_after)
-        for game in self._tournament.schedule:
-            if game.game_id in stored:
-                lanes.played(game, stored[game.game_id])
-        if not missing:
+        if len(stored) == len(self._tournament.schedule):
             return True
+        lanes = Lanes(
+            self._tournament.schedule,
+            stored,
+            games_in_flight=config.games_in_flight,
+            workers=len(core_sets),
+            suspend_after=config.faults.suspend_after,
+        )
         with run_folder() as folder:
             settings = [
                 self._settings(cores, folder / str(number))
@@ -163,9 +165,10 @@ class Conductor:
         if self._workers is not None:
             self._workers.kill()
 
-    def _keep(self, game: ScheduledGame, record: GameRecord) -> None:
-        self._league.add_game(record)
-        self._on_game(game, record)
+    def _keep(self, games: Sequence[ScheduledGame], records: Sequence[GameRecord]) -> None:
+        self._league.add_games(records)
+        for game, record in zip(games, records, strict=True):
+            self._on_game(game, record)
 
     def _plan(self) -> Plan:
         config = self._tournament.config

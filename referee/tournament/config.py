@@ -56,6 +56,8 @@ class TournamentConfig:
     """In the order of the file, which is that of the schedule."""
     lanes: int | None
     """None: as suits the workers there are when the tournament is created."""
+    games_in_flight: int = 1
+    """Games of a lane that are played together, where all of their bots can hold so many."""
     clocks: Clocks
     faults: FaultPolicy
     show_names: bool
@@ -129,6 +131,7 @@ class _Reading:
             stages=stages,
             bots=bots,
             lanes=self._lanes(stages),
+            games_in_flight=file.games_in_flight,
             clocks=_clocks(file.clocks),
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
             show_names=file.show_names,

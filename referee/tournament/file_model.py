@@ -85,6 +85,7 @@ class TournamentFile(StageTable):
     seed: Annotated[str, AfterValidator(_check_seed)] | None = None
     show_names: bool = False
     lanes: Small | None = None
+    games_in_flight: Annotated[int, Field(ge=1, le=100)] = 1
     workers: Small | None = None
     cores_per_game: Small = 1
     max_processes: Annotated[int, Field(ge=1, le=100_000)] = 64

@@ -1,20 +1,19 @@
-"""Which game is played next, by which worker: the driver's bookkeeping, pure.
+"""Which games are played next, by which worker: the driver's bookkeeping, pure.
 
-A lane plays its games in schedule order, one assignment at a time, so what a lane's processes have
-met, and when a bot is suspended in it, does not depend on how many workers there are.
+A lane plays its games in schedule order, a bundle at a time. Which games make a bundle follows from
+the schedule alone, so what a lane's processes have met, and when a bot is suspended in it, depends
+neither on how many workers there are nor on where a run was interrupted.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from referee.errors import RefereeError
 from referee.schedule import ScheduledGame
 
-MAX_BUNDLE = 16
-"""Games of one assignment at most: so many are played again when a worker dies."""
 MAX_LOSSES = 3
 """How often an assignment may lose its worker before the run stops."""
 
@@ -32,24 +31,44 @@ class Lanes:
     """All lanes of a run.
 
     Args:
-        games: those still to be played, in schedule order.
+        schedule: all games of the tournament.
+        stored: those that are played, by id: the seats that forfeited.
+        games_in_flight: so many games of a lane that follow each other make a bundle.
         workers: how many workers there are; worker w has the lanes l with l mod workers = w.
         suspend_after: forfeits in a row, within a lane, after which a bot is not started there any
             more; 0 is never.
     """
 
-    def __init__(self, games: Sequence[ScheduledGame], *, workers: int, suspend_after: int) -> None:
-        self._pending: dict[int, deque[ScheduledGame]] = {}
-        for game in games:
-            self._pending.setdefault(game.lane, deque()).append(game)
+    def __init__(
+        self,
+        schedule: Iterable[ScheduledGame],
+        stored: Mapping[str, Iterable[int]],
+        *,
+        games_in_flight: int,
+        workers: int,
+        suspend_after: int,
+    ) -> None:
         self._workers = workers
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
         self._streaks: dict[tuple[int, str], int] = {}
-        self._capacities: dict[tuple[int, str], int] = {}
-        """By lane and bot: what a lane has not met itself it does not know, so that how its games are
-        put together does not depend on how fast others are."""
         self._losses: dict[int, int] = {}
+        self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
+        """Bundles, what was played taken out."""
+        lanes: dict[int, list[ScheduledGame]] = {}
+        for game in schedule:
+            lanes.setdefault(game.lane, []).append(game)
+            if game.game_id in stored:
+                self.played(game, stored[game.game_id])
+        for lane, games in lanes.items():
+            bundles = (
+                games[first : first + games_in_flight]
+                for first in range(0, len(games), games_in_flight)
+            )
+            missing = (
+                tuple(game for game in bundle if game.game_id not in stored) for bundle in bundles
+            )
+            self._pending[lane] = deque(filter(None, missing))
 
     def take(self, worker: int) -> Bundle | None:
         """The next games for a worker, the earliest in the schedule; None when it has none now."""
@@ -60,15 +79,14 @@ class Lanes:
         ]
         if not free:
             return None
-        lane = min(free, key=lambda candidate: self._pending[candidate][0].index)
+        lane = min(free, key=lambda candidate: self._pending[candidate][0][0].index)
         self._busy.add(lane)
-        return Bundle(lane, self._bundle(lane), self._suspended(lane))
+        return Bundle(lane, self._pending[lane].popleft(), self._suspended(lane))
 
-    def finished(self, lane: int, capacities: Iterable[tuple[str, int]]) -> None:
+    def finished(self, lane: int) -> None:
         """A lane's games are played; it may have more."""
         self._busy.remove(lane)
         self._losses.pop(lane, None)
-        self._capacities.update({(lane, bot): games for bot, games in capacities})
 
     def lost(self, bundle: Bundle) -> None:
         """A bundle's worker died: its games come first again.
@@ -81,7 +99,7 @@ class Lanes:
                 f"the worker died {losses} times while it played {bundle.games[0].game_id}"
             )
         self._busy.remove(bundle.lane)
-        self._pending[bundle.lane].extendleft(reversed(bundle.games))
+        self._pending[bundle.lane].appendleft(bundle.games)
 
     def played(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
         """Note who forfeited a game; call it in schedule order within a lane."""
@@ -102,15 +120,3 @@ class Lanes:
             for (where, bot), streak in self._streaks.items()
             if where == lane and streak >= self._suspend_after
         )
-
-    def _bundle(self, lane: int) -> tuple[ScheduledGame, ...]:
-        """As many games as every bot of theirs can hold at once."""
-        pending = self._pending[lane]
-        games: list[ScheduledGame] = []
-        size = MAX_BUNDLE
-        while pending:
-            size = min(size, *(self._capacities.get((lane, bot), 1) for bot in pending[0].bots))
-            if len(games) >= size:
-                break
-            games.append(pending.popleft())
-        return tuple(games)

@@ -8,7 +8,6 @@ from pathlib import Path
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.match import Fixture
-from referee.records import GameRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +31,11 @@ class GameOrder:
 class Assignment:
     """Games of one lane, to be played by the worker that has it.
 
-    More than one only where every bot has said that it can hold several: they may be in flight
-    together.
+    Several are in flight together where every bot of theirs can hold several.
     """
 
     lane: int
     orders: tuple[GameOrder, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What came of an assignment."""
-
-    records: tuple[GameRecord, ...]
-    """In the order of the assignment."""
-    capacities: tuple[tuple[str, int], ...]
-    """Bot name and how many games its process can hold, of every bot that said hello."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

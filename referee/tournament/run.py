@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from referee import deals
@@ -63,7 +63,7 @@ class Run:
         plan: what settles the games.
         lanes: the games to be played.
         workers: who plays them.
-        keep: is given every game as it is finished, and stores it.
+        keep: is given the games of every bundle as they are finished, and stores them, all or none.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Run:
         lanes: Lanes,
         workers: Workers,
         *,
-        keep: Callable[[ScheduledGame, GameRecord], None],
+        keep: Callable[[Sequence[ScheduledGame], Sequence[GameRecord]], None],
     ) -> None:
         self._plan = plan
         self._lanes = lanes
@@ -104,15 +104,15 @@ class Run:
     async def _feed(self, number: int) -> None:
         while not self._draining and (bundle := self._lanes.take(number)) is not None:
             try:
-                report = await self._workers.play(number, self._assignment(bundle))
+                records = await self._workers.play(number, self._assignment(bundle))
             except WorkerLostError:
                 if not self._draining:
                     self._lanes.lost(bundle)
                 continue
-            for game, record in zip(bundle.games, report.records, strict=True):
-                self._keep(game, record)
+            self._keep(bundle.games, records)
+            for game, record in zip(bundle.games, records, strict=True):
                 self._lanes.played(game, record.result.forfeited)
-            self._lanes.finished(bundle.lane, report.capacities)
+            self._lanes.finished(bundle.lane)
 
     def _assignment(self, bundle: Bundle) -> Assignment:
         orders = tuple(self._plan.order(game, bundle.suspended) for game in bundle.games)

@@ -66,7 +66,7 @@ async def play_single(order: GameOrder, watch: Watcher | None = None) -> GameRec
             )
         )
         try:
-            report = await player.play(Assignment(0, (order,)), watch)
+            (record,) = await player.play(Assignment(0, (order,)), watch)
         finally:
             await player.close()
-    return report.records[0]
+    return record

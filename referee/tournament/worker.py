@@ -26,7 +26,7 @@ from referee.match.play import Watcher
 from referee.protocol import encode
 from referee.records import Fault, GameRecord
 from referee.rules.game import Game
-from referee.tournament.orders import Assignment, GameOrder, Report, WorkerSettings
+from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """How often a void game is played again before the tournament is told."""
@@ -44,11 +44,11 @@ class Worker:
         self._player: GamePlayer | None = None
         self._settings = settings
 
-    def play(self, assignment: Assignment) -> Report:
+    def play(self, assignment: Assignment) -> list[GameRecord]:
         """Play the games of an assignment. Raises VoidGame when one cannot be finished."""
         return self._runner.run(self._play(assignment))
 
-    async def _play(self, assignment: Assignment) -> Report:
+    async def _play(self, assignment: Assignment) -> list[GameRecord]:
         if self._player is None:
             self._player = GamePlayer(self._settings)
         return await self._player.play(assignment)
@@ -71,22 +71,36 @@ class GamePlayer:
             max_processes=settings.max_processes,
             folder=settings.folder,
         )
-        self._capacities: dict[str, int] = {}
 
-    async def play(self, assignment: Assignment, watch: Watcher | None = None) -> Report:
+    async def play(self, assignment: Assignment, watch: Watcher | None = None) -> list[GameRecord]:
         """Play the games of an assignment, as many at once as every bot can hold."""
         records: list[GameRecord] = []
-        todo = list(assignment.orders)
-        while todo:
-            names = {str(spec.bot) for order in todo for spec in order.bots}
-            at_once = min(self._capacities.get(name, 1) for name in names)
-            batch, todo = todo[:at_once], todo[at_once:]
+        at_once = await self._at_once(assignment)
+        for first in range(0, len(assignment.orders), at_once):
+            batch = assignment.orders[first : first + at_once]
             records += await self._play_batch(assignment.lane, batch, watch)
-        return Report(tuple(records), tuple(self._capacities.items()))
+        return records
 
     async def close(self) -> None:
         """End all bot processes."""
         await self._pool.close()
+
+    async def _at_once(self, assignment: Assignment) -> int:
+        """How many of the games every bot of theirs can hold.
+
+        Asked of the bots before the first game: what a worker knows of them from other lanes, or from
+        before it was interrupted, must not make a difference.
+        """
+        if len(assignment.orders) == 1:
+            return 1
+        specs = {
+            spec.bot: spec
+            for order in assignment.orders
+            for spec in order.bots
+            if str(spec.bot) not in order.suspended
+        }
+        held = (self._pool.capacity(assignment.lane, spec) for spec in specs.values())
+        return min([len(assignment.orders), *await asyncio.gather(*held)])
 
     async def _play_batch(
         self, lane: int, orders: Sequence[GameOrder], watch: Watcher | None
@@ -140,7 +154,6 @@ class GamePlayer:
         if str(spec.bot) in order.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
         process: BotProcess = await self._pool.seat(lane, spec)
-        self._capacities[str(spec.bot)] = process.max_games
         start = encode.game_start(
             order.opaque_id,
             rules=order.fixture.ruleset,
@@ -224,7 +237,7 @@ def start(settings: WorkerSettings) -> None:
     _WORKERS.append(Worker(settings))
 
 
-def play(assignment: Assignment) -> Report:
+def play(assignment: Assignment) -> list[GameRecord]:
     """Play an assignment in this process."""
     return _WORKERS[0].play(assignment)
 

@@ -15,8 +15,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 
 from referee.errors import RefereeError
+from referee.records import GameRecord
 from referee.tournament import worker
-from referee.tournament.orders import Assignment, Report, WorkerSettings
+from referee.tournament.orders import Assignment, WorkerSettings
 from referee.tournament.run_folder import end_processes
 
 
@@ -49,7 +50,7 @@ class Workers:
         """Process ids of the workers that have played something."""
         return tuple(self._pids.values())
 
-    async def play(self, number: int, assignment: Assignment) -> Report:
+    async def play(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Have a worker play an assignment.
 
         Raises WorkerLostError when its process dies meanwhile (a new one is there afterwards), and

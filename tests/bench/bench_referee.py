@@ -126,9 +126,9 @@ async def full(orders: Sequence[GameOrder]) -> float:
         await player.play(Assignment(0, (order(10_000),)))  # starts the bots
         began, decisions = time.process_time(), 0
         for each in orders:
-            report = await player.play(Assignment(0, (each,)))
-            assert not report.records[0].faults
-            decisions += len(report.records[0].moves)
+            (record,) = await player.play(Assignment(0, (each,)))
+            assert not record.faults
+            decisions += len(record.moves)
         spent = time.process_time() - began
         await player.close()
     return spent / decisions
@@ -170,7 +170,7 @@ async def _full_rate(cores: Sequence[int]) -> float:
         async with contextlib.aclosing(workers):
             for first in (True, False):  # the first pass starts workers and bots
                 began = time.perf_counter()
-                reports = await asyncio.gather(
+                played = await asyncio.gather(
                     *(
                         workers.play(worker, Assignment(worker, (order(1000 * worker + number),)))
                         for worker in range(len(cores))
@@ -178,7 +178,7 @@ async def _full_rate(cores: Sequence[int]) -> float:
                     )
                 )
                 wall = time.perf_counter() - began
-    decisions = sum(len(record.moves) for report in reports for record in report.records)
+    decisions = sum(len(record.moves) for records in played for record in records)
     return decisions / wall
 
 

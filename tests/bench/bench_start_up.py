@@ -132,7 +132,7 @@ async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
     async with player(launcher) as games:
         for game in schedule:
             order = plan.order(game, frozenset())
-            (record,) = (await games.play(Assignment(game.lane, (order,)))).records
+            (record,) = await games.play(Assignment(game.lane, (order,)))
             assert not record.faults
         elapsed = time.perf_counter() - began
         used = {folder: list(map(memory, pids)) for folder, pids in launcher.pids.items()}

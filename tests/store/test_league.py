@@ -173,6 +173,16 @@ def test_a_tournament_is_finished_by_the_last_game_that_it_misses(league):
     assert league.tournament("open").finished_at_us is None
 
 
+def test_games_that_were_played_together_are_kept_all_or_none(league):
+    rows = filled(league)
+    league.add_game(played(rows[2]))
+    with pytest.raises(UserError, match="game cup-3 is stored already"):
+        league.add_games(map(played, rows[:4]))
+    assert league.tournament("cup").stored == 1
+    league.add_games(map(played, rows[:2]))
+    assert league.tournament("cup").stored == 3
+
+
 def test_games_are_found_by_tournament_bot_and_fault(league):
     rows = filled(league)
     filled(league, "open", 1)

@@ -352,6 +352,7 @@ def test_what_the_first_release_stored_can_be_read_for_ever():
         stages=stages,
         bots=(BotEntry("ann@1.0", None), BotEntry("bob@2.1+2", None)),
         lanes=6,
+        games_in_flight=4,
         clocks=Clocks(
             start_up_us=20_000_000,
             game_start_us=10_000_000,

@@ -76,10 +76,10 @@ async def play(settings):
     player = GamePlayer(settings)
 
     async def play(*orders):
-        report = await player.play(Assignment(0, orders))
-        for record in report.records:
+        records = await player.play(Assignment(0, orders))
+        for record in records:
             check(record)
-        return report.records
+        return records
 
     yield play
     await player.close()
@@ -164,7 +164,7 @@ def executor(settings):
 
 def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
     report = executor.submit(worker.play, Assignment(0, (order(1, "tells_what_it_sees", "fair"),)))
-    (fault,) = report.result().records[0].faults
+    (fault,) = report.result()[0].faults
     _, environment, descriptors = map(str.strip, fault.evidence.stderr_tail.splitlines())
     seen = ast.literal_eval(environment)
     assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "REFEREE_ADDRESS", "REFEREE_TOKEN"}

@@ -7,7 +7,7 @@ import pytest
 from referee.errors import RefereeError
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
-from referee.tournament.lanes import MAX_BUNDLE, MAX_LOSSES, Lanes
+from referee.tournament.lanes import MAX_LOSSES, Lanes
 
 BOTS = ("a", "b", "c", "d")
 
@@ -16,7 +16,17 @@ def schedule(matches: int = 4, lanes: int = 4):
     return round_robin("t", BOTS, [Stage(RULESETS["classic"], 3, matches)], lanes=lanes)
 
 
-def drain(lanes: Lanes, workers: int, capacities=()) -> list[tuple[int, tuple[str, ...]]]:
+def lanes_of(games, *, stored=(), games_in_flight=1, workers=1, suspend_after=0) -> Lanes:
+    return Lanes(
+        games,
+        dict.fromkeys(stored, ()),
+        games_in_flight=games_in_flight,
+        workers=workers,
+        suspend_after=suspend_after,
+    )
+
+
+def drain(lanes: Lanes, workers: int) -> list[tuple[int, tuple[str, ...]]]:
     """Everything that is handed out when every worker finishes at once: (worker, game ids)."""
     out = []
     while True:
@@ -28,73 +38,59 @@ def drain(lanes: Lanes, workers: int, capacities=()) -> list[tuple[int, tuple[st
                 out.append((worker, tuple(game.game_id for game in bundle.games)))
                 for game in bundle.games:
                     lanes.played(game, ())
-                lanes.finished(bundle.lane, capacities)
+                lanes.finished(bundle.lane)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 5])
 def test_every_game_is_handed_out_once_to_the_worker_of_its_lane(workers):
     games = schedule()
-    handed = drain(Lanes(games, workers=workers, suspend_after=0), workers)
+    handed = drain(lanes_of(games, workers=workers), workers)
     assert sorted(game for _, ids in handed for game in ids) == sorted(g.game_id for g in games)
     lane_of = {game.game_id: game.lane for game in games}
     assert all(lane_of[game] % workers == worker for worker, ids in handed for game in ids)
 
 
 def test_a_lane_has_one_assignment_at_a_time():
-    lanes = Lanes(schedule(), workers=2, suspend_after=0)
+    lanes = lanes_of(schedule(), workers=2)
     first, second = lanes.take(0), lanes.take(0)
     assert {first.lane, second.lane} == {0, 2}
     assert lanes.take(0) is None
-    lanes.finished(first.lane, ())
+    lanes.finished(first.lane)
     third = lanes.take(0)
     assert third.lane == first.lane
     assert third.games[0].index > first.games[0].index
 
 
-def test_several_games_at_once_only_when_every_bot_can_hold_them():
-    games = schedule(matches=8, lanes=4)
-    lanes = Lanes(games, workers=1, suspend_after=0)
-    bundle = lanes.take(0)
-    assert len(bundle.games) == 1  # nobody has said hello yet
-    lanes.finished(bundle.lane, [("a", 3), ("b", 9), ("c", 4), ("d", 2)])
-    bundle = lanes.take(0)
-    assert 1 <= len(bundle.games) <= 3
-    limit = {"a": 3, "b": 9, "c": 4, "d": 2}
-    assert len(bundle.games) <= min(limit[bot] for game in bundle.games for bot in game.bots)
-    assert len({game.lane for game in bundle.games}) == 1
-    assert len({game.deal_id for game in bundle.games}) == len(bundle.games)
+@pytest.mark.parametrize("size", [1, 3, 4, 100])
+def test_bundles_are_those_of_the_schedule_whoever_plays_them(size):
+    games = schedule(matches=8)
+    alone = drain(lanes_of(games, games_in_flight=size), 1)
+    shared = drain(lanes_of(games, games_in_flight=size, workers=3), 3)
+    assert {ids for _, ids in alone} == {ids for _, ids in shared}
+    for lane in range(4):
+        own = [game.game_id for game in games if game.lane == lane]
+        cut = [tuple(own[first : first + size]) for first in range(0, len(own), size)]
+        assert [ids for _, ids in alone if ids[0] in own] == cut
 
 
-def test_what_one_lane_learns_of_its_bots_another_does_not_know():
-    lanes = Lanes(schedule(matches=8), workers=1, suspend_after=0)
-    first = lanes.take(0)
-    second = lanes.take(0)
-    lanes.finished(first.lane, [(bot, 8) for bot in BOTS])
-    lanes.finished(second.lane, ())
-    sizes = {}
-    while bundle := lanes.take(0):
-        sizes.setdefault(bundle.lane, len(bundle.games))
-    assert sizes[first.lane] == 8
-    assert {size for lane, size in sizes.items() if lane != first.lane} == {1}
-
-
-def test_a_bundle_is_never_longer_than_the_limit():
-    lanes = Lanes(schedule(matches=40), workers=1, suspend_after=0)
-    for _ in range(4):
-        lanes.finished(lanes.take(0).lane, [(bot, 10_000) for bot in BOTS])
-    sizes = {len(bundle.games) for bundle in iter(lambda: lanes.take(0), None)}
-    assert max(sizes) == MAX_BUNDLE
+def test_a_resumed_run_has_the_same_bundles_without_what_is_played():
+    games = schedule(matches=8)
+    whole = [ids for _, ids in drain(lanes_of(games, games_in_flight=4), 1)]
+    stored = {*whole[0], whole[1][2]}
+    rest = [ids for _, ids in drain(lanes_of(games, stored=stored, games_in_flight=4), 1)]
+    kept = [tuple(game for game in ids if game not in stored) for ids in whole]
+    assert set(rest) == set(filter(None, kept))
 
 
 def test_games_of_a_dead_worker_come_first_again_and_in_order():
-    lanes = Lanes(schedule(), workers=1, suspend_after=0)
+    lanes = lanes_of(schedule())
     bundle = lanes.take(0)
     lanes.lost(bundle)
     assert lanes.take(0) == bundle
 
 
 def test_games_that_kill_their_worker_every_time_stop_the_run():
-    lanes = Lanes(schedule(), workers=1, suspend_after=0)
+    lanes = lanes_of(schedule())
     for _ in range(MAX_LOSSES - 1):
         lanes.lost(lanes.take(0))
     with pytest.raises(RefereeError, match=r"died 3 times while it played t-1"):
@@ -109,12 +105,12 @@ def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]
         for game in bundle.games:
             seats = [seat for seat, bot in enumerate(game.bots) if bot == forfeiting]
             lanes.played(game, seats)
-        lanes.finished(bundle.lane, ())
+        lanes.finished(bundle.lane)
     return out
 
 
 def test_a_bot_that_keeps_forfeiting_is_suspended_lane_by_lane():
-    lanes = Lanes(schedule(matches=10), workers=1, suspend_after=3)
+    lanes = lanes_of(schedule(matches=10), suspend_after=3)
     history = play_lane(lanes, "b")
     assert all("b" not in suspended for _, suspended in history[:12])
     assert {suspended for _, suspended in history[-4:]} == {frozenset({"b"})}
@@ -122,13 +118,13 @@ def test_a_bot_that_keeps_forfeiting_is_suspended_lane_by_lane():
 
 
 def test_suspension_can_be_switched_off():
-    history = play_lane(Lanes(schedule(), workers=1, suspend_after=0), "b")
+    history = play_lane(lanes_of(schedule()), "b")
     assert {suspended for _, suspended in history} == {frozenset()}
 
 
 def test_a_finished_game_ends_the_row_of_forfeits():
     games = schedule(matches=10, lanes=3)
-    lanes = Lanes(games, workers=1, suspend_after=2)
+    lanes = lanes_of(games, suspend_after=2)
     mine = [game for game in games if game.lane == 0 and "a" in game.bots]
     for number, game in enumerate(mine[:6]):
         lanes.played(game, [game.bots.index("a")] if number % 2 else [])
@@ -140,14 +136,14 @@ def test_a_finished_game_ends_the_row_of_forfeits():
 
 def test_who_is_suspended_does_not_depend_on_the_number_of_workers():
     def suspended(workers: int) -> dict[str, frozenset[str]]:
-        lanes = Lanes(schedule(matches=10), workers=workers, suspend_after=3)
+        lanes = lanes_of(schedule(matches=10), workers=workers, suspend_after=3)
         out = {}
         while bundles := [b for w in range(workers) if (b := lanes.take(w))]:
             for bundle in bundles:
                 for game in bundle.games:
                     out[game.game_id] = bundle.suspended
                     lanes.played(game, [s for s, bot in enumerate(game.bots) if bot == "c"])
-                lanes.finished(bundle.lane, ())
+                lanes.finished(bundle.lane)
         return out
 
     assert suspended(1) == suspended(2) == suspended(4)
@@ -155,10 +151,10 @@ def test_who_is_suspended_does_not_depend_on_the_number_of_workers():
 
 def test_forfeits_of_an_earlier_run_count_after_a_resume():
     games = schedule(matches=10)
-    whole = Lanes(games, workers=1, suspend_after=3)
+    whole = lanes_of(games, suspend_after=3)
     uninterrupted = play_lane(whole, "b")
     half = len(games) // 2
-    lanes = Lanes(games[half:], workers=1, suspend_after=3)
+    lanes = lanes_of(games[half:], suspend_after=3)
     for game in games[:half]:
         lanes.played(game, [seat for seat, bot in enumerate(game.bots) if bot == "b"])
     assert play_lane(lanes, "b") == uninterrupted[half:]

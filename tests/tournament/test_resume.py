@@ -12,6 +12,7 @@ import psutil
 import pytest
 from real_runs import games_done, let_run, place, read_until
 
+from referee.errors import Cause
 from referee.store import League
 
 MATCHES = 20
@@ -188,6 +189,31 @@ def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here, number):
     ]
 
 
+def test_a_bot_that_crashes_now_and_then_crashes_in_the_same_games(here):
+    moody = here.bot("moody", MOODY)
+
+    def file(workers):
+        more = f"lanes = 4\nworkers = {workers}\n"
+        return here.tournament(bots=(moody, "random", "greedy"), matches=10, more=more)
+
+    assert here.referee("tournament", "run", file(1), "--league", "whole").returncode == 0
+    whole = here.records("whole")
+    crashed = [record for record in whole if record.faults]
+    assert {fault.cause for record in crashed for fault in record.faults} == {Cause.CRASH}
+    assert 4 <= len(crashed) <= 30, "now and then"
+
+    assert here.referee("tournament", "run", file(2), "--league", "shared").returncode == 0
+    assert here.records("shared") == whole
+
+    with here.started("tournament", "run", file(2), "--league", LEAGUE) as process:
+        read_until(process, 7)
+        kill(process)
+        assert here.left_alone()
+    assert 0 < len(stored(here)) < len(whole)
+    assert here.referee("tournament", "resume", "--league", LEAGUE).returncode == 0
+    assert here.records(LEAGUE) == whole
+
+
 def test_what_a_bot_has_started_does_not_outlive_the_next_run(here):
     parent = here.bot("parent", PARENT)
     file = here.tournament(bots=(parent, "greedy"), matches=40)
@@ -212,6 +238,24 @@ def decide(request):
     return request.legal[0]
 
 run(decide)
+"""
+
+MOODY = """
+import os
+from referee.sdk import Bot, run
+
+class Moody(Bot):
+    def start(self, game):
+        self.game = game
+        self.left = game.random.randrange(60)
+
+    def decide(self, request):
+        self.left -= 1
+        if self.left == 0:
+            os._exit(3)
+        return self.game.random.choice(request.legal)
+
+run(Moody, max_games=8)
 """
 
 PARENT = """

@@ -145,7 +145,7 @@ def test_games_in_flight_together_end_as_they_do_one_by_one(here):
             assert load_bot(folder).bot.name == name
             bots.append(folder)
         league = f"league{capacity}"
-        file = here.tournament(bots=bots, matches=12)
+        file = here.tournament(bots=bots, matches=12, more="games_in_flight = 8\n")
         done = here.referee("tournament", "run", file, "--league", league)
         assert done.returncode == 0, done.stderr
         files = (here.folder / league / "bots").rglob("sizes")
