@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from referee.bots import BotProcess, ProcessGroupLauncher
+from referee.bots import BotProcess, Launcher, ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
 from referee.check.meter import Meter
 from referee.check.report import Trouble
@@ -28,12 +28,13 @@ class Bench:
     """For the folders of its processes."""
     clocks: Clocks
     meter: Meter
+    launcher: Launcher = field(default_factory=ProcessGroupLauncher)
 
     async def start(self) -> BotProcess:
         """A process that has said hello; whoever starts it stops it. Raises its `Forfeit`."""
         return await BotProcess.start(
             self.spec,
-            launcher=ProcessGroupLauncher(),
+            launcher=self.launcher,
             folder=self.folder,
             limit_us=self.clocks.start_up_us,
             tokens=set(),
@@ -56,6 +57,7 @@ class Bench:
         try:
             async with self.meter.watching(process.pid):
                 yield process
+                self.launcher.tidy()
         except Trouble as trouble:
             await process.stop(gently=False)
             raise Trouble(trouble.expected, trouble.came, last_words(process)) from None

@@ -55,7 +55,7 @@ def _together(wrong: dict[DecisionKind, list[Trouble]], asked: Counter[DecisionK
     expected = "\n".join(troubles[0].expected for troubles in wrong.values())
     came = "\n".join(
         f"{troubles[0].came}"
-        + (f" ({len(troubles)} of {asked[kind]} such answers)" if asked[kind] > 1 else "")
+        + (f" ({len(troubles)} of {asked[kind]} such answers)" if len(troubles) > 1 else "")
         for kind, troubles in wrong.items()
     )
     return Trouble(expected, came)

@@ -10,7 +10,7 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from referee import deals
-from referee.bots import BotPlayer, BotProcess, GameOpening, ProcessGroupLauncher
+from referee.bots import BotPlayer, BotProcess, GameOpening
 from referee.check.bench import Bench
 from referee.check.positions import SEED
 from referee.check.report import Trouble
@@ -119,13 +119,14 @@ async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
         deck=plan.deck,
         clocks=bench.clocks,
         max_strikes=1,
-        isolation=ProcessGroupLauncher.rung,
+        isolation=bench.launcher.rung,
     )
     players = [
         seat if number == plan.seat else Chance(f"{plan.name}-{number}")
         for number in range(plan.players)
     ]
     played = await play_game(fixture, players, now_us=_now_us, monotonic_us=_now_us)
+    bench.launcher.tidy()
     if seat.trouble is not None:
         raise seat.trouble
     result = played.record.result
