@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple, Protocol
 
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
@@ -93,7 +93,7 @@ class Questions:
         self.open: dict[str, Question] = {}
         """By game id."""
         self.unanswered: set[tuple[str, int]] = set()
-        """Game id and number of what was charged and has not been answered since."""
+        """Game id and number of what was charged and has been neither answered nor given up since."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._overdue = overdue
@@ -110,6 +110,13 @@ class Questions:
     def elapsed_us(self, question: Question) -> int:
         """Microseconds since a question was written; 0 before."""
         return (self._now_ns() - question.sent_ns) // 1000 if question.sent_ns else 0
+
+    def excuse(self, game_id: str, games: Container[str]) -> None:
+        """A bot has answered in a game: what it let pass there before it has given up, and is alive.
+
+        So it is for games that are over, those that are not among `games`.
+        """
+        self.unanswered = {key for key in self.unanswered if key[0] != game_id and key[0] in games}
 
     def fail(self, failure: Exception) -> None:
         """Tell everybody who waits that no answer can come."""

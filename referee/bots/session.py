@@ -85,7 +85,7 @@ class Session:
 
     @property
     def silent(self) -> bool:
-        """Whether it let a limit pass and has not answered since: it may never do so again."""
+        """Whether it let a limit pass and has said nothing since in that game: it may never do so again."""
         return bool(self._questions.unanswered)
 
     # The stream
@@ -161,6 +161,8 @@ class Session:
             self.dropped += 1
             self._questions.unanswered.discard((game_id, reply.decision_id))
             return False
+        if self._questions.unanswered:
+            self._questions.excuse(game_id, self._games)
         elapsed_us, limit_us = self._questions.elapsed_us(question), question.limit_us
         if elapsed_us <= limit_us:
             question.answer.set_result(Answered(reply, elapsed_us, 0))

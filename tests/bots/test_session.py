@@ -285,7 +285,24 @@ async def test_a_late_reply_is_dropped(bot):
     assert (await asking).reply.decision_id == 2
 
 
-async def test_a_bot_is_silent_until_it_has_answered_everything(bot):
+async def test_a_bot_that_gives_up_a_request_and_goes_on_is_not_silent(bot):
+    await fault_of_late(bot, 1)
+    assert bot.session.silent
+    asking = await bot.ask(number=2)
+    bot.say(replies(("g", 2)))
+    await asking
+    assert not bot.session.silent
+    await fault_of_late(bot, 3)
+    assert bot.session.silent
+
+
+async def fault_of_late(bot, number):
+    asking = await bot.ask(number=number)
+    await bot.timeout()
+    return await fault(asking)
+
+
+async def test_a_bot_that_answers_nothing_in_time_is_silent_until_it_has_answered_everything(bot):
     for number in (1, 2):
         asking = await bot.ask(number=number)
         await bot.timeout()
