@@ -66,6 +66,7 @@ class BotPlayer:
     async def leave(self, end: bytes) -> None:
         """Tell the bot that the game is over."""
         self._process.games -= 1
+        self._process.played = True
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)
 

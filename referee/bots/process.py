@@ -52,6 +52,8 @@ class BotProcess:
         """How many games it can hold at once."""
         self.games = 0
         """How many it holds now, or is about to."""
+        self.played = False
+        """Whether it has been in a game to its end."""
         self.output, self.errors = Output(), Output()
         self._token = secrets.token_hex(16)
         self._tokens = tokens

@@ -153,7 +153,6 @@ class GamePlayer:
         spec = order.bots[seat]
         if str(spec.bot) in order.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
-        process: BotProcess = await self._pool.seat(lane, spec)
         start = encode.game_start(
             order.opaque_id,
             rules=order.fixture.ruleset,
@@ -164,7 +163,15 @@ class GamePlayer:
             max_strikes=order.fixture.max_strikes,
         )
         opening = GameOpening(order.opaque_id, start, encoder)
-        return await BotPlayer.join(process, opening, order.fixture.clocks.game_start_us)
+        limit_us = order.fixture.clocks.game_start_us
+        process: BotProcess = await self._pool.seat(lane, spec)
+        try:
+            return await BotPlayer.join(process, opening, limit_us)
+        except Forfeit as fault:
+            if fault.cause is not Cause.CRASH or not process.played:
+                raise
+        # It may have ended after an earlier game, unseen while no game was played: that is no fault.
+        return await BotPlayer.join(await self._pool.seat(lane, spec), opening, limit_us)
 
 
 async def _all(work: Iterable[Awaitable[T]], expected: type[E]) -> list[T | E]:

@@ -129,6 +129,13 @@ async def test_a_bot_that_remembers_would_notice(here):
     assert all("met this deal before" in fault.evidence.stderr_tail for fault in faults)
 
 
+def test_a_bot_that_ends_between_games_is_started_anew_and_charged_with_nothing(here):
+    tired = here.bot("tired", TIRED)
+    file = here.tournament(bots=(tired, "greedy"), matches=8, more="lanes = 2\nworkers = 2\n")
+    assert here.referee("tournament", "run", file).returncode == 0
+    assert [record.faults for record in here.records("league")] == [()] * 16
+
+
 # Several games at once
 
 
@@ -167,6 +174,20 @@ def decide(request):
     return request.legal[0]
 
 run(decide)
+"""
+
+TIRED = """
+import os
+from referee.sdk import Bot, run
+
+class Tired(Bot):
+    def decide(self, request):
+        return request.legal[0]
+
+    def end(self, result):
+        os._exit(0)
+
+run(Tired)
 """
 
 BATCHES = """
