@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -56,6 +56,7 @@ def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
         into: made by this; its parent must be there.
         built: the bot is built in the copy, so what the folder's `.gitignore` files name is left out.
 
+    Where the copy is made within the folder, as in a league that lies there, that part is left out.
     Times and owners are not copied; of the permissions, only whether a file is executable. Raises
     UserError, one line, where something cannot or must not be copied: links that lead out of the folder,
     pipes and devices, unreadable files, too many or too large ones. Then nothing is left of the copy.
@@ -74,7 +75,8 @@ def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
     into.mkdir()
     digest = hashlib.sha256()
     files = size = 0
-    for entry in _entries(folder, PurePosixPath(), () if built else None):
+    around = {(parent.stat().st_dev, parent.stat().st_ino) for parent in into.resolve().parents}
+    for entry in _entries(folder, PurePosixPath(), () if built else None, around):
         source, target = folder / entry.path, into / entry.path
         if stat.S_ISREG(entry.mode):
             files, size = files + 1, size + entry.size
@@ -96,6 +98,7 @@ def _entries(
     folder: Path,
     below: PurePosixPath,
     ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
+    around: Container[tuple[int, int]],
 ) -> Iterator[_Entry]:
     """What is in a folder, in an order that depends on the names alone; folders before what is in them.
 
@@ -103,6 +106,7 @@ def _entries(
         folder: the one that is copied.
         below: where in it to begin.
         ignored: the rules in force there and the folder from which they count; None: no such rules.
+        around: device and inode of folders that are left out, since the copy is within them.
     """
     here = folder / below
     if ignored is not None and (here / _IGNORE_FILE).is_file():
@@ -112,12 +116,14 @@ def _entries(
         path = below / name
         status = (folder / path).lstat()
         is_folder = stat.S_ISDIR(status.st_mode)
+        if is_folder and (status.st_dev, status.st_ino) in around:
+            continue
         shown = f"{name}/" if is_folder else name
         if shown in _ALWAYS_LEFT_OUT or _is_ignored(path, ignored or (), is_folder=is_folder):
             continue
         yield _Entry(path, status.st_mode, status.st_size)
         if is_folder:
-            yield from _entries(folder, path, ignored)
+            yield from _entries(folder, path, ignored, around)
 
 
 def _is_ignored(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from referee.bots import ProcessGroupLauncher, snapshot
-from referee.bots.build import LIMIT_S, build
+from referee.bots.build import LIMIT_S
 from referee.bots.manifest import BotSpec, Manifest, load_manifest
 from referee.check.bench import Bench
 from referee.check.meter import Meter
@@ -14,6 +13,7 @@ from referee.check.report import Finding, Trouble, passed
 from referee.check.words import fault_words, listed
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
+from referee.roster import BuildError, Copy, Workshop
 from referee.rules.ruleset import RULESETS
 
 _NEVER_CAME = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
@@ -25,13 +25,17 @@ class Birth:
 
     Args:
         folder: the bot's; a copy of it is built and run.
-        scratch: an empty one.
+        workshop: makes the copy.
+        scratch: an empty folder.
         clocks: with the start-up limit.
         meter: measures the processes.
     """
 
-    def __init__(self, folder: Path, scratch: Path, clocks: Clocks, meter: Meter) -> None:
+    def __init__(
+        self, folder: Path, workshop: Workshop, scratch: Path, clocks: Clocks, meter: Meter
+    ) -> None:
         self._folder = folder
+        self._workshop = workshop
         self._scratch = scratch
         self._clocks = clocks
         self._meter = meter
@@ -39,14 +43,16 @@ class Birth:
         """It has come, but its hello was wrong."""
         self.manifest: Manifest | None = None
         """None before `read_manifest`."""
+        self.copy: Copy | None = None
+        """None before `build`."""
         self.max_games = 1
         """What its hello says."""
 
     @property
     def spec(self) -> BotSpec:
         """How the copy is started."""
-        assert self.manifest is not None  # noqa: S101 - the step before
-        return self.manifest.spec(self._scratch / "bot")
+        assert self.copy is not None  # noqa: S101 - the step before
+        return self.copy.spec
 
     @property
     def bench(self) -> Bench:
@@ -68,22 +74,22 @@ class Birth:
     async def build(self) -> Finding:
         """A copy of the folder, and the manifest's build command in it. Raises `Trouble`."""
         assert self.manifest is not None  # noqa: S101 - the step before
-        command = self.manifest.build
+        words = " ".join(self.manifest.build.command) if self.manifest.build else ""
         try:
-            copy = snapshot.take(self._folder, self._scratch / "bot", built=command is not None)
-        except UserError as error:
-            raise Trouble("a folder that can be copied: builds run in a copy", str(error)) from None
-        if command is None:
-            return passed("no build command: nothing to build")
-        words = " ".join(command.command)
-        built = await build(command.command, copy.path, launcher=ProcessGroupLauncher())
-        if built.reason is not None:
+            self.copy = copy = await self._workshop.copy(self._folder)
+        except BuildError as error:
             raise Trouble(
                 f"`{words}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
-                built.reason,
-                built.output,
-            )
-        return passed(f"{built.elapsed_s:.1f} s: {words}")
+                error.reason,
+                error.output,
+            ) from None
+        except UserError as error:
+            raise Trouble("a folder that can be copied: builds run in a copy", str(error)) from None
+        if not words:
+            return passed("no build command: nothing to build")
+        if copy.build_s is None:
+            return passed(f"the same content was built before: {words}")
+        return passed(f"{copy.build_s:.1f} s: {words}")
 
     async def start(self) -> Finding:
         """The first process, up to its hello. Raises `Trouble`."""

@@ -28,6 +28,7 @@ from referee.check.report import (
 from referee.check.strength import strength
 from referee.check.words import counted, kind_name
 from referee.clocks import Clocks
+from referee.roster import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 
 Work = Callable[[], Awaitable[Finding]]
@@ -41,6 +42,7 @@ _LIMIT_S = 900.0
 
 async def check(
     folder: Path,
+    workshop: Workshop,
     *,
     on_begin: Callable[[int, str], None],
     on_step: Callable[[Step], None],
@@ -50,15 +52,18 @@ async def check(
 
     Args:
         folder: the bot's.
+        workshop: makes the copy.
         on_begin: is told the number and name of each step that begins.
         on_step: is told of each step that is done.
         clocks: the limits to which the bot is held, by default those of a tournament.
 
-    Whatever the bot does, this ends, and leaves no process and no file. Raises `VoidGame` when the
+    Whatever the bot does, this ends, and leaves no process, and no file but the copy. Raises `VoidGame` when the
     machine has no room for a process.
     """
+    meter = Meter()
     with tempfile.TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True) as scratch:
-        run = _Check(folder, Path(scratch), clocks or Clocks(), on_begin, on_step)
+        birth = Birth(folder, workshop, Path(scratch), clocks or Clocks(), meter)
+        run = _Check(birth, meter, on_begin, on_step)
         await run.run()
     return run.report()
 
@@ -68,16 +73,15 @@ class _Check:
 
     def __init__(
         self,
-        folder: Path,
-        scratch: Path,
-        clocks: Clocks,
+        birth: Birth,
+        meter: Meter,
         on_begin: Callable[[int, str], None],
         on_step: Callable[[Step], None],
     ) -> None:
         self._on_begin = on_begin
         self._on_step = on_step
-        self._meter = Meter()
-        self._birth = Birth(folder, scratch, clocks, self._meter)
+        self._birth = birth
+        self._meter = meter
         self._steps: list[Step] = []
         self._broken: Step | None = None
         """The step without which nothing else can be tried, if it failed."""
@@ -98,6 +102,7 @@ class _Check:
             latencies=self._meter.latencies,
             usage=self._meter.usage,
             strength=self._strength,
+            copy=self._birth.copy,
         )
 
     async def run(self) -> None:

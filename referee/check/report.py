@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from referee.records import BotId
+from referee.roster import Copy
 from referee.rules.actions import DecisionKind
 
 
@@ -91,6 +92,8 @@ class Report:
     usage: Usage | None
     """None where the bot never ran."""
     strength: Strength | None
+    copy: Copy | None = None
+    """What was built and played; None where it did not come to that."""
 
     @property
     def ok(self) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import getpass
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
+from referee.bots.manifest import load_manifest
+from referee.cli.check import check, run_check
+from referee.cli.options import DEFAULT_LEAGUE, UNSOUND, CsvOption, JsonOption, LeagueOption
 from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.results import current_standings
-from referee.cli.roster import now_us, roster_of
+from referee.cli.roster import now_us, roster_of, workshop_at
 from referee.errors import UserError
 from referee.reports import (
     BotRow,
@@ -28,6 +31,7 @@ from referee.reports import (
     log_text,
     visible,
 )
+from referee.reports.check import check_data, check_lines
 from referee.roster import template
 from referee.store import League
 
@@ -58,6 +62,40 @@ def init(
     template.make(folder, name=name, language=language, author=author or getpass.getuser())
     console.print(f"{name} is in {folder.resolve()}; begin with its README.md.", soft_wrap=True)
     console.print(f"To see whether it is all right: referee bots check {name}", soft_wrap=True)
+
+
+app.command()(check)
+
+
+@app.command()
+def submit(
+    path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
+    league: LeagueOption = DEFAULT_LEAGUE,
+    any_author: Annotated[
+        bool,
+        typer.Option("--any-author", help="Also where the league has another's bot of that name."),
+    ] = False,
+) -> None:
+    """Check a bot and bring it into the league, as it is now.
+
+    The same content is the same version; changed content is a new one, with a rating of its own.
+
+    Example: referee bots submit my_bot
+    """
+    load_manifest(path)  # before a league is made
+    with League.open(league, create=True) as store:
+        roster = roster_of(store)
+        if not any_author:
+            roster.check_author(path)
+        report = run_check(path, workshop_at(store.folder), as_json=False)
+        if report.copy is None or not report.ok:
+            console.print("It was not submitted.")
+            raise typer.Exit(UNSOUND)
+        entry = roster.admit(report.copy, path, now_us=now_us())
+        bot = entry.spec.bot
+        store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
+    known = "" if entry.is_new else ", as it was before"
+    console.print(f"{bot} is in the league {league}{known}.", soft_wrap=True)
 
 
 @app.command("list")
@@ -95,10 +133,22 @@ def show(
     (own,) = (row for row in rows if row.bot == name)
     versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
     if as_json:
-        write(json_text({"bot": own, "versions": versions, "ratings": ratings, "faults": faults}))
+        write(
+            json_text(
+                {
+                    "bot": own,
+                    "versions": versions,
+                    "check": json.loads(found.check_report) if found.check_report else None,
+                    "ratings": ratings,
+                    "faults": faults,
+                }
+            )
+        )
         return
     console.print(card(own))
     console.print(Text(visible(f"versions: {', '.join(versions)}")), soft_wrap=True)
+    if found.check_report:
+        console.print(check_lines(json.loads(found.check_report)))
     if ratings:
         console.print(RowsTable(StandingRow, ratings, "ratings"))
     if faults:

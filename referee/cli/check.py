@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 import uvloop
 
 from referee import toml_file
+from referee.bots import ProcessGroupLauncher
 from referee.check import Report, Step
 from referee.check import check as check_bot
 from referee.cli.options import UNSOUND, JsonOption
@@ -16,6 +18,7 @@ from referee.cli.output import console, notes, write
 from referee.errors import UserError
 from referee.reports import json_text
 from referee.reports.check import check_data, check_summary, step_view
+from referee.roster import Workshop
 
 
 def check(
@@ -30,17 +33,24 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
-    report = uvloop.run(run_check(path, quiet=as_json))
-    if as_json:
-        write(json_text(check_data(report)))
-    else:
-        console.print(check_summary(report))
+    with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
+        workshop = Workshop(Path(folder), ProcessGroupLauncher(), on_build=lambda _: None)
+        report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)
 
 
-async def run_check(path: Path, *, quiet: bool) -> Report:
-    """Check the bot of a folder; unless quiet, each step is printed when it is done."""
+def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
+    """Check the bot of a folder and print what is found, each step when it is done."""
+    report = uvloop.run(_check(path, workshop, quiet=as_json))
+    if as_json:
+        write(json_text(check_data(report)))
+    else:
+        console.print(check_summary(report))
+    return report
+
+
+async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
     with (notes if quiet else console).status("") as status:
 
         def begin(number: int, name: str) -> None:
@@ -50,4 +60,4 @@ async def run_check(path: Path, *, quiet: bool) -> Report:
             if not quiet:
                 console.print(step_view(step))
 
-        return await check_bot(path, on_begin=begin, on_step=done)
+        return await check_bot(path, workshop, on_begin=begin, on_step=done)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Group
 from rich.table import Table
@@ -53,6 +55,19 @@ def check_summary(report: Report) -> Text:
     numbers = ", ".join(str(step.number) for step in report.failed)
     steps = "step" if len(report.failed) == 1 else "steps"
     return Text(visible(f"{report.bot or 'This bot'}: {steps} {numbers} failed."), style="bold red")
+
+
+def check_lines(data: Mapping[str, Any]) -> Table:
+    """What a check that was passed had to tell, from `check_data`: a line for each such step."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    passed = sum(step["verdict"] == Verdict.PASS.value for step in data["steps"])
+    grid.add_row("check passed", f"{passed} of {len(data['steps'])} steps; the others told only:")
+    for step in data["steps"]:
+        if step["verdict"] != Verdict.PASS.value:
+            grid.add_row(Text(f"  {step['name']}"), Text(visible(step["came"], lines=True)))
+    return grid
 
 
 def check_data(report: Report) -> dict[str, object]:

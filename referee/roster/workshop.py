@@ -34,8 +34,9 @@ _LAST_LINES = 40
 class BuildError(UserError):
     """A bot that cannot be built."""
 
-    def __init__(self, message: str, output: str) -> None:
-        super().__init__(message)
+    def __init__(self, bot: str, reason: str, output: str) -> None:
+        super().__init__(f"{bot}: {FILE_NAME}: build.command: {reason}")
+        self.reason = reason
         self.output = output
         """The end of what the build printed; printable, of many lines."""
 
@@ -131,9 +132,7 @@ class Workshop:
 
 def _check(manifest: Manifest, built: Built) -> None:
     if built.reason is not None:
-        raise BuildError(
-            f"{manifest.name}: {FILE_NAME}: build.command: {built.reason}", last_lines(built.output)
-        )
+        raise BuildError(manifest.name, built.reason, last_lines(built.output))
 
 
 def last_lines(output: str) -> str:

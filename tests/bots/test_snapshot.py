@@ -180,3 +180,10 @@ def test_an_unreadable_file_is_named(bot, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", refuse)
     assert refusal(bot, tmp_path) == f"{bot}/run: Permission denied"
+
+
+def test_a_league_within_the_folder_is_left_out(bot):
+    (bot / "league" / "bots" / "x").mkdir(parents=True)
+    (bot / "league" / "league.db").touch()
+    inside = snapshot.take(bot, bot / "league" / "bots" / "x" / "copy", built=False)
+    assert names(inside.path) == {"bot.toml", "run", "src", "src/main.c"}

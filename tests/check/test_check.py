@@ -1,14 +1,17 @@
 """Checks of real bots: good ones, and one for each way to be wrong."""
 
 import os
+import tempfile
 from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
 
+from referee.bots import ProcessGroupLauncher
 from referee.check import Verdict, check, decisions, games, strength
 from referee.clocks import Clocks
+from referee.roster import Workshop
 
 HERE = Path(__file__).parent
 SAMPLE_BOTS = HERE.parents[1] / "sample_bots"
@@ -64,12 +67,14 @@ def bot_folder(folder, name, *, more=""):
 async def checked(folder, **options):
     """The report, after it was seen that every step was told and nothing is left of it all."""
     begun, done = [], []
-    report = await check(
-        folder,
-        on_begin=lambda number, name: begun.append((number, name)),
-        on_step=done.append,
-        **{"clocks": CLOCKS} | options,
-    )
+    with tempfile.TemporaryDirectory() as built:
+        report = await check(
+            folder,
+            Workshop(Path(built), ProcessGroupLauncher(), on_build=lambda _: None),
+            on_begin=lambda number, name: begun.append((number, name)),
+            on_step=done.append,
+            **{"clocks": CLOCKS} | options,
+        )
     assert tuple(done) == report.steps
     assert begun == list(enumerate(STEPS, start=1)) == [(s.number, s.name) for s in done]
     assert not [child for child in psutil.Process().children() if child.status() != "zombie"]

@@ -42,7 +42,7 @@ def app(monkeypatch):
     """The command alone, and a check that finds what it is told."""
 
     def make(*findings):
-        async def check(_folder, *, on_begin, on_step):
+        async def check(_folder, _workshop, *, on_begin, on_step):
             done = report(*findings)
             for step in done.steps:
                 on_begin(step.number, step.name)
