@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 
 import psutil
@@ -160,6 +161,9 @@ def executor(settings):
         yield executor
         with suppress(BrokenProcessPool):
             executor.submit(worker.stop).result()
+    del executor
+    gc.collect()  # its semaphores, which would call the tracker back
+    resource_tracker._resource_tracker._stop()  # other tests count the children of this process
 
 
 def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
