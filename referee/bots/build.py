@@ -52,10 +52,7 @@ async def build(
             command, folder=folder, environment=os.environ | {TOKEN: secrets.token_hex(16)}
         )
     except Forfeit as fault:
-        program = command[0]
-        known = "/" not in program and "No such file" in fault.evidence.detail
-        why = how_to_install(program) if known else fault.evidence.detail
-        return Built(why, "", time.monotonic() - began)
+        return Built(fault.evidence.detail, "", time.monotonic() - began)
     reason = await _watch(launched, output, limit_s)
     text = output.tail(KEPT)
     if reason is not None and (missing := missing_in(text)) is not None:

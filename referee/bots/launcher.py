@@ -18,6 +18,7 @@ from typing import Protocol
 import psutil
 
 from referee.bots.families import FAMILIES, TOKEN, kill
+from referee.bots.toolchains import how_to_install
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 
 _SHIM = Path(__file__).with_name("shim.py")
@@ -92,7 +93,7 @@ class ProcessGroupLauncher:
             finally:
                 os.close(report_end)
             try:
-                await _wait_until_it_runs(report)
+                await _wait_until_it_runs(report, command[0])
             except BaseException:
                 await launched.kill()
                 raise
@@ -177,7 +178,7 @@ async def _start(
         return ProcessGroup(process, environment.get(TOKEN, ""))
 
 
-async def _wait_until_it_runs(report: int) -> None:
+async def _wait_until_it_runs(report: int, program: str) -> None:
     """Wait for the end of the shim's report; raises what it says, `Forfeit` or `VoidGame`."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
@@ -188,7 +189,8 @@ async def _wait_until_it_runs(report: int) -> None:
         loop.remove_reader(report)
     if said := os.read(report, 4096).decode("utf-8", "replace"):
         number, _, text = said.partition(" ")
-        raise _failure(int(number), text)
+        missing = int(number) == errno.ENOENT and "/" not in program
+        raise _failure(int(number), how_to_install(program) if missing else text)
 
 
 def _failure(number: int | None, text: str) -> Forfeit | VoidGame:

@@ -88,14 +88,14 @@ async def test_a_build_that_never_stops_printing(tmp_path):
 
 async def test_a_missing_program(tmp_path):
     result = await built(tmp_path, "no-such-compiler")
-    assert result.reason == "no-such-compiler is not installed, or not in PATH"
+    assert result.reason == "cannot be started: no-such-compiler is not installed, or not in PATH"
 
 
 async def test_a_missing_toolchain_and_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     result = await built(tmp_path, "cargo", "build")
     assert result.reason == (
-        "cargo is not installed; it belongs to Rust: https://rustup.rs (Debian's is often too old)"
+        "cannot be started: cargo is not installed; it belongs to Rust: https://rustup.rs (Debian's is often too old)"
     )
 
 

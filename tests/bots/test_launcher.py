@@ -113,7 +113,7 @@ def refused(launch):
 
 async def test_a_missing_program(refused):
     assert await refused("no-such-program") == (
-        "cannot be started: no-such-program: No such file or directory"
+        "cannot be started: no-such-program is not installed, or not in PATH"
     )
 
 
