@@ -187,6 +187,7 @@ def _legal_part(legal: tuple[Action, ...]) -> bytes:
     return b"".join(map(_action_part, legal))
 
 
+@lru_cache(_CACHED, typed=True)
 def _action_part(chosen: Action) -> bytes:
     return play_pb2.Request(legal=[action_message(chosen)]).SerializeToString()
 
