@@ -1,4 +1,4 @@
-"""`referee tournament`: run one, resume it, see how it stands."""
+"""`referee tournament`: plan one, run it, resume it, see how it stands."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from referee.cli.options import (
     TournamentArgument,
 )
 from referee.cli.output import check_format, console, show_rows, write
+from referee.cli.plan import plan
 from referee.cli.progress import conduct
 from referee.cli.results import current_standings
 from referee.cli.roster import now_us, roster_of
@@ -42,6 +43,7 @@ from referee.tournament.config import TournamentConfig, load_tournament
 from referee.tournament.entries import check_bots, enter_bots
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
+app.command()(plan)
 
 
 @app.command()

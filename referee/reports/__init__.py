@@ -1,7 +1,7 @@
 """What people and programs get to see: rows first, then tables, JSON and CSV made of them.
 
 Rows are frozen values, made by pure functions from results, ratings, faults and records
-(`standings`, `faults`, `games`, `tournaments`). One mechanism shows them all (`columns`, with
+(`standings`, `faults`, `games`, `tournaments`, `plan`). One mechanism shows them all (`columns`, with
 `terminal` and `data` on top of it). A game itself is told as a playthrough or written as JSON
 (`playthrough`, `record_json`). Nothing here reads the store or prints; the README beside this file
 describes the data.
@@ -21,6 +21,7 @@ from referee.reports.games import (
     seat_rows,
 )
 from referee.reports.inputs import ChargedFault, FinishedGame, PlannedGame
+from referee.reports.plan import GameKind, PlanRow, game_times, plan_rows
 from referee.reports.playthrough import Narrator, playthrough
 from referee.reports.record_json import action_json, record_json
 from referee.reports.show import visible
@@ -36,9 +37,11 @@ __all__ = [
     "FaultRow",
     "FinishedGame",
     "GameHead",
+    "GameKind",
     "GameRow",
     "LogRow",
     "Narrator",
+    "PlanRow",
     "PlannedGame",
     "RowsTable",
     "SeatRow",
@@ -54,9 +57,11 @@ __all__ = [
     "fault_rows",
     "game_head",
     "game_rows",
+    "game_times",
     "json_text",
     "log_rows",
     "log_text",
+    "plan_rows",
     "playthrough",
     "record_json",
     "seat_rows",

@@ -62,7 +62,7 @@ def create(
     """
     name = _free_name(config.name, {row.name for row in league.tournaments()})
     seats = [stage.seats for stage in config.stages]
-    lanes = config.lanes or default_lanes(seats, len(_core_sets(config)))
+    lanes = config.lanes or default_lanes(seats, len(core_sets(config)))
     versions = {str(spec.bot): spec.bot for spec in bots}
     entries = tuple(BotEntry(text, None) for text in versions)
     settled = replace(config, name=name, lanes=lanes, bots=entries)
@@ -133,7 +133,7 @@ class Conductor:
         Raises `VoidGame` and RefereeError as `Run.play` does.
         """
         config = self._tournament.config
-        core_sets = _core_sets(config)
+        per_worker = core_sets(config)
         stored = self._league.stored(self._tournament.name)
         if len(stored) == len(self._tournament.schedule):
             return True
@@ -141,13 +141,13 @@ class Conductor:
             self._tournament.schedule,
             stored,
             games_in_flight=config.games_in_flight,
-            workers=len(core_sets),
+            workers=len(per_worker),
             suspend_after=config.faults.suspend_after,
         )
         with run_folder() as folder:
             settings = [
                 self._settings(cores, folder / str(number))
-                for number, cores in enumerate(core_sets)
+                for number, cores in enumerate(per_worker)
             ]
             async with aclosing(Workers(settings, on_lost=self._on_lost)) as self._workers:
                 self._run = Run(self._plan(), lanes, self._workers, keep=self._keep)
@@ -192,7 +192,7 @@ class Conductor:
         )
 
 
-def _core_sets(config: TournamentConfig) -> list[frozenset[int]]:
+def core_sets(config: TournamentConfig) -> list[frozenset[int]]:
     """The CPU cores of each worker: as many workers as fit, but no more than there are lanes."""
     cores = sorted(os.sched_getaffinity(0))
     per_game = min(config.cores_per_game, len(cores))

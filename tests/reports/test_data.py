@@ -21,6 +21,7 @@ from referee.reports import (
     GameHead,
     GameRow,
     LogRow,
+    PlanRow,
     SeatRow,
     StandingRow,
     StatusRow,
@@ -42,6 +43,7 @@ ROW_TYPES = [
     ChargeRow,
     BotRow,
     LogRow,
+    PlanRow,
 ]
 README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
 

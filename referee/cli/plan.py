@@ -1,0 +1,71 @@
+"""`referee tournament plan`: what a tournament file comes to, before anything is made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
+from referee.cli.output import check_format, console, show_rows
+from referee.reports import GameKind, PlanRow, card, game_times, plan_rows
+from referee.reports.plan import ASSUMED_GAME_US
+from referee.reports.show import duration
+from referee.schedule import ALGORITHMS, default_lanes
+from referee.store import League
+from referee.tournament.conduct import core_sets
+from referee.tournament.config import TournamentConfig, load_tournament
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
+    league: LeagueOption = DEFAULT_LEAGUE,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show what a tournament would come to: how many games, how even, and how long it may take.
+
+    Nothing is played or written. Times are those of the league's games, where it has any.
+
+    Example: referee tournament plan tournaments/demo.toml
+    """
+    check_format(as_json=as_json, as_csv=as_csv)
+    config = load_tournament(file)
+    workers = len(core_sets(config))
+    rows = _rows(config, league, workers)
+    if as_json or as_csv:
+        show_rows(PlanRow, rows, title=config.name, as_json=as_json, as_csv=as_csv)
+        return
+    *stages, everything = rows
+    for row in stages if len(stages) > 1 else ():
+        console.print(card(row), "")
+    console.print(card(everything), "")
+    console.print(_basis(everything, workers), soft_wrap=True)
+
+
+def _rows(config: TournamentConfig, league: Path, workers: int) -> tuple[PlanRow, ...]:
+    bots = [str(number) for number in range(len(config.bots))]
+    lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
+    schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
+    return plan_rows(bots, schedule, _times(league), workers=workers)
+
+
+def _times(league: Path) -> dict[GameKind, tuple[int, ...]]:
+    if not League.is_at(league):
+        return {}
+    with League.open(league, create=False) as store:
+        kinds = {
+            row.game_id: GameKind(row.ruleset, len(row.bots)) for row in store.results(free=True)
+        }
+        return game_times((kinds[row.game_id], row.duration_us) for row in store.games())
+
+
+def _basis(everything: PlanRow, workers: int) -> str:
+    """Where the playing time comes from."""
+    assumed = f"{duration(ASSUMED_GAME_US)} a game"
+    return f"Playing time: {workers} at a time, " + (
+        f"from {everything.measured} games of the league, and {assumed} where it has none like it."
+        if everything.measured
+        else f"assumed that it is {assumed}: the league has none like these."
+    )

@@ -1,0 +1,142 @@
+"""What a schedule comes to, before a game of it is played: how even it is, and how long it may take."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise, permutations
+from typing import Annotated, NamedTuple
+
+from referee.clocks import SECOND_US
+from referee.reports.columns import Column
+from referee.reports.show import duration
+from referee.schedule import ScheduledGame
+
+ASSUMED_GAME_US = SECOND_US // 10
+"""What a game is taken to last where none like it is known: the sample bots in Python
+need less."""
+
+
+class Spread(NamedTuple):
+    """The least and the most of several numbers."""
+
+    least: int
+    most: int
+
+
+class GameKind(NamedTuple):
+    """Games that are expected to last equally long."""
+
+    ruleset: str
+    seats: int
+
+
+def _spread(spread: Spread) -> str:
+    least, most = spread
+    return f"{least}" if least == most else f"{least}-{most}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """A stage of a tournament; in the last row, all of them together."""
+
+    stage: Annotated[int | None, Column("stage", empty="all")]
+    """From 0; None for all of them."""
+    rulesets: Annotated[tuple[str, ...], Column("ruleset")]
+    """Of the stage; each once."""
+    seats: Annotated[tuple[int, ...], Column("seats of a table")]
+    """At a table; each size once."""
+    games: Annotated[int, Column("games")]
+    matches: Annotated[int, Column("matches")]
+    rounds: Annotated[int, Column("rounds")]
+    games_per_bot: Annotated[Spread, Column("games of a bot", show=_spread)]
+    games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
+    """How often a bot has a seat, over all bots and seats; seats of other table sizes are others."""
+    meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
+    """Matches that a pair plays at one table, over all pairs."""
+    neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
+    """Matches in which one sits to the right of another, over all ordered pairs."""
+    playing_us: Annotated[int, Column("playing time", show=duration)]
+    """What all games are expected to last, divided by the workers."""
+    measured: Annotated[int, Column("measured", data_only=True)]
+    """Stored games that this is known from; where there is none of a kind it is an assumption."""
+
+
+def game_times(games: Iterable[tuple[GameKind, int]]) -> dict[GameKind, tuple[int, ...]]:
+    """The durations of played games, in microseconds, by kind."""
+    times = defaultdict[GameKind, list[int]](list)
+    for kind, duration_us in games:
+        times[kind].append(duration_us)
+    return {kind: tuple(durations) for kind, durations in times.items()}
+
+
+def plan_rows(
+    bots: Sequence[str],
+    schedule: Sequence[ScheduledGame],
+    times: Mapping[GameKind, Sequence[int]],
+    *,
+    workers: int,
+) -> tuple[PlanRow, ...]:
+    """The figures of each stage of a schedule, then of all of it.
+
+    Args:
+        bots: all that take part, by the names of the schedule.
+        schedule: at least one game.
+        times: durations of played games, in microseconds, by kind (`game_times`).
+        workers: games that are played side by side.
+    """
+    stages = defaultdict[int, list[ScheduledGame]](list)
+    for game in schedule:
+        stages[game.stage].append(game)
+    return tuple(
+        _row(stage, bots, games, times, workers)
+        for stage, games in [*sorted(stages.items()), (None, schedule)]
+    )
+
+
+def _row(
+    stage: int | None,
+    bots: Sequence[str],
+    games: Sequence[ScheduledGame],
+    times: Mapping[GameKind, Sequence[int]],
+    workers: int,
+) -> PlanRow:
+    matches = [game.bots for game in games if game.seating == 0]
+    sizes = tuple(dict.fromkeys(map(len, matches)))
+    kinds = Counter(GameKind(game.ruleset.name, len(game.bots)) for game in games)
+    known = {kind: times[kind] for kind in kinds if times.get(kind)}
+    lasting_us = sum(
+        sum(known[kind]) * count / len(known[kind]) if kind in known else ASSUMED_GAME_US * count
+        for kind, count in kinds.items()
+    )
+    return PlanRow(
+        stage=stage,
+        rulesets=tuple(dict.fromkeys(kind.ruleset for kind in kinds)),
+        seats=sizes,
+        games=len(games),
+        matches=len(matches),
+        rounds=len({(game.stage, game.round) for game in games}),
+        games_per_bot=_count(bots, (bot for game in games for bot in game.bots)),
+        games_in_seat=_count(
+            [(size, seat, bot) for size in sizes for seat in range(size) for bot in bots],
+            ((len(game.bots), seat, bot) for game in games for seat, bot in enumerate(game.bots)),
+        ),
+        meetings=_count(
+            map(frozenset, combinations(bots, 2)),
+            (frozenset(pair) for table in matches for pair in combinations(table, 2)),
+        ),
+        neighbours=_count(
+            permutations(bots, 2),
+            (pair for table in matches for pair in pairwise((*table, table[0]))),
+        ),
+        playing_us=round(lasting_us / workers),
+        measured=sum(map(len, known.values())),
+    )
+
+
+def _count(kinds: Iterable[object], occurring: Iterable[object]) -> Spread:
+    """How often the kind that occurs least often does, and the one that occurs most often."""
+    counts = Counter(occurring)
+    each = [counts[kind] for kind in kinds]
+    return Spread(min(each), max(each))

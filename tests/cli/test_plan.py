@@ -1,0 +1,79 @@
+"""`referee tournament plan`: figures of a tournament that is not there yet, and nothing else happens."""
+
+import csv
+import io
+import json
+
+import pytest
+from real_runs import place
+
+from referee.reports import PlanRow
+from referee.reports.columns import fields_of
+
+KEYS = [field.key for field in fields_of(PlanRow)]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("plan")) as made:
+        yield made
+
+
+def printed(here, *arguments):
+    done = here.referee("tournament", "plan", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_figures_of_a_file(here):
+    file = here.tournament(matches=3)
+    said = printed(here, file)
+    assert max(map(len, said.splitlines()[:-1])) <= 80
+    figures = dict(line.rstrip().split("  ", 1) for line in said.splitlines() if "  " in line)
+    assert {title: value.strip() for title, value in figures.items()} == {
+        "stage": "all",
+        "ruleset": "classic",
+        "seats of a table": "2",
+        "games": "18",
+        "matches": "9",
+        "rounds": "3",
+        "games of a bot": "12",
+        "games of a bot in a seat": "6",
+        "meetings of a pair": "3",
+        "to the right of another": "3",
+        "playing time": figures["playing time"].strip(),
+    }
+    assert "100.0 ms a game: the league has none like these" in said
+
+
+def test_every_stage_and_all_of_them(here):
+    file = here.tournament("stages", more='[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 3\n')
+    rows = json.loads(printed(here, file, "--json"))
+    assert [list(row) for row in rows] == [KEYS] * 3
+    assert [(row["stage"], row["games"]) for row in rows] == [(0, 24), (1, 12), (None, 36)]
+    header, *lines = csv.reader(io.StringIO(printed(here, file, "--csv")))
+    assert header == KEYS
+    assert len(lines) == 3
+    assert printed(here, file).count("games of a bot ") == 6
+
+
+def test_nothing_is_written(here):
+    file = here.tournament("clean")
+    before = sorted(here.folder.rglob("*"))
+    printed(here, file)
+    assert sorted(here.folder.rglob("*")) == before
+
+
+def test_the_time_is_known_from_the_league(here):
+    file = here.tournament("timed", matches=1)
+    assert here.referee("tournament", "run", file, "--league", "played").returncode == 0
+    *_, everything = json.loads(printed(here, file, "--json", "--league", "played"))
+    assert everything["measured"] == 6
+    assert "from 6 games of the league" in printed(here, file, "--league", "played")
+
+
+def test_a_file_that_is_wrong_is_refused_as_by_run(here):
+    file = here.tournament("wrong", matches=0)
+    done = here.referee("tournament", "plan", file)
+    assert done.returncode == 2
+    assert done.stderr == f"referee: {file}: matches: must be at least 1\n"

@@ -1,0 +1,61 @@
+"""What a schedule comes to, counted by hand."""
+
+from referee.reports import GameKind, game_times, plan_rows
+from referee.reports.plan import ASSUMED_GAME_US
+from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage, round_robin
+
+BASIC, DUEL = RULESETS["basic"], RULESETS["duel"]
+
+
+def plan(bots, *stages, times=(), workers=1):
+    schedule = round_robin("cup", bots, stages, lanes=8)
+    return plan_rows(bots, schedule, game_times(times), workers=workers)
+
+
+def test_a_complete_round():
+    row, everything = plan(["ann", "bob", "cy", "dee"], Stage(BASIC, 3, 1))
+    assert (row.stage, row.rulesets, row.seats) == (0, ("basic",), (3,))
+    assert (row.games, row.matches, row.rounds) == (12, 4, 1)
+    assert row.games_per_bot == (9, 9)
+    assert row.games_in_seat == (3, 3)
+    assert row.meetings == (2, 2)
+    assert row.neighbours == (1, 1)
+    assert everything.stage is None
+    assert everything.games == 12
+
+
+def test_who_sits_to_the_right_of_whom_is_counted_once_a_match():
+    row, _ = plan(["ann", "bob", "cy", "dee"], Stage(BASIC, 4, 1))
+    assert row.meetings == (1, 1)
+    assert row.neighbours == (0, 1)
+
+
+def test_a_bot_that_never_plays_is_counted():
+    schedule = round_robin("cup", ["ann", "bob"], [Stage(DUEL, 2, 1)], lanes=4)
+    row, _ = plan_rows(["ann", "bob", "cy"], schedule, {}, workers=1)
+    assert row.games_per_bot == (0, 2)
+    assert row.games_in_seat == (0, 1)
+    assert row.meetings == (0, 1)
+
+
+def test_stages_are_added_up_but_for_seats_of_different_tables():
+    *_, everything = plan(["ann", "bob", "cy"], Stage(BASIC, 3, 1), Stage(DUEL, 2, 2))
+    assert everything.rulesets == ("basic", "duel")
+    assert everything.seats == (3, 2)
+    assert (everything.games, everything.matches, everything.rounds) == (15, 7, 3)
+    assert everything.games_per_bot == (11, 11)
+    assert everything.games_in_seat == (1, 4)
+    assert everything.meetings == (3, 3)
+
+
+def test_the_time_is_that_of_games_alike_shared_by_the_workers():
+    basic = GameKind("basic", 3)
+    times = [(basic, 100), (basic, 300), (GameKind("basic", 2), 7_000)]
+    first, second, everything = plan(
+        ["ann", "bob", "cy"], Stage(BASIC, 3, 2), Stage(DUEL, 2, 1), times=times, workers=3
+    )
+    assert (first.playing_us, first.measured) == (6 * 200 // 3, 2)
+    assert (second.playing_us, second.measured) == (6 * ASSUMED_GAME_US // 3, 0)
+    assert everything.playing_us == first.playing_us + second.playing_us
+    assert everything.measured == 2
