@@ -11,8 +11,8 @@ from referee.cli.output import console
 from referee.errors import RefereeError
 from referee.match import Difference
 from referee.store import League
-from referee.tournament.audit import audit, audit_free_games
-from referee.tournament.conduct import find
+from referee.tournament.audit import audit
+from referee.tournament.stored import StoredTournament, audit_free_games
 
 
 def verify(
@@ -32,7 +32,7 @@ def verify(
         names = [tournament] if tournament else [row.name for row in store.tournaments()]
         for name in names:
             try:
-                checked = audit(store, find(store, name))
+                checked = audit(StoredTournament(store, name))
             except Difference as difference:
                 raise RefereeError(f"{name}: {difference}") from difference
             games = store.tournament(name).games
