@@ -3,22 +3,20 @@
 Nothing here knows a worker, a process or a clock.
 """
 
-from referee.schedule.round_robin import (
-    ALGORITHM,
-    ALGORITHMS,
-    ScheduledGame,
-    Stage,
-    default_lanes,
-    round_robin,
-    rounds_within,
-)
+from referee.schedule.algorithms import ALGORITHMS, ROUND_ROBIN, algorithm
+from referee.schedule.balanced import balanced, matches_within
+from referee.schedule.games import ScheduledGame, Stage, default_lanes
+from referee.schedule.round_robin import round_robin, rounds_within
 
 __all__ = [
-    "ALGORITHM",
     "ALGORITHMS",
+    "ROUND_ROBIN",
     "ScheduledGame",
     "Stage",
+    "algorithm",
+    "balanced",
     "default_lanes",
+    "matches_within",
     "round_robin",
     "rounds_within",
 ]

@@ -6,9 +6,17 @@ cyclic order and keep its neighbours; other neighbours come with the next match 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise, permutations
+from collections.abc import Callable, Sequence
+from itertools import chain, pairwise, permutations
+from random import Random
+
+_EFFORT = 300_000
+"""Cyclic orders that are tried, more or less, to make neighbours even."""
+_MOST_PASSES = 200
+_FIRST_CHANCE = 0.05
+"""Of an order to be chosen at random, in the first passes that do so: every other one does."""
 
 
 class Neighbours:
@@ -37,6 +45,59 @@ class Neighbours:
 
     def _met_before(self, order: Sequence[int]) -> int:
         return sum(self._met[pair] for pair in _pairs(order))
+
+
+def even_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The clockwise orders of all matches of one stage, seen together, neighbours as even as can be.
+
+    Beginning with what `Neighbours` chooses, the order of each match is chosen anew, given all the
+    others, again and again; some at random, fewer each time, so that it does not end too early. The
+    best of what was found counts: that with the least sum of squares over all ordered pairs.
+    """
+    neighbours = Neighbours()
+    orders = [neighbours.seat(table) for table in tables]
+    met = Counter(pair for order in orders for pair in _pairs(order))
+    best, least, ideal = list(orders), _squares(met), _least_squares(tables)
+    random = Random(0).random  # noqa: S311 - no secret; a sequence that Python guarantees
+    passes = 1 + _EFFORT // sum(math.factorial(len(table) - 1) for table in tables)
+    for number in range(min(passes, _MOST_PASSES)):
+        if least == ideal:
+            break
+        chance = _FIRST_CHANCE * (1 - number / passes) if number % 2 else 0.0
+        _choose_anew(orders, met, chance, random)
+        if (squares := _squares(met)) < least:
+            best, least = list(orders), squares
+    return best
+
+
+def _choose_anew(
+    orders: list[tuple[int, ...]],
+    met: Counter[tuple[int, int]],
+    chance: float,
+    random: Callable[[], float],
+) -> None:
+    """Choose each order anew: with a chance any of them, else the best or one of the best."""
+    for match, (first, *others) in enumerate(orders):
+        met.subtract(_pairs(orders[match]))
+        choice = [(first, *each) for each in permutations(others)]
+        if random() < chance:
+            orders[match] = choice[int(random() * len(choice))]
+        else:
+            costs = [(sum(met[pair] for pair in _pairs(each)), random()) for each in choice]
+            orders[match] = choice[costs.index(min(costs))]
+        met.update(_pairs(orders[match]))
+
+
+def _squares(met: Counter[tuple[int, int]]) -> int:
+    return sum(times * times for times in met.values())
+
+
+def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
+    """What `_squares` would be if no ordered pair came more than once oftener than another."""
+    bots = len(set(chain.from_iterable(tables)))
+    pairs = bots * (bots - 1)
+    times, more = divmod(sum(map(len, tables)), pairs)
+    return (pairs - more) * times**2 + more * (times + 1) ** 2
 
 
 def _pairs(order: Sequence[int]) -> list[tuple[int, int]]:

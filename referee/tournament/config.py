@@ -6,7 +6,6 @@ The keys of the file, their types and ranges are in `file_model`; here is what t
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from referee import toml_file
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, Ruleset
-from referee.schedule import ALGORITHM, Stage, rounds_within
+from referee.schedule import ROUND_ROBIN, Stage, algorithm, matches_within, rounds_within
 from referee.tournament.file_model import MAX_GAMES, ClocksTable, StageTable, TournamentFile
 
 FORMAT = 1
@@ -67,7 +66,7 @@ class TournamentConfig:
     cores_per_game: int
     max_processes: int
     """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
-    schedule: str = ALGORITHM
+    schedule: str = ROUND_ROBIN
     """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
     seed: bytes | None = None
     """The secret of the deals, 32 bytes; None where the file leaves it to chance."""
@@ -138,6 +137,7 @@ class _Reading:
             workers=self._workers(),
             cores_per_game=file.cores_per_game,
             max_processes=self._max_processes(stages),
+            schedule=algorithm(stages),
             seed=None if file.seed is None else bytes.fromhex(file.seed),
         )
 
@@ -155,11 +155,10 @@ class _Reading:
     def _stages(self, bots: int) -> tuple[Stage, ...]:
         tables = self._tables()
         rules = [self._rules(prefix, table, bots) for prefix, table in tables]
-        matches = self._matches(tables, bots, [seats for _, seats in rules])
-        stages = tuple(
-            Stage(ruleset, seats, times)
-            for (ruleset, seats), times in zip(rules, matches, strict=True)
-        )
+        if self._file.budget is None:
+            stages = self._by_matches(tables, rules)
+        else:
+            stages = self._by_budget(self._file.budget, tables, rules, bots)
         games = _games(bots, stages)
         if games > MAX_GAMES:
             raise self._error("matches", f"make {games} games in all; {MAX_GAMES} are the limit")
@@ -192,23 +191,39 @@ class _Reading:
             raise self._error("bots", f"{bots} do not fill the {table.seats} seats of a table")
         return ruleset, table.seats
 
-    def _matches(
-        self, tables: Iterable[tuple[str, StageTable]], bots: int, seats: Sequence[int]
-    ) -> list[int]:
-        """Matches at each table, for each stage."""
-        given = [(f"{prefix}matches", table.matches) for prefix, table in tables]
-        if self._file.budget is not None:
-            for key, matches in given:
-                if matches is not None:
-                    raise self._error(key, "there is a budget too; one of them must go")
-            try:
-                return [rounds_within(self._file.budget, bots, seats)] * len(seats)
-            except ValueError as error:
-                raise self._error("budget", str(error)) from error
-        for key, matches in given:
-            if matches is None:
-                raise self._error(key, "missing, and there is no budget (games in all) instead")
-        return [matches for _, matches in given if matches is not None]
+    def _by_matches(
+        self, tables: Iterable[tuple[str, StageTable]], rules: Iterable[tuple[Ruleset, int]]
+    ) -> tuple[Stage, ...]:
+        stages = []
+        for (prefix, table), (ruleset, seats) in zip(tables, rules, strict=True):
+            if table.matches is None:
+                reason = "missing, and there is no budget (games in all) instead"
+                raise self._error(f"{prefix}matches", reason)
+            stages.append(Stage(ruleset, seats, table.matches))
+        return tuple(stages)
+
+    def _by_budget(
+        self,
+        budget: int,
+        tables: Iterable[tuple[str, StageTable]],
+        rules: Sequence[tuple[Ruleset, int]],
+        bots: int,
+    ) -> tuple[Stage, ...]:
+        """Whole rounds of all tables; where not even one fits, a balanced choice of them."""
+        for prefix, table in tables:
+            if table.matches is not None:
+                raise self._error(f"{prefix}matches", "there is a budget too; one of them must go")
+        seats = [size for _, size in rules]
+        if rounds := rounds_within(budget, bots, seats):
+            return tuple(Stage(ruleset, size, rounds) for ruleset, size in rules)
+        try:
+            matches = matches_within(budget, bots, seats)
+        except ValueError as error:
+            raise self._error("budget", str(error)) from error
+        return tuple(
+            Stage(ruleset, size, number, balanced=True)
+            for (ruleset, size), number in zip(rules, matches, strict=True)
+        )
 
     def _lanes(self, stages: Iterable[Stage]) -> int | None:
         lanes, seats = self._file.lanes, max(stage.seats for stage in stages)
@@ -230,7 +245,7 @@ class _Reading:
 
 
 def _games(bots: int, stages: Iterable[Stage]) -> int:
-    return sum(math.comb(bots, stage.seats) * stage.seats * stage.matches for stage in stages)
+    return sum(stage.games(bots) for stage in stages)
 
 
 def _clocks(table: ClocksTable) -> Clocks:

@@ -77,3 +77,16 @@ def test_a_file_that_is_wrong_is_refused_as_by_run(here):
     done = here.referee("tournament", "plan", file)
     assert done.returncode == 2
     assert done.stderr == f"referee: {file}: matches: must be at least 1\n"
+
+
+def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
+    file = here.folder / "small.toml"
+    here.tournament("small", bots=("random", "greedy", "bait", "counter"), matches=1)
+    file.write_text(file.read_text().replace("seats = 2\nmatches = 1", "seats = 3\nbudget = 9"))
+    [row, _] = json.loads(printed(here, file, "--json"))
+    assert (row["games"], row["matches"], row["games_per_bot"]) == (9, 3, [6, 9])
+    assert row["meetings"] == [1, 2]
+    done = here.referee("tournament", "run", file, "--league", "small")
+    assert done.returncode == 0, done.stderr
+    checked = here.referee("verify", "small", "--league", "small")
+    assert (checked.returncode, checked.stderr) == (0, "")

@@ -7,7 +7,7 @@ import pytest
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.schedule import Stage, round_robin
+from referee.schedule import Stage, balanced, round_robin
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,
@@ -121,6 +121,24 @@ def test_a_budget_buys_whole_rounds_of_all_stages(folder):
     assert config.games == 96
 
 
+def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
+    text = (
+        HEAD
+        + BOTS
+        + 'budget = 23\n[[stage]]\nruleset = "basic"\nseats = 3\n[[stage]]\nruleset = "duel"\nseats = 2\n'
+    )
+    config = load_tournament(write(folder, text))
+    assert config.stages == (
+        Stage(BASIC, 3, 4, balanced=True),
+        Stage(RULESETS["duel"], 2, 5, balanced=True),
+    )
+    assert config.schedule == "balanced-1"
+    assert config.games == 22
+    games = balanced("cup", ["a", "b", "c", "d"], config.stages, lanes=4)
+    assert len(games) == config.games
+    assert from_canonical_json(canonical_json(config)) == config
+
+
 def test_the_number_of_games_is_that_of_the_schedule(folder):
     text = (
         HEAD
@@ -206,8 +224,8 @@ BAD = {
         "matches: there is a budget too; one of them must go",
     ),
     "budget too small": (
-        GOOD.replace("matches = 2", "budget = 11"),
-        "budget: 11 games are less than one round, which has 12",
+        GOOD.replace("matches = 2", "budget = 5"),
+        "budget: 5 games are less than one round, in which every bot plays: it has 6",
     ),
     "zero matches": (GOOD.replace("matches = 2", "matches = 0"), "matches: must be at least 1"),
     "negative matches": (

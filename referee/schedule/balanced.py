@@ -1,0 +1,83 @@
+"""A round robin that is too large for its budget: of its tables, a balanced choice.
+
+What holds for the whole of a stage, and what comes as near to it as a search gets:
+
+- all bots have played equally often after each **round**, after the last one within one match;
+- every bot has each seat equally often, since a match has all cyclic seatings;
+- all pairs meet equally often, within one match where the search finds that (`choice`);
+- everybody sits to the right of everybody else equally often, as near as can be (`neighbours`).
+
+Stages take turns by rounds, next always the one that has had the fewest games. Where all bots cannot
+play equally often in a stage, the next stage makes up for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from referee.schedule.choice import Table, balanced_tables
+from referee.schedule.games import Match, ScheduledGame, Stage, check, unfold
+from referee.schedule.neighbours import even_orders
+
+
+def balanced(
+    tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
+) -> tuple[ScheduledGame, ...]:
+    """The schedule of a tournament, in the order of play; it depends on nothing but the arguments.
+
+    Raises ValueError as `games.check` does.
+    """
+    check(bots, stages, lanes)
+    return unfold(tournament, bots, stages, _matches(len(bots), stages), lanes=lanes)
+
+
+def matches_within(budget: int, bots: int, seats: Sequence[int]) -> list[int]:
+    """How many matches each of several stages has, when they share a number of games.
+
+    The next match is always one of the stage with the fewest games, the first of equals; it ends with
+    the first that does not fit. Raises ValueError, which names the smallest budget that works, when
+    not every bot can play in every stage.
+    """
+    least = sum(-(-bots // size) * size for size in seats)
+    if budget < least:
+        raise ValueError(
+            f"{budget} games are less than one round, in which every bot plays: it has {least}"
+        )
+    matches = [0] * len(seats)
+    games = [0] * len(seats)
+    while True:
+        stage = games.index(min(games))
+        if sum(games) + seats[stage] > budget:
+            return matches
+        matches[stage] += 1
+        games[stage] += seats[stage]
+
+
+def _matches(bots: int, stages: Sequence[Stage]) -> Iterator[Match]:
+    rounds = [deque(enumerate(each)) for each in _rounds(bots, stages)]
+    games = [0] * len(stages)
+    while any(rounds):
+        waiting = [stage for stage, left in enumerate(rounds) if left]
+        stage = min(waiting, key=games.__getitem__)
+        number, orders = rounds[stage].popleft()
+        games[stage] += len(orders) * stages[stage].seats
+        for order in orders:
+            yield Match(stage, number, order)
+
+
+def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
+    """The rounds of each stage, their tables as cyclic orders."""
+    played = Counter(range(bots))
+    played.subtract(range(bots))
+    for stage in stages:
+        rounds = balanced_tables(bots, stage.seats, stage.matches)
+        plays = Counter(chain.from_iterable(chain.from_iterable(rounds)))
+        most_first = sorted(range(bots), key=lambda bot: -plays[bot])
+        names = dict(zip(most_first, sorted(range(bots), key=played.__getitem__), strict=True))
+        for bot, name in names.items():
+            played[name] += plays[bot]
+        tables = [tuple(sorted(names[bot] for bot in table)) for each in rounds for table in each]
+        orders = iter(even_orders(tables))
+        yield [[next(orders) for _ in each] for each in rounds]

@@ -1,0 +1,129 @@
+"""What a schedule is made of: stages, matches and the games that matches unfold into.
+
+- A **match** is one deal at one table, played in all k cyclic seatings: k **games**. Every match of
+  a tournament has a deal of its own.
+- A **lane** has its own process of each bot. Game i is played in lane i mod L. The k games of a
+  match follow each other and L >= k, so no process ever meets a deal twice; and games are spread
+  over the lanes as evenly as can be, whatever the table sizes. Worker w of W plays the lanes l with
+  l mod W = w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from referee.rules.ruleset import Ruleset
+
+_LEAST_LANES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The part of a tournament that is played by one ruleset at one table size."""
+
+    ruleset: Ruleset
+    seats: int
+    matches: int
+    """At each table; of a balanced choice, at all tables together."""
+    balanced: bool = False
+    """Not every table plays: which ones do is a balanced choice."""
+
+    def games(self, bots: int) -> int:
+        """How many games it has."""
+        tables = 1 if self.balanced else math.comb(bots, self.seats)
+        return tables * self.matches * self.seats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledGame:
+    """A game of a tournament. All numbers count from 0, over the whole tournament."""
+
+    index: int
+    stage: int
+    round: int
+    """Of its stage."""
+    match: int
+    """Also numbers the deal."""
+    seating: int
+    """Which of the cyclic seatings of the match: by how many places the bots have moved."""
+    lane: int
+    bots: tuple[str, ...]
+    """Names; seat 0, which starts, first, then clockwise."""
+    ruleset: Ruleset
+    deal_id: str
+    """`NAME-deal-N`, N from 1: shared by the games of the match."""
+    game_id: str
+    """`NAME-N`, N from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A match, before its games get their numbers."""
+
+    stage: int
+    round: int
+    order: tuple[int, ...]
+    """The bots of the table, clockwise."""
+
+
+def unfold(
+    tournament: str,
+    bots: Sequence[str],
+    stages: Sequence[Stage],
+    matches: Iterable[Match],
+    *,
+    lanes: int,
+) -> tuple[ScheduledGame, ...]:
+    """The games of matches, in the order of play."""
+    games: list[ScheduledGame] = []
+    for number, match in enumerate(matches):
+        seats = len(match.order)
+        for seating in range(seats):
+            index = len(games)
+            games.append(
+                ScheduledGame(
+                    index=index,
+                    stage=match.stage,
+                    round=match.round,
+                    match=number,
+                    seating=seating,
+                    lane=index % lanes,
+                    bots=tuple(
+                        bots[match.order[(seating + seat) % seats]] for seat in range(seats)
+                    ),
+                    ruleset=stages[match.stage].ruleset,
+                    deal_id=f"{tournament}-deal-{number + 1}",
+                    game_id=f"{tournament}-{index + 1}",
+                )
+            )
+    return tuple(games)
+
+
+def check(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> None:
+    """Raise ValueError for what cannot be scheduled.
+
+    That is a bot named twice, a stage without enough bots or with a table size that its ruleset does
+    not allow, and too few lanes.
+    """
+    if len(set(bots)) != len(bots):
+        raise ValueError(f"a bot is named twice: {', '.join(bots)}")
+    for stage in stages:
+        rules = stage.ruleset
+        if not rules.min_players <= stage.seats <= rules.max_players:
+            raise ValueError(f"{rules.name} is not played by {stage.seats}")
+        if len(bots) < stage.seats:
+            raise ValueError(f"{len(bots)} bots do not fill {stage.seats} seats")
+        if lanes < stage.seats:
+            raise ValueError(f"{lanes} lanes are too few for {stage.seats} seats")
+
+
+def default_lanes(seats: Iterable[int], workers: int) -> int:
+    """How many lanes a tournament with these table sizes has where it does not say.
+
+    The lowest multiple of the workers that is at least 4 and enough for the largest table: all
+    workers get equal shares, one or two of them have a second lane to go on with, and every lane
+    more would cost a process of each bot.
+    """
+    return workers * math.ceil(max(_LEAST_LANES, *seats) / workers)

@@ -1,0 +1,232 @@
+"""A balanced choice of tables: what holds whatever the numbers, and how even it gets."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from itertools import combinations, groupby, pairwise, permutations
+from time import process_time
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from referee.rules.ruleset import RULESETS
+from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, choice, matches_within
+
+BASIC = RULESETS["basic"]
+PATIENT = settings(deadline=None)
+"""The machine may be busy."""
+
+
+def names(bots):
+    return [f"bot{number}" for number in range(bots)]
+
+
+def schedule(bots, seats, budget, *, steps=choice._STEPS):
+    """The games of one stage for each table size, the stages, and all bots."""
+    matches = matches_within(budget, bots, seats)
+    stages = [
+        Stage(BASIC, size, times, balanced=True) for size, times in zip(seats, matches, strict=True)
+    ]
+    with mock.patch.object(choice, "_STEPS", steps):
+        return balanced("cup", names(bots), stages, lanes=5), stages, names(bots)
+
+
+@st.composite
+def choices(draw, most_stages=3):
+    """Any numbers of bots, seats and games; a short search will do for what holds anyhow."""
+    bots = draw(st.integers(2, 12))
+    sizes = st.integers(2, min(5, bots))
+    seats = draw(st.lists(sizes, min_size=1, max_size=most_stages))
+    least = sum(math.ceil(bots / size) * size for size in seats)
+    return schedule(bots, seats, draw(st.integers(least, least + 300)), steps=500)
+
+
+def first_games(games):
+    """One game of each match, as it was seated first."""
+    return [game for game in games if game.seating == 0]
+
+
+def spread(kinds, occurring):
+    counts = Counter(occurring)
+    each = [counts[kind] for kind in kinds]
+    return min(each), max(each)
+
+
+def meetings(games, bots):
+    pairs = (frozenset(pair) for game in first_games(games) for pair in combinations(game.bots, 2))
+    return spread(map(frozenset, combinations(bots, 2)), pairs)
+
+
+def neighbours(games, bots):
+    tables = (game.bots for game in first_games(games))
+    return spread(permutations(bots, 2), (pair for t in tables for pair in pairwise((*t, t[0]))))
+
+
+@PATIENT
+@given(choices())
+def test_every_match_is_played_in_every_cyclic_seating(made):
+    games, stages, _ = made
+    assert [game.game_id for game in games] == [f"cup-{n + 1}" for n in range(len(games))]
+    assert len({(game.lane, game.deal_id) for game in games}) == len(games)
+    for _, match in groupby(games, key=lambda game: game.match):
+        first, *others = match
+        seats = stages[first.stage].seats
+        assert len(set(first.bots)) == len(first.bots) == seats
+        turns = [first.bots[shift:] + first.bots[:shift] for shift in range(1, seats)]
+        assert [game.bots for game in others] == turns
+        assert {game.deal_id for game in others} == {first.deal_id}
+
+
+@PATIENT
+@given(choices())
+def test_all_bots_play_equally_often_after_each_round_of_each_stage(made):
+    games, stages, bots = made
+    for number in range(len(stages)):
+        played = Counter()
+        own = [game for game in first_games(games) if game.stage == number]
+        assert [game.round for game in own] == sorted(game.round for game in own)
+        for last, part in groupby(own, key=lambda game: game.round):
+            played.update(bot for game in part for bot in game.bots)
+            each = [played[bot] for bot in bots]
+            assert max(each) - min(each) <= (last == own[-1].round)
+
+
+@PATIENT
+@given(choices())
+def test_what_one_stage_leaves_uneven_the_next_makes_up_for(made):
+    games, _, bots = made
+    least, most = spread(bots, (bot for game in first_games(games) for bot in game.bots))
+    assert most - least <= 1
+
+
+@PATIENT
+@given(choices())
+def test_every_bot_has_each_seat_equally_often(made):
+    games, stages, bots = made
+    for number, stage in enumerate(stages):
+        own = [game for game in games if game.stage == number]
+        had = Counter((bot, seat) for game in own for seat, bot in enumerate(game.bots))
+        assert all(had[bot, seat] == had[bot, 0] for bot in bots for seat in range(1, stage.seats))
+
+
+@PATIENT
+@given(choices())
+def test_next_is_always_a_round_of_the_stage_with_the_fewest_games(made):
+    games, stages, _ = made
+    total = Counter(game.stage for game in games)
+    played = Counter()
+    for stage, part in groupby(games, key=lambda game: game.stage):
+        for _, of_round in groupby(part, key=lambda game: game.round):
+            waiting = [each for each in range(len(stages)) if played[each] < total[each]]
+            assert stage == min(waiting, key=played.__getitem__)
+            played[stage] += len(list(of_round))
+
+
+@PATIENT
+@given(
+    bots=st.integers(5, 30),
+    seats=st.lists(st.integers(2, 5), min_size=1, max_size=3),
+    budget=st.integers(1, 2000),
+)
+def test_a_budget_is_shared_by_the_stages_and_used_up(bots, seats, budget):
+    least = sum(math.ceil(bots / size) * size for size in seats)
+    if budget < least:
+        reason = (
+            f"^{budget} games are less than one round, in which every bot plays: it has {least}$"
+        )
+        with pytest.raises(ValueError, match=reason):
+            matches_within(budget, bots, seats)
+        return
+    games = [
+        times * size for times, size in zip(matches_within(budget, bots, seats), seats, strict=True)
+    ]
+    assert min(games) >= bots
+    assert budget - max(seats) < sum(games) <= budget
+    assert max(games) - min(games) <= max(seats)
+
+
+EVEN = {
+    "the plane of order 2": (7, 3, 21, 1, 1),
+    "the plane of order 3": (13, 4, 52, 1, 1),
+    "the plane of order 4": (21, 5, 105, 1, 1),
+    "the affine plane of order 3": (9, 3, 36, 1, 1),
+    "the affine plane of order 4": (16, 4, 80, 1, 1),
+    "fifteen schoolgirls": (15, 3, 105, 1, 1),
+    "half of a round robin": (6, 3, 30, 2, 2),
+    "a biplane": (11, 5, 55, 2, 2),
+    "each pair six times": (8, 3, 168, 6, 6),
+    "tables of two": (20, 2, 100, 0, 1),
+    "less than once each": (20, 4, 100, 0, 1),
+    "a class": (24, 4, 960, 5, 6),
+    "large tables": (30, 5, 300, 1, 2),
+}
+
+
+@pytest.mark.parametrize(("bots", "seats", "budget", "least", "most"), EVEN.values(), ids=EVEN)
+def test_pairs_meet_equally_often_where_that_is_possible(bots, seats, budget, least, most):
+    games, _, bots = schedule(bots, [seats], budget)
+    assert meetings(games, bots) == (least, most)
+
+
+@pytest.mark.parametrize("bots", [6, 8, 10, 13, 16])
+@pytest.mark.parametrize("seats", [2, 3, 4, 5])
+def test_whatever_the_budget_pairs_and_neighbours_differ_by_little(bots, seats):
+    for rounds in (1, 3):
+        matches = math.ceil(rounds * bots / seats)
+        games, _, everybody = schedule(bots, [seats], matches * seats, steps=20_000)
+        least, most = meetings(games, everybody)
+        assert most - least <= 2
+        least, most = neighbours(games, everybody)
+        assert most - least <= 2
+
+
+def test_ten_thousand_games_of_twenty_bots_take_seconds():
+    before = process_time()
+    games, _, bots = schedule(20, [4], 10_000)
+    assert process_time() - before < 30
+    assert len(games) == 10_000
+    assert {game.bots.count(bot) for game in games for bot in bots} == {0, 1}
+    assert spread(bots, (bot for game in games for bot in game.bots)) == (2000, 2000)
+    assert meetings(games, bots) == (78, 79)
+    assert neighbours(games, bots) == (26, 27)
+
+
+def test_nobody_waits_for_long_in_a_round():
+    games, _, bots = schedule(20, [4], 10_000, steps=20_000)
+    played = Counter(dict.fromkeys(bots, 0))
+    for game in first_games(games):
+        played.update(game.bots)
+        assert max(played.values()) - min(played.values()) <= 3
+
+
+def test_a_small_schedule_written_out():
+    games, _, _ = schedule(7, [3], 21)
+    tables = ["".join(bot.removeprefix("bot") for bot in game.bots) for game in first_games(games)]
+    assert tables == ["024", "345", "036", "256", "146", "015", "123"]
+
+
+def test_a_schedule_is_the_same_for_ever():
+    """Leagues keep the algorithm's name: one that makes other schedules needs another."""
+    games, _, _ = schedule(9, [3, 4], 150)
+    text = " ".join(bot for game in games for bot in game.bots)
+    digest = "71f608c2a757e35595f8e5e663490158a1de6caeb24d88e7287bab165b17e59b"
+    assert hashlib.sha256(text.encode()).hexdigest() == digest
+
+
+def test_the_algorithm_is_that_of_the_stages():
+    assert algorithm([Stage(BASIC, 3, 2)]) == "round-robin-1"
+    assert algorithm([Stage(BASIC, 3, 2, balanced=True)]) == "balanced-1"
+    assert ALGORITHMS["balanced-1"] is balanced
+
+
+@pytest.mark.parametrize(
+    ("bots", "seats", "reason"),
+    [(2, 3, "2 bots do not fill 3 seats"), (6, 6, "basic is not played by 6")],
+)
+def test_what_cannot_be_scheduled(bots, seats, reason):
+    with pytest.raises(ValueError, match=reason):
+        balanced("cup", names(bots), [Stage(BASIC, seats, 5, balanced=True)], lanes=8)
