@@ -113,6 +113,21 @@ class _Stored(BaseModel):
 _ADAPTER = TypeAdapter(TournamentConfig)
 
 
+_SIZES = {"seats", "tables"}
+"""Keys of a stage of which each replaces what the top of the file says by either."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a stage, or one of its table sizes, says."""
+
+    key: str
+    """Says the matches."""
+    matches: int | None
+    ruleset: Ruleset
+    seats: int
+
+
 class _Reading:
     """One tournament file on its way to a configuration."""
 
@@ -153,12 +168,11 @@ class _Reading:
         return BotEntry(text, folder.resolve())
 
     def _stages(self, bots: int) -> tuple[Stage, ...]:
-        tables = self._tables()
-        rules = [self._rules(prefix, table, bots) for prefix, table in tables]
-        if self._file.budget is None:
-            stages = self._by_matches(tables, rules)
-        else:
-            stages = self._by_budget(self._file.budget, tables, rules, bots)
+        parts = [
+            part for prefix, table in self._tables() for part in self._parts(prefix, table, bots)
+        ]
+        budget = self._file.budget
+        stages = self._by_matches(parts) if budget is None else self._by_budget(budget, parts, bots)
         games = _games(bots, stages)
         if games > MAX_GAMES:
             raise self._error("matches", f"make {games} games in all; {MAX_GAMES} are the limit")
@@ -168,61 +182,70 @@ class _Reading:
         """Each stage, completed from the top of the file, and what its keys begin with."""
         if self._file.stage is None:
             return [("", self._file)]
-        top = {key: getattr(self._file, key) for key in StageTable.model_fields}
         return [
-            (f"stage[{number}].", StageTable(**(top | own.model_dump(exclude_none=True))))
+            (f"stage[{number}].", self._completed(own))
             for number, own in enumerate(self._file.stage)
         ]
 
-    def _rules(self, prefix: str, table: StageTable, bots: int) -> tuple[Ruleset, int]:
-        """Ruleset and table size of a stage."""
-        if table.ruleset is None or table.seats is None:
-            raise self._error(f"{prefix}{'seats' if table.ruleset else 'ruleset'}", "missing")
+    def _completed(self, stage: StageTable) -> StageTable:
+        own = stage.model_dump(exclude_none=True)
+        top = {key: getattr(self._file, key) for key in StageTable.model_fields}
+        if own.keys() & _SIZES:
+            top = {key: value for key, value in top.items() if key not in _SIZES}
+        return StageTable(**(top | own))
+
+    def _parts(self, prefix: str, table: StageTable, bots: int) -> list[_Part]:
+        """A table of the file, for each of its table sizes."""
+        if table.ruleset is None:
+            raise self._error(f"{prefix}ruleset", "missing")
         ruleset = RULESETS[table.ruleset].with_options(
             end_on=table.end_on, max_turns=table.max_turns
         )
-        low, high = ruleset.min_players, ruleset.max_players
-        if not low <= table.seats <= high:
-            allowed = f"{low} to {high}" if low < high else f"{low}"
-            raise self._error(
-                f"{prefix}seats", f"{ruleset.name} is played by {allowed}, not {table.seats}"
-            )
-        if bots < table.seats:
-            raise self._error("bots", f"{bots} do not fill the {table.seats} seats of a table")
-        return ruleset, table.seats
+        parts = []
+        for key, seats in self._sizes(prefix, table).items():
+            low, high = ruleset.min_players, ruleset.max_players
+            if not low <= seats <= high:
+                allowed = f"{low} to {high}" if low < high else f"{low}"
+                raise self._error(key, f"{ruleset.name} is played by {allowed}, not {seats}")
+            if bots < seats:
+                raise self._error("bots", f"{bots} do not fill the {seats} seats of a table")
+            parts.append(_Part(f"{prefix}matches", table.matches, ruleset, seats))
+        return parts
 
-    def _by_matches(
-        self, tables: Iterable[tuple[str, StageTable]], rules: Iterable[tuple[Ruleset, int]]
-    ) -> tuple[Stage, ...]:
+    def _sizes(self, prefix: str, table: StageTable) -> dict[str, int]:
+        """The table sizes, each by the key that says it."""
+        if table.tables is None:
+            if table.seats is None:
+                raise self._error(f"{prefix}seats", "missing")
+            return {f"{prefix}seats": table.seats}
+        if table.seats is not None:
+            raise self._error(f"{prefix}tables", "there are seats too; one of them must go")
+        return {f"{prefix}tables[{number}]": seats for number, seats in enumerate(table.tables)}
+
+    def _by_matches(self, parts: Iterable[_Part]) -> tuple[Stage, ...]:
         stages = []
-        for (prefix, table), (ruleset, seats) in zip(tables, rules, strict=True):
-            if table.matches is None:
+        for part in parts:
+            if part.matches is None:
                 reason = "missing, and there is no budget (games in all) instead"
-                raise self._error(f"{prefix}matches", reason)
-            stages.append(Stage(ruleset, seats, table.matches))
+                raise self._error(part.key, reason)
+            stages.append(Stage(part.ruleset, part.seats, part.matches))
         return tuple(stages)
 
-    def _by_budget(
-        self,
-        budget: int,
-        tables: Iterable[tuple[str, StageTable]],
-        rules: Sequence[tuple[Ruleset, int]],
-        bots: int,
-    ) -> tuple[Stage, ...]:
+    def _by_budget(self, budget: int, parts: Sequence[_Part], bots: int) -> tuple[Stage, ...]:
         """Whole rounds of all tables; where not even one fits, a balanced choice of them."""
-        for prefix, table in tables:
-            if table.matches is not None:
-                raise self._error(f"{prefix}matches", "there is a budget too; one of them must go")
-        seats = [size for _, size in rules]
+        for part in parts:
+            if part.matches is not None:
+                raise self._error(part.key, "there is a budget too; one of them must go")
+        seats = [part.seats for part in parts]
         if rounds := rounds_within(budget, bots, seats):
-            return tuple(Stage(ruleset, size, rounds) for ruleset, size in rules)
+            return tuple(Stage(part.ruleset, part.seats, rounds) for part in parts)
         try:
             matches = matches_within(budget, bots, seats)
         except ValueError as error:
             raise self._error("budget", str(error)) from error
         return tuple(
-            Stage(ruleset, size, number, balanced=True)
-            for (ruleset, size), number in zip(rules, matches, strict=True)
+            Stage(part.ruleset, part.seats, number, balanced=True)
+            for part, number in zip(parts, matches, strict=True)
         )
 
     def _lanes(self, stages: Iterable[Stage]) -> int | None:

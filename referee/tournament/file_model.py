@@ -27,6 +27,14 @@ def _check_ruleset(name: str) -> str:
     return name
 
 
+def _check_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    if not sizes:
+        raise ValueError("must not be empty")
+    if len(set(sizes)) < len(sizes):
+        raise ValueError("a size is there twice")
+    return sizes
+
+
 def _check_seed(text: str) -> str:
     if _SEED.fullmatch(text) is None:
         raise ValueError("must be 64 hexadecimal digits")
@@ -42,6 +50,7 @@ def _check_bank(text: str) -> str:
 
 Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS, allow_inf_nan=False)]
 Small = Annotated[int, Field(ge=1, le=1024)]
+Sizes = tuple[Annotated[int, Field(strict=True)], ...]
 
 
 class StageTable(FileModel):
@@ -50,6 +59,8 @@ class StageTable(FileModel):
     ruleset: Annotated[str, AfterValidator(_check_ruleset)] | None = None
     seats: int | None = None
     """Of a table."""
+    tables: Annotated[Sizes, Field(strict=False), AfterValidator(_check_sizes)] | None = None
+    """Table sizes, in place of seats; each makes a stage."""
     matches: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
     """At each table."""
     end_on: Annotated[EndOn, Field(strict=False)] | None = None

@@ -139,6 +139,32 @@ def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
     assert from_canonical_json(canonical_json(config)) == config
 
 
+def test_tables_of_several_sizes_are_stages_of_the_same_rules(folder):
+    config = load_tournament(write(folder, GOOD.replace("seats = 3", "tables = [4, 2, 3]")))
+    assert config.stages == (Stage(BASIC, 4, 2), Stage(BASIC, 2, 2), Stage(BASIC, 3, 2))
+    assert config.games == 2 * (4 + 6 * 2 + 4 * 3)
+    assert config.schedule == "round-robin-1"
+
+
+def test_sizes_of_a_stage_replace_those_of_the_top_whichever_way_they_are_said(folder):
+    text = GOOD.replace("seats = 3", "tables = [3, 4]") + (
+        '[[stage]]\n[[stage]]\nruleset = "duel"\nseats = 2\n'
+    )
+    sizes = [stage.seats for stage in load_tournament(write(folder, text)).stages]
+    assert sizes == [3, 4, 2]
+    text = GOOD + "[[stage]]\ntables = [2, 4]\n[[stage]]\n"
+    sizes = [stage.seats for stage in load_tournament(write(folder, text)).stages]
+    assert sizes == [2, 4, 3]
+
+
+def test_tables_of_several_sizes_share_a_budget(folder):
+    text = GOOD.replace("seats = 3\nmatches = 2", "tables = [2, 3]\nbudget = 20")
+    assert load_tournament(write(folder, text)).stages == (
+        Stage(BASIC, 2, 5, balanced=True),
+        Stage(BASIC, 3, 3, balanced=True),
+    )
+
+
 def test_the_number_of_games_is_that_of_the_schedule(folder):
     text = (
         HEAD
@@ -202,6 +228,32 @@ BAD = {
     "no seats at a table": (
         GOOD.replace("seats = 3", "seats = 0"),
         "seats: basic is played by 2 to 5, not 0",
+    ),
+    "seats and tables": (
+        GOOD + "tables = [3, 4]\n",
+        "tables: there are seats too; one of them must go",
+    ),
+    "seats and tables in a stage": (
+        GOOD + "[[stage]]\nseats = 3\ntables = [3, 4]\n",
+        "stage[0].tables: there are seats too; one of them must go",
+    ),
+    "no tables": (GOOD.replace("seats = 3", "tables = []"), "tables: must not be empty"),
+    "tables that are no list": (GOOD.replace("seats = 3", "tables = 3"), "tables: must be a list"),
+    "half a seat": (
+        GOOD.replace("seats = 3", "tables = [2.5]"),
+        "tables[0]: must be a whole number",
+    ),
+    "tables of one size twice": (
+        GOOD.replace("seats = 3", "tables = [3, 2, 3]"),
+        "tables: a size is there twice",
+    ),
+    "one of the tables too large": (
+        GOOD.replace("seats = 3", "tables = [3, 6]"),
+        "tables[1]: basic is played by 2 to 5, not 6",
+    ),
+    "fewer bots than seats of one of the tables": (
+        GOOD.replace("seats = 3", "tables = [3, 5]"),
+        "bots: 4 do not fill the 5 seats of a table",
     ),
     "a duel of three": (
         GOOD.replace('"basic"', '"duel"'),
