@@ -11,6 +11,7 @@ import typer
 import uvloop
 
 from referee import deals
+from referee.cli.export import export
 from referee.cli.interrupts import Interrupts
 from referee.cli.options import (
     DEFAULT_LEAGUE,
@@ -44,6 +45,7 @@ from referee.tournament.entries import check_bots, enter_bots
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
 app.command()(plan)
+app.command()(export)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,37 +12,69 @@ from referee.cli.output import console
 from referee.errors import RefereeError
 from referee.match import Difference
 from referee.store import League
+from referee.tournament.archive import ArchivedTournament
 from referee.tournament.audit import audit
 from referee.tournament.stored import StoredTournament, audit_free_games
 
 
 def verify(
-    tournament: Annotated[
-        str | None, typer.Argument(help="The tournament's name; by default, all are checked.")
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|ARCHIVE]",
+            help="A tournament's name, or the file of `tournament export`, with a dot or a slash in"
+            " it; by default, all tournaments of the league are checked.",
+        ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
 ) -> None:
     """Check stored games: decks against the seed, moves against the rules, results against both.
 
-    Games of `play --keep` are checked too, where no tournament is named, but for their decks.
-    Names the first difference and exits with 1 when there is one.
+    Games of `play --keep` are checked too, where no tournament is named, but for their decks. An
+    archive is checked without a league. Names the first difference and exits with 1 when there is one.
 
     Example: referee verify demo
     """
+    if what is not None and ("." in what or "/" in what):
+        _verify_archive(Path(what))
+        return
     with League.open(league, create=False) as store:
-        names = [tournament] if tournament else [row.name for row in store.tournaments()]
+        names = [what] if what else [row.name for row in store.tournaments()]
         for name in names:
             try:
                 checked = audit(StoredTournament(store, name))
             except Difference as difference:
                 raise RefereeError(f"{name}: {difference}") from difference
             games = store.tournament(name).games
-            of_all = "" if checked == games else f" of {games}"
-            console.print(f"{name}: {checked}{of_all} games check.")
-        if tournament is None:
+            console.print(f"{name}: {_count(checked, games)} games check.")
+        if what is None:
             try:
                 free = audit_free_games(store)
             except Difference as difference:
                 raise RefereeError(str(difference)) from difference
             if free:
                 console.print(f"games of play --keep: {free} check, but for their decks.")
+
+
+def _verify_archive(path: Path) -> None:
+    try:
+        archived = ArchivedTournament.open(path)
+        checked = archived.audit()
+    except Difference as difference:
+        raise RefereeError(f"{path}: {difference}") from difference
+    games = _count(checked, len(archived.schedule))
+    name = archived.config.name
+    if archived.seed is None:
+        console.print(
+            f"{name}: {games} games check, but for their decks: the seed is still secret."
+        )
+    else:
+        console.print(f"{name}: {games} games check, and so do the ratings.")
+    console.print(
+        f"Is this the commitment that was shown before the first game? {archived.commitment}",
+        soft_wrap=True,
+    )
+
+
+def _count(checked: int, games: int) -> str:
+    return f"{checked}" if checked == games else f"{checked} of {games}"

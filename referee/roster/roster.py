@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
+from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
 from referee.roster.workshop import Copy, Workshop
@@ -106,6 +106,10 @@ class Roster:
         """How to start a version, retired or not. Raises UserError where its copy is gone."""
         row = self.find(str(bot))
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
+
+    def manifest(self, bot: BotId) -> Manifest:
+        """What a version says about itself. Raises UserError where its copy is gone."""
+        return self._workshop.manifest(bot.name, self.find(str(bot)).content_hash)
 
     def build_log(self, bot: BotId) -> str:
         """What the build of a version printed; empty where there was none."""

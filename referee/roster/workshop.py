@@ -95,12 +95,19 @@ class Workshop:
     def spec(self, name: str, content_hash: str) -> BotSpec:
         """How a bot is started that was copied before; its version is the manifest's.
 
+        Raises UserError as `manifest` does.
+        """
+        return self.manifest(name, content_hash).spec(self._home(name, content_hash) / _BOT)
+
+    def manifest(self, name: str, content_hash: str) -> Manifest:
+        """What a bot says about itself that was copied before.
+
         Raises UserError when the copy is gone.
         """
         home = self._home(name, content_hash)
         if not (home / _READY).exists():
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
-        return load_manifest(home / _BOT).spec(home / _BOT)
+        return load_manifest(home / _BOT)
 
     def build_log(self, name: str, content_hash: str) -> str:
         """What the build of a copy printed; empty where there was none."""

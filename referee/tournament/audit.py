@@ -100,9 +100,12 @@ def _check_schedule(claim: Claim) -> None:
             f"{claim.where}: tournament {config.name}: its schedule was made by"
             f" {config.schedule!r}, which this version of the referee does not know"
         )
-    schedule = ALGORITHMS[config.schedule](
-        config.name, list(claim.seats), config.stages, lanes=config.lanes
-    )
+    try:
+        schedule = ALGORITHMS[config.schedule](
+            config.name, list(claim.seats), config.stages, lanes=config.lanes
+        )
+    except ValueError as error:
+        raise Difference(f"the configuration makes no schedule: {error}") from error
     if len(claim.schedule) != len(schedule):
         raise Difference(f"the schedule has {len(claim.schedule)} games, not {len(schedule)}")
     for made, kept in zip(schedule, claim.schedule, strict=True):

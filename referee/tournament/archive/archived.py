@@ -1,0 +1,195 @@
+"""An archive read: every part is held against the others before anything is believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isclose
+from pathlib import Path
+from typing import Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from referee.errors import UserError
+from referee.match import Difference
+from referee.ratings import Ratings
+from referee.records import BotId, GameRecord
+from referee.schedule import ScheduledGame
+from referee.tournament.archive import layout, record_stream, zipped
+from referee.tournament.archive.layout import BotsPart, Head, RatingsPart, TournamentPart
+from referee.tournament.audit import audit
+from referee.tournament.config import TournamentConfig, from_canonical_json
+
+_TOLERANCE = 2e-6
+"""By how much ratings may differ: the last digit that is kept, which another machine may round otherwise."""
+_AnyPart = TypeVar("_AnyPart", bound=BaseModel)
+
+
+class ArchivedTournament:
+    """A tournament in an archive, as `audit` takes it.
+
+    Args:
+        path: of the archive, for messages.
+        parts: by their names.
+
+    Raises Difference where the parts do not fit each other, and UserError where a newer version made
+    them.
+    """
+
+    def __init__(self, path: Path, parts: Mapping[str, bytes]) -> None:
+        tournament = _read(TournamentPart, layout.TOURNAMENT, parts)
+        self.where = str(path)
+        self.config = _config(path, tournament)
+        self.commitment = tournament.commitment
+        self.seed = None if tournament.seed is None else bytes.fromhex(tournament.seed)
+        self.finished = self.seed is not None
+        self.seats = _seats(self.config, _read(BotsPart, layout.BOTS, parts))
+        self.schedule = _schedule(self.config, tournament)
+        self._records = record_stream.load(parts[layout.RECORDS])
+        self._next: GameRecord | None = None
+        self._places = {game.game_id: game.index for game in self.schedule}
+        self._kept = _read(RatingsPart, layout.RATINGS, parts)
+        self._ratings = Ratings()
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read an archive.
+
+        Raises UserError where the file is none or a newer version made it, and Difference where it
+        was damaged or changed.
+        """
+        data = zipped.read(path)
+        parts = zipped.unpack(path, data)
+        if layout.TOURNAMENT in parts:
+            head = _read(Head, layout.TOURNAMENT, parts)
+            if head.format != layout.FORMAT:
+                raise UserError(
+                    f"{path}: {layout.TOURNAMENT}: format: {head.format}; this version of the"
+                    f" referee knows {layout.FORMAT}"
+                )
+        zipped.check(data, parts, layout.PARTS)
+        return cls(path, parts)
+
+    def record(self, game: ScheduledGame) -> GameRecord | None:
+        """See `Claim.record`."""
+        if self._next is None:
+            self._next = next(self._records, None)
+        if self._next is None:
+            return None
+        if self._next.game_id != game.game_id:
+            if self._places.get(self._next.game_id, -1) < game.index:
+                raise _out_of_place(self._next)
+            return None
+        record, self._next = self._next, None
+        return record
+
+    def check_shown(self, record: GameRecord) -> None:
+        """See `Claim.check_shown`; the ratings are held against all records together."""
+        self._ratings.add(layout.RankedRecord.of(record))
+
+    def audit(self) -> int:
+        """Check everything that is in it; returns how many games that were.
+
+        Raises Difference and UserError as `audit.audit` does.
+        """
+        games = audit(self)
+        left = self._next or next(self._records, None)
+        if left is not None:
+            raise _out_of_place(left)
+        if games == len(self.schedule) and self.seed is None:
+            raise Difference(f"{layout.TOURNAMENT}: seed: missing, though all games are played")
+        _check_ratings(RatingsPart.of(self._ratings), self._kept)
+        return games
+
+
+def _read(kind: type[_AnyPart], name: str, parts: Mapping[str, bytes]) -> _AnyPart:
+    try:
+        return kind.model_validate_json(parts[name])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"{key}: " for key in first["loc"])
+        raise Difference(f"{name}: {place}{first['msg']}") from error
+
+
+def _config(path: Path, tournament: TournamentPart) -> TournamentConfig:
+    where = f"{layout.TOURNAMENT}: configuration"
+    try:
+        config = from_canonical_json(json.dumps(tournament.configuration))
+        stages = all(stage.matches > 0 and stage.seats > 0 for stage in config.stages)
+    except UserError as error:
+        raise UserError(f"{path}: {where}: {error}") from error
+    except ValueError as error:
+        raise Difference(f"{where}: it is none that a tournament can have") from error
+    if config.name != tournament.name:
+        raise Difference(f"{where}: name: {config.name}, not {tournament.name}")
+    if config.lanes is None or not config.stages or not stages:
+        raise Difference(f"{where}: it is none that a tournament can have")
+    return config
+
+
+def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
+    named = [bot.bot for bot in bots.root]
+    wanted = [entry.text for entry in config.bots]
+    if named != wanted:
+        raise Difference(
+            f"{layout.BOTS}: {', '.join(named) or 'none'}; the configuration has {', '.join(wanted)}"
+        )
+    seats = {}
+    for bot in bots.root:
+        name, _, version = bot.bot.partition("@")
+        if bot.manifest.name != name:
+            raise Difference(f"{layout.BOTS}: {bot.bot}: its manifest is of {bot.manifest.name}")
+        seats[bot.bot] = BotId(name, version)
+    return seats
+
+
+def _schedule(config: TournamentConfig, tournament: TournamentPart) -> tuple[ScheduledGame, ...]:
+    """The games of the schedule. That there are as many as should be, no more, is checked first."""
+    where = f"{layout.TOURNAMENT}: schedule"
+    count = sum(len(match.games) for match in tournament.schedule)
+    if count != config.games:
+        raise Difference(f"{where}: {count} games; the configuration makes {config.games}")
+    games: list[ScheduledGame] = []
+    for number, match in enumerate(tournament.schedule):
+        if not 0 <= match.stage < len(config.stages) or len(match.lanes) != len(match.games):
+            raise Difference(f"{where}: {match.deal} cannot be a match of this tournament")
+        for seating, (game_id, lane) in enumerate(zip(match.games, match.lanes, strict=True)):
+            games.append(
+                ScheduledGame(
+                    index=len(games),
+                    stage=match.stage,
+                    round=match.round,
+                    match=number,
+                    seating=seating,
+                    lane=lane,
+                    bots=match.bots[seating:] + match.bots[:seating],
+                    ruleset=config.stages[match.stage].ruleset,
+                    deal_id=match.deal,
+                    game_id=game_id,
+                )
+            )
+    return tuple(games)
+
+
+def _out_of_place(record: GameRecord) -> Difference:
+    return Difference(
+        f"{layout.RECORDS}: {record.game_id} is not in the schedule, or out of its order"
+    )
+
+
+def _check_ratings(made: RatingsPart, kept: RatingsPart) -> None:
+    for ruleset, table in made.root.items():
+        for bot, rating in table.items():
+            claimed = kept.root.get(ruleset, {}).get(bot)
+            if claimed is None or not (
+                isclose(claimed.mu, rating.mu, rel_tol=0, abs_tol=_TOLERANCE)
+                and isclose(claimed.sigma, rating.sigma, rel_tol=0, abs_tol=_TOLERANCE)
+            ):
+                raise Difference(
+                    f"{layout.RATINGS}: {ruleset}: {bot} has {claimed or 'none'},"
+                    f" the games make it {rating}"
+                )
+    for ruleset, ratings in kept.root.items():
+        for bot in ratings:
+            if bot not in made.root.get(ruleset, {}):
+                raise Difference(f"{layout.RATINGS}: {ruleset}: {bot} has not played")

@@ -1,0 +1,117 @@
+"""What is in the parts of an archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from referee.bots.manifest import Manifest
+from referee.ratings import Ratings
+from referee.records import GameRecord
+
+FORMAT = 1
+"""Of an archive. One that has other parts or keys gets another number."""
+PARTS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
+    "tournament.json",
+    "bots.json",
+    "records.binpb.gz",
+    "ratings.json",
+)
+"""In the order of the file."""
+_DECIMALS = 6
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""32 bytes in hexadecimal."""
+
+
+class Part(BaseModel):
+    """A part, or a piece of one: unknown keys are errors, and no value is converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Head(BaseModel):
+    """What tournament.json has in every format."""
+
+    format: int
+
+
+class Match(Part):
+    """A match of the schedule. In game j, from 0, seat s has the bot at place (j + s) mod k."""
+
+    deal: str
+    stage: int
+    round: int
+    bots: tuple[str, ...]
+    games: tuple[str, ...]
+    lanes: tuple[int, ...]
+    """Of each game."""
+
+
+class TournamentPart(Part):
+    """tournament.json."""
+
+    format: int
+    name: str
+    created_at_us: int
+    """Microseconds since 1970-01-01 UTC."""
+    configuration: dict[str, Any]
+    schedule: tuple[Match, ...]
+    commitment: Digest
+    seed: Digest | None
+    """None while games are missing: it is a secret until then."""
+
+
+class Bot(Part):
+    """A bot that played."""
+
+    bot: str
+    """`name@version`, as in the schedule."""
+    content_hash: Digest
+    manifest: Manifest
+
+
+class BotsPart(RootModel[tuple[Bot, ...]]):
+    """bots.json: in the order of the configuration."""
+
+
+class Rating(Part):
+    """What is believed of a bot's skill."""
+
+    mu: float
+    sigma: float
+
+
+class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
+    """ratings.json: by ruleset, then bot, from this tournament's games alone."""
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> Self:
+        """Ratings, rounded to what is kept of them."""
+        return cls(
+            {
+                ruleset: {
+                    bot: Rating(
+                        mu=round(rating.mu, _DECIMALS), sigma=round(rating.sigma, _DECIMALS)
+                    )
+                    for bot, rating in table.items()
+                }
+                for ruleset, table in ratings.table().items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRecord:
+    """A record as ratings take it (`ratings.RankedGame`)."""
+
+    ruleset: str
+    bots: tuple[str, ...]
+    ranks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, record: GameRecord) -> Self:
+        """What ratings need of a record."""
+        return cls(record.ruleset.name, tuple(map(str, record.seating)), record.result.ranks)

@@ -1,0 +1,125 @@
+"""`referee tournament export` writes what `referee verify` checks, far from any league."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import zipfile
+from hashlib import sha256
+
+import pytest
+from real_runs import SEED, place
+
+from referee import deals
+
+COMMITMENT = deals.commitment(bytes.fromhex(SEED))
+QUESTION = f"Is this the commitment that was shown before the first game? {COMMITMENT}\n"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("export")) as made:
+        crashes = made.bot("crashes", "import os\nos._exit(3)\n")
+        file = made.tournament(bots=("random", "greedy", crashes), matches=2)
+        done = made.referee("tournament", "run", file)
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture(scope="module")
+def archive(here):
+    """The archive of a finished tournament, in a folder without a league."""
+    away = here.folder / "away"
+    away.mkdir()
+    done = here.referee("tournament", "export", "cup", "--output", away / "cup.zip")
+    data = (away / "cup.zip").read_bytes()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{away / 'cup.zip'}: 12 games of cup, with the seed; {len(data)} bytes,"
+        f" SHA-256 {sha256(data).hexdigest()}\n"
+    )
+    return away / "cup.zip"
+
+
+def test_a_finished_tournament(here, archive):
+    done = here.referee("verify", archive, "--league", "nowhere")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"cup: 12 games check, and so do the ratings.\n{QUESTION}"
+
+
+def test_it_is_called_as_the_tournament_where_nothing_else_is_said(here, archive):
+    assert here.referee("tournament", "export", "cup").returncode == 0
+    assert (here.folder / "cup.zip").read_bytes() == archive.read_bytes()
+    assert here.referee("tournament", "export", "cup").returncode == 0, "it is written again"
+    assert here.referee("verify", "cup.zip").returncode == 0
+    assert [path.name for path in here.folder.glob("*.part")] == []
+
+
+def test_its_ratings_are_those_of_the_standings(here, archive):
+    shown = json.loads(here.referee("tournament", "standings", "cup", "--json").stdout)
+    with zipfile.ZipFile(archive) as parts:
+        kept = json.loads(parts.read("ratings.json"))["classic"]
+    assert {row["bot"]: (row["mu"], row["sigma"]) for row in shown} == {
+        bot: pytest.approx((rating["mu"], rating["sigma"]), abs=1e-6)
+        for bot, rating in kept.items()
+    }
+
+
+def test_a_tournament_that_is_not_finished(here):
+    shutil.copytree(here.folder / "league", here.folder / "other")
+    with sqlite3.connect(here.folder / "other" / "league.db") as database:
+        for table in ("seats", "faults", "records", "results"):
+            database.execute(f"DELETE FROM {table} WHERE game_id > 7")  # noqa: S608
+        database.execute("UPDATE tournaments SET finished_at_us = NULL")
+    database.close()
+    export = ("tournament", "export", "cup", "--league", "other", "--output", "some.zip")
+    done = here.referee(*export)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = "some.zip: 7 of 12 games of cup, without the seed, which is still secret; "
+    assert done.stdout.startswith(said)
+    assert SEED.encode() not in (here.folder / "some.zip").read_bytes()
+    done = here.referee("verify", "some.zip")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"cup: 7 of 12 games check, but for their decks: the seed is still secret.\n{QUESTION}"
+    )
+
+
+def test_an_archive_that_was_changed(here, archive):
+    data = bytearray(archive.read_bytes())
+    data[len(data) // 2] ^= 1
+    (here.folder / "changed.zip").write_bytes(data)
+    done = here.referee("verify", "changed.zip")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "referee: changed.zip: the zip is damaged or cut off: Bad CRC-32 for file"
+        " 'records.binpb.gz'\n"
+    )
+
+
+def test_what_is_no_archive(here):
+    for file, says in (
+        ("cup.toml", "cup.toml: no archive of a tournament: it is not a zip file"),
+        ("nothing.zip", "nothing.zip: no such file"),
+        ("./league", "league: no such file"),
+    ):
+        done = here.referee("verify", file)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
+
+
+def test_where_nothing_can_be_written(here):
+    for output, says in (
+        ("nowhere/cup.zip", "nowhere/cup.zip: No such file or directory"),
+        ("league", "league: it is there already, and is no file"),
+        ("/dev/null", "/dev/null: it is there already, and is no file"),
+    ):
+        done = here.referee("tournament", "export", "cup", "--output", output)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
+
+
+def test_a_tournament_that_there_is_not(here):
+    done = here.referee("tournament", "export", "cap")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "referee: league: no tournament 'cap'; there are cup\n"
+    assert not (here.folder / "cap.zip").exists()

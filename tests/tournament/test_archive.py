@@ -1,0 +1,550 @@
+"""An archive says what the league knows, and nobody can change a byte of it unnoticed."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import struct
+import zipfile
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from referee import deals
+from referee.bots import ProcessGroupLauncher
+from referee.errors import NotFoundError, UserError
+from referee.match import Difference, stand_in
+from referee.protocol import record as wire
+from referee.records import BotId, GameRecord, Move, Result
+from referee.roster import Roster, Workshop
+from referee.rules.game import Game
+from referee.store import League
+from referee.tournament.archive import ArchivedTournament, export, layout, record_stream, zipped
+from referee.tournament.audit import audit
+from referee.tournament.conduct import create
+from referee.tournament.config import load_tournament
+from referee.tournament.stored import StoredTournament
+
+SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
+BOTS = ("greedy", "random", "bait")
+SEED = bytes(range(32))
+FILE = f"""
+name = "cup"
+ruleset = "classic"
+seats = 2
+matches = 2
+bots = [{", ".join(f'"{SAMPLE_BOTS / bot}"' for bot in BOTS)}]
+
+[[stage]]
+
+[[stage]]
+ruleset = "duel"
+matches = 1
+"""
+GAMES = 3 * 2 * (2 + 1)
+NOW_US = 1_800_000_000_000_000
+
+
+class Made:
+    """A league with a tournament, which is played by stand-ins."""
+
+    def __init__(self, folder):
+        self.league = League.open(folder / "league", create=True)
+        workshop = Workshop(self.league.folder, ProcessGroupLauncher(), on_build=None)
+        self.roster = Roster(self.league, workshop)
+        file = folder / "cup.toml"
+        file.write_text(FILE)
+        specs = [
+            asyncio.run(self.roster.enter(SAMPLE_BOTS / bot, now_us=NOW_US)).spec for bot in BOTS
+        ]
+        self.tournament = create(
+            self.league, load_tournament(file), specs, seed=SEED, now_us=NOW_US
+        )
+
+    def play(self, games):
+        """Play and store the games of a slice of the schedule."""
+        self.league.add_games(map(self.played, self.tournament.schedule[games]))
+
+    def played(self, game):
+        deck = deals.deck(SEED, game.deal_id, game.ruleset)
+        run = Game(game.ruleset, len(game.bots), deck)
+        moves = []
+        while (decision := run.decision) is not None:
+            action = stand_in(decision)
+            run.apply(action)
+            moves.append(Move(decision.seat, action, 250, 0, stand_in=False))
+        config = self.tournament.config
+        return GameRecord(
+            game_id=game.game_id,
+            ruleset=game.ruleset,
+            seating=tuple(self.tournament.seats[bot] for bot in game.bots),
+            deck=deck,
+            moves=tuple(moves),
+            faults=(),
+            result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
+            clocks=config.clocks,
+            max_strikes=config.faults.max_strikes,
+            isolation="none",
+            started_at_us=NOW_US,
+            duration_us=31_000,
+        )
+
+    def export(self):
+        return export(self.league, self.roster, "cup")
+
+
+@pytest.fixture
+def unplayed(tmp_path):
+    made = Made(tmp_path)
+    yield made
+    made.league.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A finished tournament."""
+    made = Made(tmp_path_factory.mktemp("made"))
+    made.play(slice(None))
+    yield made
+    made.league.close()
+
+
+@pytest.fixture(scope="module")
+def data(made):
+    """The archive of the finished tournament."""
+    return made.export().data
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Write bytes as an archive and check it."""
+
+    def check(content):
+        path = tmp_path / "cup.zip"
+        path.write_bytes(content)
+        return ArchivedTournament.open(path).audit()
+
+    return check
+
+
+def parts_of(data):
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if name != zipped.SUMS}
+
+
+# What is in it
+
+
+def test_a_finished_tournament(made, data, checked):
+    assert checked(data) == GAMES == audit(StoredTournament(made.league, "cup"))
+    told = made.export()
+    assert (told.played, told.games, told.has_seed) == (GAMES, GAMES, True)
+
+
+def test_the_same_state_makes_the_same_bytes(made, data, tmp_path):
+    assert made.export().data == data
+    again = Made(tmp_path)
+    again.play(slice(5, None))
+    again.play(slice(5))
+    assert again.export().data == data
+
+
+def test_any_program_can_read_it(made, data, tmp_path):
+    """With zip, JSON, gzip and SHA-256 alone."""
+    parts = parts_of(data)
+    assert tuple(parts) == layout.PARTS
+    tournament = json.loads(parts["tournament.json"])
+    assert tournament["format"] == 1
+    assert tournament["name"] == "cup"
+    assert tournament["commitment"] == deals.commitment(SEED)
+    assert tournament["seed"] == SEED.hex()
+    assert tournament["configuration"]["stages"][1]["ruleset"]["name"] == "duel"
+    assert [game for match in tournament["schedule"] for game in match["games"]] == [
+        f"cup-{number}" for number in range(1, GAMES + 1)
+    ]
+    bots = json.loads(parts["bots.json"])
+    assert [bot["bot"] for bot in bots] == [f"{name}@1.0" for name in BOTS]
+    assert [bot["content_hash"] for bot in bots] == [row.content_hash for row in made.league.bots()]
+    assert bots[0]["manifest"]["run"]["command"] == ["python3", "bot.py"]
+    ratings = json.loads(parts["ratings.json"])
+    assert {ruleset: set(table) for ruleset, table in ratings.items()} == {
+        ruleset: {f"{name}@1.0" for name in BOTS} for ruleset in ("classic", "duel")
+    }
+    stream = gzip.decompress(parts["records.binpb.gz"])
+    first = made.league.record("cup-1")
+    size = stream[0] & 127 | stream[1] << 7
+    assert wire.loads(stream[2 : 2 + size]) == first
+    assert str(tmp_path).encode() not in data
+    assert str(made.league.folder).encode() not in data + stream
+
+
+def test_an_unfinished_tournament_has_no_seed(unplayed, checked):
+    unplayed.play(slice(2, 7))
+    told = unplayed.export()
+    assert (told.played, told.games, told.has_seed) == (5, GAMES, False)
+    assert json.loads(parts_of(told.data)["tournament.json"])["seed"] is None
+    assert SEED.hex().encode() not in told.data
+    assert SEED not in told.data
+    assert checked(told.data) == 5
+
+
+def test_a_tournament_before_its_first_game(unplayed, checked):
+    assert checked(unplayed.export().data) == 0
+
+
+def test_a_tournament_that_the_league_does_not_have(unplayed):
+    with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
+        export(unplayed.league, unplayed.roster, "cap")
+
+
+def test_records_of_any_length_come_back(made):
+    record = made.league.record("cup-1")
+    detailed = [replace(record, isolation="x" * length) for length in (0, 120, 20_000, 900_000)]
+    assert list(record_stream.load(record_stream.dump(detailed))) == detailed
+    assert list(record_stream.load(record_stream.dump([]))) == []
+
+
+# What was changed without a word: the sums tell
+
+
+def flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("name", [*layout.PARTS, zipped.SUMS])
+def test_one_byte_of_a_part(data, checked, name):
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        content, begin = archive.read(name), archive.getinfo(name).header_offset
+    at = data.index(content, begin) + len(content) // 2
+    with pytest.raises(Difference, match=rf"damaged.*{name}"):
+        checked(flipped(data, at))
+
+
+@pytest.mark.parametrize("name", [*layout.PARTS, zipped.SUMS])
+def test_one_byte_of_a_part_in_a_zip_that_is_whole(data, checked, name):
+    """As a program does that unpacks, changes and packs."""
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        parts = {each: archive.read(each) for each in archive.namelist()}
+    parts[name] = flipped(parts[name], len(parts[name]) // 2)
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for each, content in parts.items():
+            archive.writestr(each, content)
+    with pytest.raises(Difference, match=r": its SHA-256 is not the one in SHA256SUMS") as told:
+        checked(buffer.getvalue())
+    assert name == zipped.SUMS or str(told.value).startswith(name)
+
+
+def test_one_byte_anywhere(data, checked):
+    """Those of the zip itself, and some of what is in it."""
+    parts = list(parts_of(data).values())
+    inside = {
+        at
+        for content in parts
+        for at in range(data.index(content) + 1, data.index(content) + len(content) - 1)
+    }
+    places = [at for at in range(len(data)) if at not in inside] + sorted(inside)[::997]
+    for at in places:
+        with pytest.raises((Difference, UserError)):
+            checked(flipped(data, at))
+
+
+def test_cut_off_anywhere(data, checked):
+    for size in (*range(0, len(data), 499), len(data) - 1):
+        with pytest.raises((Difference, UserError)) as told:
+            checked(data[:size])
+        assert size < 4 or "the zip is damaged or cut off" in str(told.value)
+
+
+def test_bytes_before_and_after(data, checked):
+    for content in (b"\0" + data, data + b"\0"):
+        with pytest.raises(Difference, match="the zip"):
+            checked(content)
+
+
+def test_packed_by_another_program(data, checked):
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive, zipfile.ZipFile(BytesIO(data)) as old:
+        for name in old.namelist():
+            archive.writestr(name, old.read(name))
+    with pytest.raises(Difference, match="the zip is not packed as the referee does it, from byte"):
+        checked(buffer.getvalue())
+
+
+# What was changed by somebody who mends the sums: the parts tell
+
+
+def json_changed(parts, name, change):
+    values = json.loads(parts[name])
+    change(values)
+    return parts | {name: (json.dumps(values) + "\n").encode()}
+
+
+def records_changed(parts, change):
+    records = list(record_stream.load(parts[layout.RECORDS]))
+    change(records)
+    return parts | {layout.RECORDS: record_stream.dump(records)}
+
+
+def put(*path, value):
+    """Put a value where a path of keys leads."""
+
+    def change(values):
+        *way, last = path
+        for key in way:
+            values = values[key]
+        values[last] = value
+
+    return change
+
+
+def drop(*path):
+    def change(values):
+        *way, last = path
+        for key in way:
+            values = values[key]
+        del values[last]
+
+    return change
+
+
+def worse_deck(records):
+    cards = {records[1].deck[0]: records[1].deck[-1], records[1].deck[-1]: records[1].deck[0]}
+    deck = tuple(cards.get(card, card) for card in records[1].deck)
+    records[1] = replace(records[1], deck=deck)
+
+
+def other_rank(records):
+    result = records[1].result
+    records[1] = replace(records[1], result=replace(result, ranks=(result.ranks[1], 3)))
+
+
+def other_action(records):
+    moves = records[1].moves
+    records[1] = replace(records[1], moves=(*moves[:3], moves[3]._replace(seat=9), *moves[4:]))
+
+
+def other_seat(records):
+    records[1] = replace(records[1], seating=(BotId("eve", "1"), records[1].seating[1]))
+
+
+def exchange(records):
+    records[1], records[2] = records[2], records[1]
+
+
+ZEROS = "0" * 64
+OTHER_COMMITMENT = deals.commitment(bytes(32))
+TOURNAMENT = {
+    "seed": (put("seed", value=ZEROS), "the seed's SHA-256 is 66687aad"),
+    "no seed": (put("seed", value=None), "tournament.json: seed: missing, though all games"),
+    "short seed": (put("seed", value="00"), "tournament.json: seed: "),
+    "commitment": (put("commitment", value=OTHER_COMMITMENT), "the seed's SHA-256 is 630dcd29"),
+    "name": (put("name", value="cap"), "tournament.json: configuration: name: cup, not cap"),
+    "no name": (drop("name"), "tournament.json: name: Field required"),
+    "more": (put("more", value=1), "tournament.json: more: "),
+    "clocks": (
+        put("configuration", "clocks", "decision_us", value=1),
+        "cup-1: the record has other clocks or strikes than the tournament",
+    ),
+    "rules": (
+        put("configuration", "stages", 0, "ruleset", "ghost", value=True),
+        "cup-1: the record has the rules of ",
+    ),
+    "matches": (
+        put("configuration", "stages", 0, "matches", value=10**15),
+        "tournament.json: schedule: 18 games; the configuration makes 6000000000000006",
+    ),
+    "no match": (
+        put("configuration", "stages", 0, "matches", value=0),
+        "tournament.json: configuration: it is none that a tournament can have",
+    ),
+    "lanes": (
+        put("configuration", "lanes", value=0),
+        "the configuration makes no schedule: 0 lanes are too few",
+    ),
+    "no lanes": (
+        put("configuration", "lanes", value=None),
+        "tournament.json: configuration: it is none that a tournament can have",
+    ),
+    "no stages": (
+        put("configuration", "stages", value=[]),
+        "tournament.json: configuration: it is none that a tournament can have",
+    ),
+    "no configuration": (
+        put("configuration", value={}),
+        "tournament.json: configuration: it is none that a tournament can have",
+    ),
+    "bots": (
+        put("configuration", "bots", 0, "text", value="eve@1"),
+        "bots.json: greedy@1.0, random@1.0, bait@1.0; the configuration has eve@1, ",
+    ),
+    "schedule": (
+        put("schedule", 1, "bots", value=["bait@1.0", "greedy@1.0"]),
+        "cup-3: the schedule has it otherwise than it is stored",
+    ),
+    "deal": (
+        put("schedule", 0, "deal", value="cup-deal-2"),
+        "cup-1: the schedule has it otherwise than it is stored",
+    ),
+    "round": (
+        put("schedule", 1, "round", value=7),
+        "cup-3: the schedule has it otherwise than it is stored",
+    ),
+    "stage": (
+        put("schedule", 1, "stage", value=7),
+        "tournament.json: schedule: cup-deal-2 cannot be a match of this tournament",
+    ),
+    "lane": (
+        put("schedule", 1, "lanes", value=[1]),
+        "tournament.json: schedule: cup-deal-2 cannot be a match of this tournament",
+    ),
+    "match": (
+        drop("schedule", 8),
+        "tournament.json: schedule: 16 games; the configuration makes 18",
+    ),
+}
+BOTS_PART = {
+    "bot": (put(0, "bot", value="greedy@1.1"), "bots.json: greedy@1.1, "),
+    "no bot": (drop(0), "bots.json: random@1.0, bait@1.0; the configuration has greedy@1.0, "),
+    "manifest": (
+        put(0, "manifest", "name", value="eve"),
+        "bots.json: greedy@1.0: its manifest is of eve",
+    ),
+    "key": (put(0, "manifest", "run", "shell", value="sh"), "bots.json: 0: manifest: run: shell: "),
+    "hash": (put(0, "content_hash", value="12"), "bots.json: 0: content_hash: "),
+}
+RATINGS = {
+    "mu": (
+        put("duel", "bait@1.0", "mu", value=31.5),
+        "ratings.json: duel: bait@1.0 has mu=31.5 sigma=",
+    ),
+    "sigma": (
+        put("classic", "bait@1.0", "sigma", value=0.1),
+        "ratings.json: classic: bait@1.0 has mu=",
+    ),
+    "nothing": (drop("duel", "bait@1.0"), "ratings.json: duel: bait@1.0 has none, the games"),
+    "bot": (
+        put("duel", "eve@1", value={"mu": 50, "sigma": 1}),
+        "ratings.json: duel: eve@1 has not played",
+    ),
+    "not a number": (put("duel", "bait@1.0", "mu", value=float("nan")), "ratings.json: "),
+}
+RECORDS = {
+    "deck": (worse_deck, "cup-2: the deck is not what the seed gives"),
+    "rank": (other_rank, "cup-2: result: the record says "),
+    "action": (other_action, "cup-2: move 4: seat 9 moves, it is for seat "),
+    "seating": (other_seat, "cup-2: the record has eve@1 "),
+    "order": (exchange, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or out"),
+    "gone": (drop(4), "17 of 18 games check; cup-5 is not stored"),
+    "twice": (
+        lambda records: records.append(records[-1]),
+        "records.binpb.gz: cup-18 is not in the schedule, or out of its order",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        pytest.param(name, *case, id=f"{name}: {what}")
+        for name, cases in (
+            (layout.TOURNAMENT, TOURNAMENT),
+            (layout.BOTS, BOTS_PART),
+            (layout.RATINGS, RATINGS),
+        )
+        for what, case in cases.items()
+    ],
+)
+def test_a_part_that_says_something_else(data, checked, name, change, says):
+    with pytest.raises(Difference) as told:
+        checked(zipped.pack(json_changed(parts_of(data), name, change)))
+    assert str(told.value).startswith(says)
+
+
+@pytest.mark.parametrize("what", RECORDS)
+def test_records_that_say_something_else(data, checked, what):
+    change, says = RECORDS[what]
+    with pytest.raises(Difference) as told:
+        checked(zipped.pack(records_changed(parts_of(data), change)))
+    assert str(told.value).startswith(says)
+
+
+STREAMS = {
+    "no gzip": (b"records", "Not a gzipped file"),
+    "cut off": (gzip.compress(b"\x7fabc"), "it ends in the middle of a record"),
+    "cut off in a length": (gzip.compress(b"\xff"), "it ends in the middle of a record"),
+    "no record": (gzip.compress(b"\x03abc"), "the bytes are no linko.v1.GameRecord"),
+    "an empty record": (gzip.compress(b"\0"), "the record says not how"),
+    "larger than the limit": (
+        gzip.compress(b"\xff\xff\x7f" + bytes(2**21)),
+        "a record of more than 1048576 bytes",
+    ),
+    "a long length": (gzip.compress(b"\xff" * 50), "a record of more than 1048576 bytes"),
+}
+
+
+@pytest.mark.parametrize("what", STREAMS)
+def test_records_that_cannot_be_read(data, checked, what):
+    stream, says = STREAMS[what]
+    with pytest.raises(Difference, match=rf"^cup-1: records\.binpb\.gz: record 1: {says}"):
+        checked(zipped.pack(parts_of(data) | {layout.RECORDS: stream}))
+
+
+# What is no archive
+
+
+def test_no_zip(checked):
+    for content in (b"", b"name = 'cup'\n", b"\x1f\x8b", bytes(10_000)):
+        with pytest.raises(UserError, match=r"cup\.zip: no archive .*: it is not a zip file"):
+            checked(content)
+
+
+def test_another_format(data, checked):
+    parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=2))
+    with pytest.raises(
+        UserError, match=r"cup\.zip: tournament\.json: format: 2; this version .* knows 1"
+    ):
+        checked(zipped.pack({**parts, "more": b""}))
+
+
+@pytest.mark.parametrize("name", layout.PARTS)
+def test_a_part_that_is_missing(data, checked, name):
+    parts = parts_of(data)
+    del parts[name]
+    with pytest.raises(Difference, match=f"^{name}: the part is missing"):
+        checked(zipped.pack(parts))
+
+
+def test_a_part_too_many(data, checked):
+    with pytest.raises(Difference, match=r"^evil\.sh: no part of an archive has this name"):
+        checked(zipped.pack({**parts_of(data), "evil.sh": b""}))
+
+
+def test_a_zip_bomb(data, checked):
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(layout.TOURNAMENT, bytes(10**8))
+    with pytest.raises(Difference, match=r"^tournament\.json: compressed, which no part"):
+        checked(buffer.getvalue())
+    lies = bytearray(data)
+    directory = data.rindex(b"PK\x01\x02")
+    lies[directory + 20 : directory + 28] = struct.pack("<II", 2**31, 2**31)
+    with pytest.raises(Difference, match="the zip's parts are larger than itself"):
+        checked(bytes(lies))
+
+
+def test_a_file_that_is_too_large(tmp_path):
+    path = tmp_path / "cup.zip"
+    with path.open("wb") as file:
+        file.truncate(zipped.MAX_SIZE + 1)
+    with pytest.raises(UserError, match=r"cup\.zip: 1073741825 bytes; an archive has at most"):
+        ArchivedTournament.open(path)
+
+
+def test_no_file(tmp_path):
+    for path in (tmp_path, tmp_path / "cup.zip"):
+        with pytest.raises(UserError, match=f"{path}: no such file"):
+            ArchivedTournament.open(path)
