@@ -20,6 +20,7 @@ from referee.errors import UserError
 
 MAX_BYTES = 1 << 30
 MAX_FILES = 50_000
+MAX_DEPTH = 100
 _CHUNK = 1 << 20
 _ALWAYS_LEFT_OUT = (".git/", "__pycache__/")
 _IGNORE_FILE = ".gitignore"
@@ -80,7 +81,7 @@ def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
         source, target = folder / entry.path, into / entry.path
         if stat.S_ISREG(entry.mode):
             files, size = files + 1, size + entry.size
-            _check_size(folder, files, size)
+            _check_size(folder, files, size, built=built)
             kind, content = _copy_file(source, target, executable=bool(entry.mode & stat.S_IXUSR))
         elif stat.S_ISLNK(entry.mode):
             kind, content = "link", _copy_link(folder, source, target)
@@ -109,9 +110,10 @@ def _entries(
         around: device and inode of folders that are left out, since the copy is within them.
     """
     here = folder / below
+    if len(below.parts) > MAX_DEPTH:
+        raise UserError(f"{folder}: folders in folders, more than {MAX_DEPTH} deep")
     if ignored is not None and (here / _IGNORE_FILE).is_file():
-        lines = (here / _IGNORE_FILE).read_text(errors="replace").splitlines()
-        ignored = (*ignored, (below, GitIgnoreSpec.from_lines(lines)))
+        ignored = (*ignored, (below, _rules(here / _IGNORE_FILE)))
     for name in sorted(os.listdir(here), key=os.fsencode):  # noqa: PTH208 - names, not paths
         path = below / name
         status = (folder / path).lstat()
@@ -124,6 +126,13 @@ def _entries(
         yield _Entry(path, status.st_mode, status.st_size)
         if is_folder:
             yield from _entries(folder, path, ignored, around)
+
+
+def _rules(file: Path) -> GitIgnoreSpec:
+    try:
+        return GitIgnoreSpec.from_lines(file.read_text(errors="replace").splitlines())
+    except ValueError as error:
+        raise UserError(f"{file}: {error}") from error
 
 
 def _is_ignored(
@@ -141,17 +150,12 @@ def _is_ignored(
     return verdict
 
 
-def _check_size(folder: Path, files: int, size: int) -> None:
+def _check_size(folder: Path, files: int, size: int, *, built: bool) -> None:
+    hint = f"; what the build makes or downloads belongs into its {_IGNORE_FILE}" if built else ""
     if size > MAX_BYTES:
-        raise UserError(
-            f"{folder}: more than {MAX_BYTES >> 20} MiB; what the build makes or downloads belongs"
-            f" into its {_IGNORE_FILE}"
-        )
+        raise UserError(f"{folder}: more than {MAX_BYTES >> 20} MiB{hint}")
     if files > MAX_FILES:
-        raise UserError(
-            f"{folder}: more than {MAX_FILES} files; what the build makes or downloads belongs"
-            f" into its {_IGNORE_FILE}"
-        )
+        raise UserError(f"{folder}: more than {MAX_FILES} files{hint}")
 
 
 def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, bytes]:
@@ -169,8 +173,14 @@ def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, by
 def _copy_link(folder: Path, source: Path, target: Path) -> bytes:
     """Copy a link that stays in the folder; where it leads."""
     leads = source.readlink()
-    inside = os.path.normpath(source.relative_to(folder).parent / leads)
-    if leads.is_absolute() or inside.split(os.sep, 1)[0] == os.pardir:
+    by_name = os.path.normpath(source.relative_to(folder).parent / leads)
+    is_inside = by_name.split(os.sep, 1)[0] != os.pardir
+    if leads.is_absolute() or not (is_inside and _stays(folder, source.parent / leads)):
         raise UserError(f"{source}: a link that leads out of the bot's folder, to {leads}")
     target.symlink_to(leads)
     return os.fsencode(leads)
+
+
+def _stays(folder: Path, path: Path) -> bool:
+    """Whether a path is in a folder, all links on the way followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

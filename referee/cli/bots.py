@@ -87,8 +87,11 @@ def submit(
         roster = roster_of(store)
         if not any_author:
             roster.check_author(path)
-        report = run_check(path, workshop_at(store.folder), as_json=False)
+        workshop = workshop_at(store.folder)
+        report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:
+            if report.copy is not None and not roster.knows(report.copy):
+                workshop.discard(report.copy)
             console.print("It was not submitted.")
             raise typer.Exit(UNSOUND)
         entry = roster.admit(report.copy, path, now_us=now_us())
@@ -125,7 +128,7 @@ def show(
     Example: referee bots show greedy
     """
     with League.open(league, create=False) as store:
-        found = roster_of(store).find(bot)
+        found = roster_of(store).look_up(bot)
         name = str(found.bot)
         rows = _rows(store)
         ratings = [row for row in current_standings(store) if row.bot == name]
@@ -176,7 +179,7 @@ def log(
     """
     check_format(as_json=as_json, as_csv=as_csv)
     with League.open(league, create=False) as store:
-        found = roster_of(store).find(bot)
+        found = roster_of(store).look_up(bot)
         if build:
             write(visible(roster_of(store).build_log(found.bot), lines=True))
             return

@@ -62,6 +62,11 @@ class Roster:
                 f" {versions[-1].author} in this league, and this one is by {manifest.author}"
             )
 
+    def knows(self, copy: Copy) -> bool:
+        """Whether a copy is that of a version."""
+        versions = self._versions(copy.manifest.name)
+        return copy.content_hash in {row.content_hash for row in versions}
+
     def admit(self, copy: Copy, folder: Path, *, now_us: int) -> Entry:
         """Bring a copy of a folder into the league; as `enter`, which makes the copy."""
         versions = self._versions(copy.manifest.name)
@@ -71,6 +76,13 @@ class Roster:
         row = _row(copy, folder, {each.version for each in versions}, now_us)
         self._league.add_bot(row)
         return Entry(replace(copy.spec, bot=row.bot), is_new=True)
+
+    def look_up(self, text: str) -> BotRow:
+        """As `find`; but a name whose versions are all retired is that of the newest of them."""
+        versions = self._versions(text)
+        if versions and all(row.retired_at_us is not None for row in versions):
+            return versions[-1]
+        return self.find(text)
 
     def find(self, text: str) -> BotRow:
         """The version that is called `name@version`; by `name` alone, the newest that plays.

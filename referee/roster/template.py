@@ -81,5 +81,4 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
         text = text if old_line is None else text.replace(old_line[0], line)
     manifest.write_text(text)
     readme = folder / _README
-    if readme.exists():
-        readme.write_text(re.sub(rf"\b{re.escape(old)}\b", name, readme.read_text()))
+    readme.write_text(readme.read_text().replace(f"# {old}\n", f"# {name}\n", 1))

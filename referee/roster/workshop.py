@@ -109,6 +109,11 @@ class Workshop:
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
+    def discard(self, copy: Copy) -> None:
+        """Forget a copy that nobody is going to play, so that the next one is built anew."""
+        with _alone(self._folder / copy.manifest.name):
+            shutil.rmtree(self._home(copy.manifest.name, copy.content_hash), ignore_errors=True)
+
     def build_log(self, name: str, content_hash: str) -> str:
         """What the build of a copy printed; empty where there was none."""
         try:
@@ -126,7 +131,7 @@ class Workshop:
             if manifest.build is not None:
                 self._on_build(manifest)
                 built = await build(manifest.build.command, home / _BOT, launcher=self._launcher)
-                _check(manifest, built)
+                _check(manifest, built, home / _BOT)
                 (home / _LOG).write_text(built.output)
                 build_s = built.elapsed_s
             _make_read_only(home / _BOT)
@@ -137,9 +142,16 @@ class Workshop:
         return build_s
 
 
-def _check(manifest: Manifest, built: Built) -> None:
-    if built.reason is not None:
-        raise BuildError(manifest.name, built.reason, last_lines(built.output))
+def _check(manifest: Manifest, built: Built, folder: Path) -> None:
+    reason = built.reason
+    if reason is None:
+        try:
+            if load_manifest(folder) != manifest:
+                reason = f"it has changed {FILE_NAME}"
+        except UserError as error:
+            reason = f"it has spoilt {FILE_NAME}: {error}"
+    if reason is not None:
+        raise BuildError(manifest.name, reason, last_lines(built.output))
 
 
 def last_lines(output: str) -> str:

@@ -6,6 +6,7 @@ once, so that two writers wait for each other rather than fail half-way.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -94,6 +95,8 @@ class Database:
             yield
         except DatabaseError as error:
             raise UserError(f"{self.path}: {error.orig}") from error
+        except sqlite3.Error as error:  # of a raw connection
+            raise UserError(f"{self.path}: {error}") from error
 
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:

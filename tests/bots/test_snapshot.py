@@ -133,6 +133,33 @@ def test_a_link_that_leads_out_is_refused(bot, tmp_path, leads):
     )
 
 
+def test_a_link_that_leads_out_by_way_of_another_is_refused(bot, tmp_path):
+    (bot / "a" / "b").mkdir(parents=True)
+    (bot / "a" / "b" / "c").symlink_to("../..")  # the bot's folder itself
+    (bot / "y").symlink_to("a/b/c/../outside")
+    assert "/y: a link that leads out of the bot's folder" in refusal(bot, tmp_path)
+
+
+def test_links_in_a_circle_do_no_harm(bot, tmp_path):
+    (bot / "one").symlink_to("two")
+    (bot / "two").symlink_to("one")
+    copy = snapshot.take(bot, tmp_path / "copy", built=True)
+    assert (copy.path / "one").is_symlink()
+
+
+def test_a_gitignore_that_makes_no_sense_is_named(bot, tmp_path):
+    (bot / ".gitignore").write_text("ok\n!\n")
+    assert refusal(bot, tmp_path) == f"{bot}/.gitignore: Invalid git pattern: '!'"
+
+
+def test_folders_without_end_are_refused(bot, tmp_path):
+    deepest = bot
+    for _ in range(150):
+        deepest /= "x"
+        deepest.mkdir()
+    assert refusal(bot, tmp_path) == f"{bot}: folders in folders, more than 100 deep"
+
+
 def test_a_link_that_leads_out_from_deeper_is_refused(bot, tmp_path):
     (bot / "src" / "link").symlink_to("../../x")
     assert "a link that leads out" in refusal(bot, tmp_path)

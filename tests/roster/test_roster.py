@@ -218,3 +218,39 @@ async def test_what_a_killed_referee_has_left_half_copied_is_removed(shop, tmp_p
     entry = await shop.enter(make(tmp_path / "mine"))
     assert not left.exists()
     assert (entry.spec.folder / "source").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("rm bot.toml", r"it has spoilt bot\.toml: .*/bot\.toml: no such file"),
+        ("cd ..; rm -rf bot", r"it has spoilt bot\.toml: .*/bot: no such folder"),
+        ("sed -i s/Ada/Eve/ bot.toml", r"it has changed bot\.toml"),
+    ],
+)
+async def test_a_build_leaves_the_manifest_alone(shop, tmp_path, command, reason):
+    mine = make(tmp_path / "mine", more=BUILD.format(command))
+    with pytest.raises(BuildError, match=f"ann: bot.toml: build.command: {reason}"):
+        await shop.enter(mine)
+    assert shop.league.bots() == []
+
+
+async def test_a_copy_that_is_discarded_is_built_again(shop, tmp_path):
+    mine = make(tmp_path / "mine", more=BUILD.format("cp source run"))
+    copy = await shop.workshop.copy(mine)
+    assert not shop.roster.knows(copy)
+    shop.workshop.discard(copy)
+    assert not copy.spec.folder.exists()
+    await shop.enter(mine)
+    assert shop.built == ["ann", "ann"]
+    assert shop.roster.knows(copy)
+
+
+async def test_a_bot_whose_versions_are_all_retired_can_still_be_looked_up(shop, tmp_path):
+    for version in ("1.0", "2.0"):
+        entry = await shop.enter(make(tmp_path / "mine", version=version))
+        shop.league.mark_retired(entry.spec.bot, at_us=9)
+    assert shop.roster.look_up("ann").version == "2.0"
+    assert shop.roster.look_up("ann@1.0").version == "1.0"
+    with pytest.raises(NotFoundError):
+        shop.roster.look_up("bob")

@@ -149,3 +149,12 @@ def test_two_processes_make_the_same_league(tmp_path):
     assert [maker.returncode for maker in makers] == [0, 0]
     with League.open(tmp_path / "league", create=False) as league:
         assert {row.name for row in league.bots()} == set(NAMES[:2])
+
+
+def test_a_disk_that_is_full_before_the_first_table_is_told_in_one_line(tmp_path, monkeypatch):
+    def full(_database):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(database.Database, "_format", full)
+    with pytest.raises(UserError, match=r"league\.db: database or disk is full$"):
+        League.open(tmp_path / "league", create=True)
