@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
 import zipfile
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from real_runs import SEED, place
@@ -14,6 +16,7 @@ from real_runs import SEED, place
 from referee import deals
 
 COMMITMENT = deals.commitment(bytes.fromhex(SEED))
+STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
 QUESTION = f"Is this the commitment that was shown before the first game? {COMMITMENT}\n"
 
 
@@ -64,6 +67,18 @@ def test_its_ratings_are_those_of_the_standings(here, archive):
         bot: pytest.approx((rating["mu"], rating["sigma"]), abs=1e-6)
         for bot, rating in kept.items()
     }
+
+
+@pytest.mark.toolchain("node")
+def test_a_stranger_can_check_its_decks_too(here, archive):
+    def ask(file):
+        program = [shutil.which("node"), STRANGER, file]
+        return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+
+    assert ask(archive).stdout == "12 decks are those of the seed\n"
+    other = here.folder / "other-seed.zip"
+    other.write_bytes(archive.read_bytes().replace(SEED.encode(), b"0" * 64))
+    assert "the seed is another one" in ask(other).stderr
 
 
 def test_a_tournament_that_is_not_finished(here):

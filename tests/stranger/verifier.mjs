@@ -2,13 +2,17 @@
 // another language than the referee, so that a test can hold both to that page.
 //
 //   node verifier.mjs < DEALS
+//   node verifier.mjs ARCHIVE
 //
-// DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, the seed in hexadecimal; the id is the
-// rest of the line. Each is answered with a line of JSON: the commitment to the seed, the deck in drawing
-// order, and how it is laid out. Needs Node.js 18 or newer and no packages.
+// ARCHIVE is a file of `referee tournament export`: of a finished tournament, the commitment and the deck
+// of every game are checked. DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, the seed in
+// hexadecimal; the id is the rest of the line. Each is answered with a line of JSON: the commitment to the
+// seed, the deck in drawing order, and how it is laid out. Needs Node.js 18 or newer and no packages.
 
 import { createHash, createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { gunzipSync } from "node:zlib";
 
 const JOKER = 14;
 const WORDS = 2 ** 32;
@@ -48,7 +52,7 @@ function below(n, stream) {
 }
 
 /** The cards of a deal in drawing order. */
-export function deck(seed, dealId, ruleset) {
+function deck(seed, dealId, ruleset) {
   const cards = pack(ruleset);
   const stream = words(seed, dealId);
   for (let i = cards.length - 1; i >= 1; i--) {
@@ -59,12 +63,12 @@ export function deck(seed, dealId, ruleset) {
 }
 
 /** What is published of a seed before the first deal. */
-export function commitment(seed) {
+function commitment(seed) {
   return createHash("sha256").update(seed).digest("hex");
 }
 
 /** Where the cards lie before the first turn; hands and ghost are sorted, the rest of the deck is left. */
-export function layOut(cards, ruleset, seats) {
+function layOut(cards, ruleset, seats) {
   const rest = [...cards];
   const ascending = (a, b) => a - b;
   const duel = ruleset === "duel";
@@ -87,10 +91,78 @@ function slotFor(display) {
   return candidates.reduce((lowest, slot) => (slot[0] < lowest[0] ? slot : lowest));
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
+/** The parts of an archive by name; a zip stores them one after another, as they are. */
+function parts(file) {
+  const found = {};
+  for (let at = 0; file.readUInt32LE(at) === 0x04034b50; ) {
+    const size = file.readUInt32LE(at + 18);
+    const name = at + 30;
+    const content = name + file.readUInt16LE(at + 26) + file.readUInt16LE(at + 28);
+    const nameEnd = name + file.readUInt16LE(at + 26);
+    found[file.toString("utf8", name, nameEnd)] = file.subarray(content, content + size);
+    at = content + size;
+  }
+  return found;
+}
+
+/** Varints, from `at` on: [number, where it ends]. */
+function varint(bytes, at) {
+  for (let number = 0, factor = 1; ; factor *= 128) {
+    number += (bytes[at] & 127) * factor;
+    if (bytes[at++] < 128) return [number, at];
+  }
+}
+
+/** The id and the deck of each record: fields 1 and 4 of a linko.v1.GameRecord. */
+function* records(stream) {
+  for (let at = 0, end; at < stream.length; at = end) {
+    let size, key;
+    [size, at] = varint(stream, at);
+    end = at + size;
+    const record = { id: "", deck: [] };
+    while (at < end) {
+      [key, at] = varint(stream, at);
+      [size, at] = varint(stream, at);
+      if (key % 8 !== 2) continue; // a number, not bytes of a length
+      if (key >> 3 === 1) record.id = stream.toString("utf8", at, at + size);
+      if (key >> 3 === 4) record.deck = [...stream.subarray(at, at + size)];
+      at += size;
+    }
+    yield record;
+  }
+}
+
+/** Check the decks of an archive; returns how many those are. */
+function checkArchive(file) {
+  const found = parts(file);
+  const tournament = JSON.parse(found["tournament.json"]);
+  const seed = Buffer.from(tournament.seed, "hex");
+  if (commitment(seed) !== tournament.commitment) throw new Error("the seed is another one");
+  const games = new Map(tournament.schedule.flatMap((match) => match.games.map((id) => [id, match])));
+  let checked = 0;
+  for (const record of records(gunzipSync(found["records.binpb.gz"]))) {
+    const match = games.get(record.id);
+    const { ruleset } = tournament.configuration.stages[match.stage];
+    const made = deck(seed, match.deal, ruleset.name);
+    if (String(made) !== String(record.deck)) throw new Error(`${record.id}: another deck`);
+    checked++;
+  }
+  return checked;
+}
+
+/** Answer one line of DEALS. */
+function answer(line) {
   const [, hex, ruleset, seats, dealId] = /^([0-9a-f]{64}) (\S+) (\d+) (.*)$/.exec(line);
   const seed = Buffer.from(hex, "hex");
   const cards = deck(seed, dealId, ruleset);
-  const answer = { commitment: commitment(seed), deck: cards, ...layOut(cards, ruleset, Number(seats)) };
-  process.stdout.write(`${JSON.stringify(answer)}\n`);
+  return { commitment: commitment(seed), deck: cards, ...layOut(cards, ruleset, Number(seats)) };
+}
+
+const [archive] = process.argv.slice(2);
+if (archive) {
+  console.log(`${checkArchive(readFileSync(archive))} decks are those of the seed`);
+} else {
+  for await (const line of createInterface({ input: process.stdin })) {
+    process.stdout.write(`${JSON.stringify(answer(line))}\n`);
+  }
 }
