@@ -36,7 +36,11 @@ for command in (ratings, play, verify):
 
 
 def run() -> None:
-    """Run the command line and exit. SIGTERM is taken as Ctrl-C is: bots and builds are ended first."""
+    """Run the command line and exit. SIGTERM is taken as Ctrl-C is: bots and builds are ended first.
+
+    Also where SIGINT was ignored, as a script does with what it starts in the background.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         app()

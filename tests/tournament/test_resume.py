@@ -167,6 +167,17 @@ def test_ctrl_c_before_the_first_game(here, uninterrupted):
     assert here.records(LEAGUE) == uninterrupted
 
 
+@pytest.fixture(params=["foreground", "background"])
+def started_in(request):
+    """A script's background: what it starts ignores SIGINT, and hands that on."""
+    before = signal.getsignal(signal.SIGINT)
+    if request.param == "background":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("started_in")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here, number):
     bot = here.bot("built", "")
