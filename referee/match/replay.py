@@ -65,7 +65,11 @@ def steps(record: GameRecord) -> Iterator[Step]:
 
 def _check_faults(record: GameRecord) -> None:
     """A strike costs one decision, number `max_strikes` the game, and a forfeit is a seat's last fault."""
-    for seat in range(len(record.seating)):
+    seats = range(len(record.seating))
+    for fault in record.faults:
+        if fault.seat not in seats:
+            raise Difference(f"a fault is charged to seat {fault.seat}, where nobody sits")
+    for seat in seats:
         own = [fault for fault in record.faults if fault.seat == seat]
         if any(fault.forfeit for fault in own[:-1]):
             raise Difference(f"seat {seat} has a fault after its forfeit")

@@ -130,3 +130,11 @@ async def test_every_strike_has_its_decision_by_the_stand_in():
             check(changed)
     with pytest.raises(Difference, match=says):
         check(tamper(record, at, stand_in=False))
+
+
+@pytest.mark.parametrize("seat", [-1, 3])
+async def test_a_fault_is_somebodys(seat):
+    record = await struck(1)
+    changed = replace(record, faults=(*record.faults, replace(record.faults[0], seat=seat)))
+    with pytest.raises(Difference, match=f"charged to seat {seat}, where nobody sits"):
+        check(changed)
