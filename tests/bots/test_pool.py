@@ -30,7 +30,7 @@ async def pool(tmp_path_factory, monkeypatch):
     pool = BotPool(ProcessGroupLauncher(), Clocks(), max_processes=2, folder=folder)
     yield pool
     await pool.close()
-    assert not psutil.Process().children(recursive=True)
+    assert not alive()
     assert not list(folder.iterdir())
 
 
@@ -39,7 +39,11 @@ def pid(bot):
 
 
 def alive():
-    return {child.pid for child in psutil.Process().children()}
+    return {
+        child.pid
+        for child in psutil.Process().children(recursive=True)
+        if child.status() != psutil.STATUS_ZOMBIE
+    }
 
 
 async def gone(bot):

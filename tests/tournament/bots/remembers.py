@@ -19,15 +19,16 @@ class Remembers(Bot):
     def start(self, game):
         view = game.view
         display = tuple(map(tuple, view.display))
-        if display in SEEN:
-            sys.stderr.write(f"met this deal before, with the hand {SEEN[display]} at a seat\n")
-            sys.stderr.flush()
-            os._exit(77)
+        self.met = SEEN.get(display)
         SEEN[display] = tuple(view.hand)
         with MEMORY.open("a") as memory:
             memory.write(f"{(display, tuple(view.hand))!r}\n")
 
     def decide(self, request):
+        if self.met is not None:  # not before: who dies at the start is given another one
+            sys.stderr.write(f"met this deal before, with the hand {self.met} at a seat\n")
+            sys.stderr.flush()
+            os._exit(77)
         return request.game.random.choice(request.legal)
 
 
