@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
@@ -416,7 +417,8 @@ class OpensSecondStream(GoesWrong):
 
     async def go_wrong(self, request):
         second = self.channel.stream_stream(METHOD)()
-        await second.write(play_pb2.BotMessage(hello=hello()).SerializeToString())
+        with suppress(grpc.RpcError, grpc.aio.BaseError):  # it may have been refused by now
+            await second.write(play_pb2.BotMessage(hello=hello()).SerializeToString())
         complain(f"second stream: {(await second.code()).name}")
         await self.say(replies=[self.reply(request)])
 
