@@ -9,6 +9,10 @@ from referee import deals
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
+pytestmark = (
+    pytest.mark.unmeasured
+)  # a lot of work on lines that others cover: thrice as much when measured
+
 BASIC = RULESETS["basic"]
 DUEL = RULESETS["duel"]
 SEED = bytes(range(32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import signal
 import sqlite3
 
 import pytest
@@ -235,7 +236,7 @@ def test_a_league_that_has_lost_its_copy_of_a_bot(here):
 
 def test_a_second_referee_in_the_same_league(here):
     slow = here.bot("slow", SLOW)
-    file = here.tournament(bots=(slow, "greedy"), matches=3)
+    file = here.tournament(bots=(slow, "greedy"), matches=100)
     with here.started("tournament", "run", file) as process:
         process.stdout.readline()
         for command in (("run", file), ("resume",), ("resume", "cup")):
@@ -245,10 +246,14 @@ def test_a_second_referee_in_the_same_league(here):
                 f"referee: league: another referee is playing in this league"
                 f" (process {process.pid})\n"
             )
-        assert "0 of 1" not in here.referee("tournament", "status").stdout
+        assert "cup" in here.referee("tournament", "status").stdout
+        process.send_signal(signal.SIGINT)
         said, _ = process.communicate()
-    assert process.returncode == 0, said
-    assert len(here.records("league")) == 6
+    assert process.returncode == 130, said
+    assert "To resume: referee tournament resume cup" in said
+    assert [record.faults for record in here.records("league")] == [()] * len(
+        here.records("league")
+    )
 
 
 SLOW = """

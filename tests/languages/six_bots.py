@@ -29,7 +29,7 @@ class SampleBot(NamedTuple):
 SIX = {
     "greedy": SampleBot("python"),
     "greedy_go": SampleBot("go", ("go",), ("go vet ./... && go test ./...",)),
-    "greedy_rust": SampleBot("rust", ("cargo",), ("cargo test",)),
+    "greedy_rust": SampleBot("rust", ("cargo",), ("cargo test --release",)),
     "greedy_java": SampleBot("java", ("mvn", "javac"), ("mvn test",)),
     "greedy_typescript": SampleBot("typescript", ("node", "npm"), ("npm ci", "npm test")),
     "greedy_cpp": SampleBot(

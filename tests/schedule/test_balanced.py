@@ -16,6 +16,10 @@ from hypothesis import strategies as st
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, choice, matches_within
 
+pytestmark = (
+    pytest.mark.unmeasured
+)  # a lot of work on lines that others cover: thrice as much when measured
+
 BASIC = RULESETS["basic"]
 PATIENT = settings(deadline=None)
 """The machine may be busy."""

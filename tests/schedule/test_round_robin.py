@@ -11,6 +11,10 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin, rounds_within
 from referee.schedule.tables import tables_in_turn
 
+pytestmark = (
+    pytest.mark.unmeasured
+)  # a lot of work on lines that others cover: thrice as much when measured
+
 BASIC = RULESETS["basic"]
 PATIENT = settings(deadline=None)
 """The machine may be busy."""

@@ -26,7 +26,7 @@ FAULT_OF_MEMORY = 77
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path) as made:
+    with place(tmp_path, measured=False) as made:
         yield made
 
 
