@@ -31,6 +31,7 @@ READERS = {
     "bots": {"init", "list", "log", "retire", "show"},
     "game": {"list", "show", "replay"},
     "ratings": set(),
+    "stats": set(),
     "tournament": {"export", "plan", "standings", "status"},
     "verify": set(),
 }
@@ -56,7 +57,7 @@ class Place:
     def referee(self, *arguments, **environment):
         """Run a command to its end, in a process of its own where it matters."""
         words = [str(argument) for argument in arguments]
-        if not environment and _only_reads(words):
+        if not environment and only_reads(words):
             return run_here(words, self.folder, self.environment())
         return subprocess.run(
             [BIN / "referee", *words],
@@ -150,9 +151,10 @@ class Place:
             ]
 
 
-def _only_reads(words):
-    known = READERS.get(words[0], None) if words else None
-    return known is not None and (not known or words[1:2] != [] and words[1] in known)
+def only_reads(words):
+    """Whether a command starts no process."""
+    known = READERS.get(words[0]) if words else None
+    return known is not None and (not known or (words[1:2] != [] and words[1] in known))
 
 
 def run_here(words, folder, environment):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from real_runs import only_reads, run_here
 
 from referee import cli, deals
 from referee.bots.manifest import Build, Manifest, Run, load_manifest
@@ -55,7 +56,8 @@ def leaves(command, path):
     subcommands = getattr(command, "commands", None)
     if not subcommands:
         return {path: command}
-    return {
+    own = {path: command} if command.invoke_without_command else {}
+    return own | {
         words: leaf
         for name, subcommand in subcommands.items()
         for words, leaf in leaves(subcommand, f"{path} {name}").items()
@@ -125,8 +127,13 @@ SESSION = re.findall(r"^\$ (.*)$", "".join(blocks("console")), re.MULTILINE)
 
 def test_the_commands_of_the_examples_work_in_their_order(workplace):
     assert all(line.split()[0] == "referee" for line in SESSION)
+    league = os.environ | {"REFEREE_LEAGUE": "", "COLUMNS": "80"}
     for line in SESSION:
-        result = referee(*shlex.split(line)[1:], cwd=workplace, REFEREE_LEAGUE="")
+        words = shlex.split(line)[1:]
+        if only_reads(words):
+            result = run_here(words, workplace, league)
+        else:
+            result = referee(*words, cwd=workplace, REFEREE_LEAGUE="")
         assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
         assert result.stdout.strip(), line
 

@@ -13,7 +13,8 @@ from referee.cli.bots import app as bots
 from referee.cli.game import app as games
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
 from referee.cli.play import play
-from referee.cli.ratings import ratings
+from referee.cli.ratings import app as ratings
+from referee.cli.stats import app as stats
 from referee.cli.tournament import app as tournaments
 from referee.cli.verify import verify
 from referee.errors import RefereeError, UserError
@@ -31,7 +32,9 @@ app = typer.Typer(
 app.add_typer(tournaments, name="tournament")
 app.add_typer(games, name="game")
 app.add_typer(bots, name="bots")
-for command in (ratings, play, verify):
+app.add_typer(ratings, name="ratings")
+app.add_typer(stats, name="stats")
+for command in (play, verify):
     app.command()(command)
 
 

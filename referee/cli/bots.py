@@ -14,15 +14,15 @@ from referee.bots.manifest import load_manifest
 from referee.cli.check import check, run_check
 from referee.cli.options import DEFAULT_LEAGUE, UNSOUND, CsvOption, JsonOption, LeagueOption
 from referee.cli.output import check_format, console, show_rows, write
-from referee.cli.results import current_standings
+from referee.cli.results import Choice, current_ratings
 from referee.cli.roster import now_us, roster_of, workshop_at
 from referee.errors import UserError
 from referee.reports import (
     BotRow,
     FaultRow,
     LogRow,
+    RatingRow,
     RowsTable,
-    StandingRow,
     bot_rows,
     card,
     fault_rows,
@@ -131,7 +131,7 @@ def show(
         found = roster_of(store).look_up(bot)
         name = str(found.bot)
         rows = _rows(store)
-        ratings = [row for row in current_standings(store) if row.bot == name]
+        ratings = [row for row in current_ratings(store, Choice()) if row.bot == name]
         faults = fault_rows(fault for fault in store.faults() if fault.bot == name)
     (own,) = (row for row in rows if row.bot == name)
     versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
@@ -153,7 +153,7 @@ def show(
     if found.check_report:
         console.print(check_lines(json.loads(found.check_report)))
     if ratings:
-        console.print(RowsTable(StandingRow, ratings, "ratings"))
+        console.print(RowsTable(RatingRow, ratings, "ratings"))
     if faults:
         console.print(RowsTable(FaultRow, faults, "faults"))
 

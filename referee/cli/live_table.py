@@ -23,6 +23,7 @@ class LiveTable:
     def __init__(self, league: League, tournament: Tournament) -> None:
         self._ratings = Ratings()
         self._tally = Tally()
+        self._name = tournament.name
         self._next = 0
         self._waiting: dict[int, Finished] = {}
         results = league.results(tournament=tournament.name)
@@ -37,7 +38,7 @@ class LiveTable:
         """Count a game just played."""
         for fault in record.faults:
             self._tally.charge(charged(record, fault))
-        self._add(game.index, of_record(game, record))
+        self._add(game.index, of_record(self._name, game, record))
 
     def rows(self) -> Sequence[StandingRow]:
         """The standings now."""

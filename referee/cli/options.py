@@ -22,4 +22,15 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
 TournamentArgument = Annotated[str, typer.Argument(help="The tournament's name.")]
 
+TournamentOption = Annotated[
+    str | None,
+    typer.Option("--tournament", help="Only games of this tournament; by default, of all."),
+]
+RulesetOption = Annotated[
+    str | None, typer.Option("--ruleset", help="Only this ruleset; by default, all.")
+]
+SeatsOption = Annotated[
+    int | None, typer.Option("--seats", min=2, max=5, help="Only tables of this size.")
+]
+
 DEFAULT_LEAGUE = Path("league")

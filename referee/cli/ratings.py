@@ -1,4 +1,4 @@
-"""`referee ratings`: how strong the bots of a league are."""
+"""`referee ratings`: how strong the bots of a league are, how they came there, who is better."""
 
 from __future__ import annotations
 
@@ -6,19 +6,43 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
-from referee.cli.output import show_rows
-from referee.cli.results import current_standings
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    CsvOption,
+    JsonOption,
+    LeagueOption,
+    RulesetOption,
+    SeatsOption,
+    TournamentOption,
+)
+from referee.cli.output import check_format, console, show_rows, write
+from referee.cli.results import Choice, Finished, analyses, current_ratings
 from referee.errors import UserError
-from referee.reports import StandingRow
-from referee.rules.ruleset import RULESETS
+from referee.ratings import history
+from referee.reports import (
+    HistoryRow,
+    PairRow,
+    RatingRow,
+    comparison,
+    history_rows,
+    json_text,
+    pair_rows,
+    plot,
+)
 from referee.store import League
 
+app = typer.Typer()
 
+
+@app.callback(invoke_without_command=True)
 def ratings(
+    context: typer.Context,
     league: LeagueOption = DEFAULT_LEAGUE,
-    ruleset: Annotated[
-        str | None, typer.Option("--ruleset", help="Only this ruleset; by default, all.")
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+    bot: Annotated[
+        str | None,
+        typer.Option("--history", metavar="BOT", help="The rating of a bot after each round."),
     ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -26,12 +50,82 @@ def ratings(
     """Show the ratings of all bots, from every tournament game of the league.
 
     TrueSkill, by ruleset, over all games in schedule order. The rating that bots are ranked by is
-    mu - 3 sigma: what a bot is worth at the least, as far as its games can tell.
+    mu - 3 sigma: what a bot is worth at the least, as far as its games can tell. Beside it stands the
+    order-free fit of the same games with its 95 % interval, and how sure it is that a bot is ahead of the
+    next one.
 
     Example: referee ratings --ruleset basic
     """
-    if ruleset is not None and ruleset not in RULESETS:
-        raise UserError(f"--ruleset: unknown ruleset {ruleset!r}; there are {', '.join(RULESETS)}")
+    if context.invoked_subcommand is not None:
+        return
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = Choice(ruleset=ruleset, seats=seats)
     with League.open(league, create=False) as store:
-        rows = current_standings(store, ruleset=ruleset)
-    show_rows(StandingRow, rows, title="ratings", as_json=as_json, as_csv=as_csv)
+        if bot is None:
+            rows = current_ratings(store, choice)
+        else:
+            _show_history(store, choice, bot, as_json=as_json, as_csv=as_csv)
+            return
+    show_rows(RatingRow, rows, title="ratings", as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def compare(
+    bot: Annotated[
+        str, typer.Argument(help="A bot: `name`, its newest version, or `name@version`.")
+    ],
+    other: Annotated[str, typer.Argument(help="Another one.")],
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which of two bots is better, and how sure that is, in a sentence for each ruleset.
+
+    Example: referee ratings compare greedy bait --ruleset basic
+    """
+    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    with League.open(league, create=False) as store:
+        games = choice.games(store)
+        first, second = (_played(store, games, name) for name in (bot, other))
+    if first == second:
+        raise UserError(f"{bot} and {other} are the same bot")
+    pairs = {
+        name: analysis.pair(first, second)
+        for name, analysis in analyses(games).items()
+        if {first, second} <= set(analysis.results.bots)
+    }
+    if not pairs:
+        raise UserError(f"{first} and {second} have not played by the same ruleset")
+    if as_json:
+        rows: list[PairRow] = []
+        for name, pair in pairs.items():
+            rows += pair_rows(name, [pair])
+        write(json_text(rows))
+        return
+    for name, pair in pairs.items():
+        console.print(comparison(name, pair), soft_wrap=True)
+
+
+def _show_history(store: League, choice: Choice, bot: str, *, as_json: bool, as_csv: bool) -> None:
+    games = choice.games(store)
+    name = _played(store, games, bot)
+    rows = history_rows(history(games, name, predecessors=choice.predecessors(store)))
+    if not (as_json or as_csv):
+        for ruleset in dict.fromkeys(row.ruleset for row in rows):
+            console.print(f"{name}, {ruleset}", style="bold", markup=False)
+            own = [row for row in rows if row.ruleset == ruleset]
+            write(plot(own, min(console.width, 100)))
+    show_rows(HistoryRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+
+
+def _played(store: League, games: list[Finished], text: str) -> str:
+    """The newest bot of this name of those that played. Raises UserError when there is none."""
+    played = {bot for game in games for bot in game.bots}
+    known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
+    versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
+    if not versions:
+        there = f"there are {', '.join(known)}" if known else "there are no games"
+        raise UserError(f"{store.folder}: no bot {text!r} has played here; {there}")
+    return versions[-1]

@@ -24,13 +24,13 @@ from referee.cli.options import (
 from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.plan import plan
 from referee.cli.progress import conduct
-from referee.cli.results import current_standings
+from referee.cli.results import Choice, current_ratings
 from referee.cli.roster import now_us, roster_of
 from referee.errors import RefereeError, UserError
 from referee.reports import (
     FaultRow,
+    RatingRow,
     RowsTable,
-    StandingRow,
     StatusRow,
     TournamentRow,
     fault_rows,
@@ -152,12 +152,13 @@ def standings(
 ) -> None:
     """Show the ratings of a tournament's bots, from its own games alone.
 
+    The columns are those of `referee ratings`.
+
     Example: referee tournament standings demo --csv
     """
     with League.open(league, create=False) as store:
-        store.tournament(name)
-        rows = current_standings(store, name)
-    show_rows(StandingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+        rows = current_ratings(store, Choice(tournament=name))
+    show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
 def _tell_of_other(store: League, wanted: str, name: str) -> None:
@@ -181,9 +182,9 @@ def _check_bots(config: TournamentConfig, league: Path) -> None:
 
 def _play(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
     finished = _conduct(store, tournament, interrupts)
-    rows = current_standings(store, tournament.name)
+    rows = current_ratings(store, Choice(tournament=tournament.name))
     if rows:
-        console.print(RowsTable(StandingRow, rows, tournament.name))
+        console.print(RowsTable(RatingRow, rows, tournament.name))
     faults = fault_rows(store.faults(tournament=tournament.name))
     if faults:
         console.print(RowsTable(FaultRow, faults, "faults"))

@@ -1,11 +1,13 @@
 """How strong the bots are, from the ranks of their games.
 
-TrueSkill, free for all, for each ruleset apart. What belongs here: the settings of the rating, the
-update by one game, and the state between games. Where games come from and who shows the ratings
-belongs elsewhere: nothing here knows the store, a file or a clock.
+TrueSkill, free for all, for each ruleset apart: the settings of the rating, the update by one game, and
+the state between games. How sure the ratings are, and everything else that can be learned from many
+games at once, is in `analysis` and `effects`; these need numpy and scipy, which take a while to load,
+and are imported where they are used. Where games come from and who shows the ratings belongs elsewhere:
+nothing here knows the store, a file or a clock.
 """
 
-from referee.ratings.ratings import RankedGame, Ratings, rate
+from referee.ratings.ratings import Point, RankedGame, Ratings, history, rate
 from referee.ratings.update import Rating, Settings
 
-__all__ = ["RankedGame", "Rating", "Ratings", "Settings", "rate"]
+__all__ = ["Point", "RankedGame", "Rating", "Ratings", "Settings", "history", "rate"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from referee.ratings.update import Model, Rating, Settings
 
@@ -75,6 +76,10 @@ class Ratings:
             before = self._predecessors.get(before)
         return self.prior if before is None else Rating(ratings[before].mu, self.prior.sigma)
 
+    def of(self, ruleset: str, bot: str) -> Rating:
+        """The rating of a bot that has played. Raises KeyError for any other."""
+        return self._ratings[ruleset][bot]
+
     def table(self) -> dict[str, dict[str, Rating]]:
         """The ratings by ruleset, then bot, each in the order of the alphabet."""
         return {
@@ -123,3 +128,51 @@ def rate(
     for game in games:
         ratings.add(game)
     return ratings.table()
+
+
+class RoundGame(RankedGame, Protocol):
+    """What must be known of a game beside, to tell how ratings came to be."""
+
+    @property
+    def tournament(self) -> str:
+        """Its tournament."""
+        ...
+
+    @property
+    def round(self) -> int:
+        """Its round there, from 0."""
+        ...
+
+
+class Point(NamedTuple):
+    """A bot's rating after a round."""
+
+    tournament: str
+    round: int
+    games: int
+    """That the bot had played by then."""
+    rating: Rating
+
+
+def history(
+    games: Iterable[RoundGame],
+    bot: str,
+    settings: Settings | None = None,
+    *,
+    predecessors: Mapping[str, str] | None = None,
+) -> dict[str, list[Point]]:
+    """A bot's rating after each round it played in, by ruleset; games come in schedule order."""
+    ratings = Ratings(settings, predecessors=predecessors)
+    played = Counter[str]()
+    points: dict[str, dict[tuple[str, int], Point]] = {}
+    for game in games:
+        ratings.add(game)
+        if bot in game.bots:
+            played[game.ruleset] += 1
+            points.setdefault(game.ruleset, {})[game.tournament, game.round] = Point(
+                game.tournament,
+                game.round,
+                played[game.ruleset],
+                ratings.of(game.ruleset, bot),
+            )
+    return {ruleset: list(each.values()) for ruleset, each in sorted(points.items())}

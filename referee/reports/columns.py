@@ -11,7 +11,7 @@ are the keys of the data and do not change; titles are for people.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_type_hints
 
@@ -37,6 +37,8 @@ class Column:
     """No column in the terminal: each value gets a table of its own, and stands above it."""
     data_only: bool = False
     """Not shown to people."""
+    interval: bool = False
+    """An `Estimate`: three values as data, KEY, KEY_low and KEY_high."""
 
 
 class Field(NamedTuple):
@@ -44,6 +46,30 @@ class Field(NamedTuple):
 
     key: str
     column: Column
+
+
+def keys_of(row_type: type) -> list[str]:
+    """The keys of a row type as data, in its order."""
+    return [
+        key
+        for field in fields_of(row_type)
+        for key in (_interval_keys(field.key) if field.column.interval else (field.key,))
+    ]
+
+
+def items_of(row: object) -> Iterator[tuple[str, Any]]:
+    """The keys of `keys_of` with their values."""
+    for key, column in fields_of(type(row)):
+        value = getattr(row, key)
+        if not column.interval:
+            yield key, value
+            continue
+        parts = (None, None, None) if value is None else (value.value, value.low, value.high)
+        yield from zip(_interval_keys(key), parts, strict=True)
+
+
+def _interval_keys(key: str) -> tuple[str, str, str]:
+    return key, f"{key}_low", f"{key}_high"
 
 
 def fields_of(row_type: type) -> tuple[Field, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 
-from referee.reports.columns import fields_of
+from referee.reports.columns import items_of, keys_of
 from referee.reports.show import visible
 
 
@@ -27,11 +27,10 @@ def csv_text(row_type: type, rows: Iterable[object]) -> str:
 
     Several values of one field have spaces between them; nothing is an empty cell.
     """
-    keys = [field.key for field in fields_of(row_type)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(keys)
-    writer.writerows([_cell(getattr(row, key)) for key in keys] for row in rows)
+    writer.writerow(keys_of(row_type))
+    writer.writerows([_cell(value) for _, value in items_of(row)] for row in rows)
     return text.getvalue()
 
 
@@ -39,7 +38,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {field.key: _plain(getattr(value, field.key)) for field in fields_of(type(value))}
+        return {key: _plain(part) for key, part in items_of(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, (tuple, list)):

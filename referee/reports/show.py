@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from referee.clocks import SECOND_US
+from referee.ratings.estimate import Estimate
 from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
 
+_SURELY_NOT = 0.001
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
@@ -47,6 +49,32 @@ def plain(value: object) -> str:
 def decimal(places: int) -> Callable[[float], str]:
     """Numbers with so many places."""
     return lambda value: f"{value:.{places}f}"
+
+
+def estimate(places: int) -> Callable[[Estimate], str]:
+    """Figures with so many places, and their intervals."""
+    return lambda each: _with_interval(each, decimal(places))
+
+
+def percent_estimate(share: Estimate) -> str:
+    """A share of 1 as `42 % [38, 46]`."""
+    shown = f"{share.value:.0%}".replace("%", " %")
+    if share.low is None or share.high is None:
+        return shown
+    return f"{shown} [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+
+
+def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
+    if each.low is None or each.high is None:
+        return show(each.value)
+    return f"{show(each.value)} [{show(each.low)}, {show(each.high)}]"
+
+
+def chance(probability: float) -> str:
+    """How sure something is, as a share of 1; never more than `> 99.9 %`."""
+    if not _SURELY_NOT <= probability <= 1 - _SURELY_NOT:
+        return "> 99.9 %" if probability > _SURELY_NOT else "< 0.1 %"
+    return percent(probability)
 
 
 def percent(share: float) -> str:

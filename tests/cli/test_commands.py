@@ -13,8 +13,18 @@ import typer
 from real_runs import BIN, SAMPLE_BOTS, SEED, place
 
 from referee.cli.app import app
-from referee.reports import GameRow, StandingRow, StatusRow, TournamentRow
-from referee.reports.columns import fields_of
+from referee.reports import (
+    CompanyRow,
+    GameRow,
+    HistoryRow,
+    LuckRow,
+    PairRow,
+    RatingRow,
+    SeatWorthRow,
+    StatusRow,
+    TournamentRow,
+)
+from referee.reports.columns import keys_of
 
 GAMES = 12
 
@@ -27,10 +37,6 @@ def here(tmp_path_factory):
         made.said = made.referee("tournament", "run", file)
         assert made.said.returncode == 0, made.said.stderr
         yield made
-
-
-def keys(row_type):
-    return [field.key for field in fields_of(row_type)]
 
 
 def printed(here, *arguments, **environment):
@@ -55,10 +61,18 @@ def test_a_run_without_a_terminal_prints_plain_lines(here):
 
 
 ROWS = [
-    (("ratings",), StandingRow, 3),
-    (("ratings", "--ruleset", "classic"), StandingRow, 3),
-    (("ratings", "--ruleset", "basic"), StandingRow, 0),
-    (("tournament", "standings", "cup"), StandingRow, 3),
+    (("ratings",), RatingRow, 3),
+    (("ratings", "--ruleset", "classic"), RatingRow, 3),
+    (("ratings", "--ruleset", "basic"), RatingRow, 0),
+    (("tournament", "standings", "cup"), RatingRow, 3),
+    (("ratings", "--seats", "2"), RatingRow, 3),
+    (("ratings", "--seats", "3"), RatingRow, 0),
+    (("ratings", "--history", "greedy"), HistoryRow, 2),
+    (("stats", "pairs"), PairRow, 6),
+    (("stats", "pairs", "--tournament", "cup"), PairRow, 6),
+    (("stats", "seats"), SeatWorthRow, 2),
+    (("stats", "luck"), LuckRow, 1),
+    (("stats", "company", "--ruleset", "classic"), CompanyRow, 6),
     (("tournament", "status"), TournamentRow, 1),
     (("game", "list"), GameRow, GAMES),
     (("game", "list", "--tournament", "cup", "--limit", "5"), GameRow, 5),
@@ -76,9 +90,9 @@ ROWS = [
 def test_rows_come_as_table_json_and_csv(here, command, row_type, count):
     rows = json.loads(printed(here, *command, "--json"))
     assert len(rows) == count
-    assert all(list(row) == keys(row_type) for row in rows)
+    assert all(list(row) == keys_of(row_type) for row in rows)
     header, *lines = csv.reader(io.StringIO(printed(here, *command, "--csv")))
-    assert header == keys(row_type)
+    assert header == keys_of(row_type)
     assert len(lines) == count
     table = printed(here, *command)
     assert table.strip()
@@ -89,12 +103,12 @@ def test_status_of_one_tournament(here):
     value = json.loads(printed(here, "tournament", "status", "cup", "--json"))
     assert list(value) == ["tournament", "finished", "commitment", "seed", "rounds", "faults"]
     assert (value["tournament"], value["finished"], value["seed"]) == ("cup", True, SEED)
-    assert [list(row) for row in value["rounds"]] == [keys(StatusRow)] * 3
+    assert [list(row) for row in value["rounds"]] == [keys_of(StatusRow)] * 3
     assert [row["done"] for row in value["rounds"]] == [6, 6, 12]
     (fault,) = value["faults"]
     assert (fault["bot"], fault["cause"], fault["games"]) == ("crashes@1", "exited_early", 8)
     header, *lines = csv.reader(io.StringIO(printed(here, "tournament", "status", "cup", "--csv")))
-    assert header == keys(StatusRow)
+    assert header == keys_of(StatusRow)
     assert len(lines) == 3
     said = printed(here, "tournament", "status", "cup")
     assert value["commitment"] in said

@@ -55,7 +55,7 @@ def frames(written):
     return [plain(part) for part in re.split(r"(?:\x1b\[1A|\r)*\x1b\[2K", written)]
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("columns", [80, 170])
 def test_progress_and_standings_live_then_the_final_table(here, columns):
     file = here.tournament(matches=30)
     written, code = watched(here, "tournament", "run", file, columns=columns, lines=24)

@@ -31,7 +31,7 @@ def here(tmp_path):
 
 
 def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
-    file = here.tournament(matches=25, more="workers = 2\n")
+    file = here.tournament(matches=12, more="workers = 2\n")
     assert here.referee("tournament", "run", file, "--league", "whole").returncode == 0
     with here.started("tournament", "run", file, "--league", "league") as process:
         read_until(process, 1)
@@ -63,7 +63,7 @@ def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
 def test_ratings_do_not_depend_on_the_number_of_workers(here):
     tables = set()
     for number in (1, 2, 3):
-        file = here.tournament(matches=6, more=f"workers = {number}\n")
+        file = here.tournament(matches=2, more=f"workers = {number}\n")
         league = f"league{number}"
         assert here.referee("tournament", "run", file, "--league", league).returncode == 0
         done = here.referee("tournament", "standings", "cup", "--json", "--league", league)
@@ -71,7 +71,7 @@ def test_ratings_do_not_depend_on_the_number_of_workers(here):
     (table,) = tables
     rows = json.loads(table)
     assert len(rows) == 3
-    assert all(row["games"] == 24 for row in rows)
+    assert all(row["games"] == 8 for row in rows)
 
 
 def test_a_worker_and_its_bots_stay_on_the_worker_s_core(here):

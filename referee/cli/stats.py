@@ -1,0 +1,169 @@
+"""`referee stats`: what else many games tell: who beats whom, and what decides games beside the bots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    CsvOption,
+    JsonOption,
+    LeagueOption,
+    RulesetOption,
+    SeatsOption,
+    TournamentOption,
+)
+from referee.cli.output import check_format, console, show_rows
+from referee.cli.results import Choice, analyses, current_ratings, results
+from referee.reports import (
+    CompanyRow,
+    LuckRow,
+    PairRow,
+    SeatWorthRow,
+    company_rows,
+    crosstable,
+    luck_rows,
+    pair_rows,
+    seat_worth_rows,
+)
+from referee.store import League
+
+if TYPE_CHECKING:
+    from referee.ratings.results import Results
+
+Figures = TypeVar("Figures")
+Row = TypeVar("Row")
+
+app = typer.Typer(
+    help="See who beats whom, and what seats, luck and company do.", no_args_is_help=True
+)
+
+
+@app.command()
+def pairs(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Compare every two bots: meetings, points, and how sure it is that one is the better.
+
+    Example: referee stats pairs --tournament demo
+    """
+    check_format(as_json=as_json, as_csv=as_csv)
+    rows = _pairs(league, Choice(tournament=tournament, ruleset=ruleset, seats=seats))
+    show_rows(PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv)
+
+
+@app.command(name="crosstable")
+def show_crosstable(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+) -> None:
+    """Show every bot against every other, best first.
+
+    The same as data, with intervals: `referee stats pairs --json`.
+
+    Example: referee stats crosstable --tournament demo
+    """
+    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    with League.open(league, create=False) as store:
+        standings = current_ratings(store, choice)
+    rows = _pairs(league, choice)
+    if not standings:
+        console.print("crosstable: none")
+    for name in dict.fromkeys(row.ruleset for row in standings):
+        bots = [row.bot for row in standings if row.ruleset == name]
+        own = [row for row in rows if row.ruleset == name]
+        console.print(crosstable(bots, own, f"crosstable, {name}"))
+
+
+@app.command(name="seats")
+def show_seats(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show what each seat is worth, in points and games won.
+
+    Example: referee stats seats --ruleset basic
+    """
+    from referee.ratings.effects import seat_figures  # noqa: PLC0415 - as `ratings` says
+
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = Choice(tournament=tournament, ruleset=ruleset)
+    rows = _effects(league, choice, seat_figures, seat_worth_rows)
+    show_rows(SeatWorthRow, rows, title="seats", as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def luck(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show how much of the points is the luck of the deal, and how much the bots' play.
+
+    Example: referee stats luck
+    """
+    from referee.ratings.effects import luck_figures  # noqa: PLC0415 - as `ratings` says
+
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = Choice(tournament=tournament, ruleset=ruleset)
+    rows = _effects(league, choice, luck_figures, luck_rows)
+    show_rows(LuckRow, rows, title="luck", as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def company(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show how each bot fares in the company of each other one: a hint at collusion, no proof.
+
+    What its own strength and what the other one does to everybody explain is taken off.
+
+    Example: referee stats company --tournament demo
+    """
+    from referee.ratings.company import company_figures  # noqa: PLC0415 - as `ratings` says
+
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    rows = _effects(league, choice, company_figures, company_rows)
+    show_rows(CompanyRow, rows, title="company", as_json=as_json, as_csv=as_csv)
+
+
+def _pairs(league: Path, choice: Choice) -> tuple[PairRow, ...]:
+    with League.open(league, create=False) as store:
+        analysed = analyses(choice.games(store))
+    return tuple(
+        row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())
+    )
+
+
+def _effects(
+    league: Path,
+    choice: Choice,
+    figures: Callable[[Results], Iterable[Figures]],
+    rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
+) -> tuple[Row, ...]:
+    """Rows of every ruleset, of figures reckoned from its games."""
+    with League.open(league, create=False) as store:
+        by_ruleset = results(choice.games(store))
+    return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

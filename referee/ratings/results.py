@@ -1,0 +1,132 @@
+"""Games as columns: what the statistics reckon with, a row a game and a place a seat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+MOST_SEATS = 5
+"""Of any table; a smaller one leaves the last places empty."""
+NOBODY = -1
+"""Sits in an empty place."""
+
+
+class PlayedGame(Protocol):
+    """What must be known of a game. Results from the store and from records fit."""
+
+    @property
+    def ruleset(self) -> str:
+        """Name of the ruleset."""
+        ...
+
+    @property
+    def match(self) -> Any:
+        """Its match: equal for the games of one, and of a kind that can be sorted."""
+        ...
+
+    @property
+    def bots(self) -> tuple[str, ...]:
+        """Who sat where, seat 0 first."""
+        ...
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """Points of each seat."""
+        ...
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Final rank of each seat, 1 the best, equal ranks shared."""
+        ...
+
+    @property
+    def forfeited(self) -> tuple[int, ...]:
+        """The seats that forfeited."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """The games of one ruleset. G games, M matches, n bots.
+
+    Their order is no matter, and so is that of the bots: whatever is reckoned from them is the same,
+    bit by bit, for the same games.
+    """
+
+    bots: tuple[str, ...]
+    """n names, in the order of the alphabet."""
+    match: Ints
+    """(G,) the game's match, from 0 to M - 1."""
+    seats: Ints
+    """(G,) how many sat at the table."""
+    bot: Ints
+    """(G, 5) who sat in each seat, an index of `bots`, or NOBODY."""
+    score: Ints
+    """(G, 5) points; 0 in an empty place."""
+    rank: Ints
+    """(G, 5) final rank; 0 in an empty place."""
+    forfeited: Flags
+    """(G, 5)"""
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+    @property
+    def matches(self) -> int:
+        """M."""
+        return int(self.match.max()) + 1 if len(self.match) else 0
+
+    @classmethod
+    def of(cls, games: Iterable[PlayedGame]) -> dict[str, Results]:
+        """Games by their ruleset, in the order of the alphabet."""
+        by_ruleset: dict[str, list[PlayedGame]] = {}
+        for game in games:
+            by_ruleset.setdefault(game.ruleset, []).append(game)
+        return {name: _of_one(each) for name, each in sorted(by_ruleset.items())}
+
+    def of_size(self, seats: int) -> Results:
+        """Only the games at tables of this size; the bots are the same."""
+        chosen = self.seats == seats
+        return replace(
+            self,
+            match=np.unique(self.match[chosen], return_inverse=True)[1],
+            seats=self.seats[chosen],
+            bot=self.bot[chosen],
+            score=self.score[chosen],
+            rank=self.rank[chosen],
+            forfeited=self.forfeited[chosen],
+        )
+
+
+def _of_one(games: list[PlayedGame]) -> Results:
+    """Games of the same ruleset."""
+    games.sort(key=lambda game: (game.match, game.bots))  # sums are then rounded alike
+    bots = tuple(sorted({bot for game in games for bot in game.bots}))
+    places = {bot: place for place, bot in enumerate(bots)}
+    numbers = {
+        key: number for number, key in enumerate(dict.fromkeys(game.match for game in games))
+    }
+    return Results(
+        bots=bots,
+        match=np.array([numbers[game.match] for game in games], dtype=np.int64),
+        seats=np.array([len(game.bots) for game in games], dtype=np.int64),
+        bot=_padded([[places[bot] for bot in game.bots] for game in games], NOBODY),
+        score=_padded([game.scores for game in games], 0),
+        rank=_padded([game.ranks for game in games], 0),
+        forfeited=np.array(
+            [[seat in game.forfeited for seat in range(MOST_SEATS)] for game in games], dtype=bool
+        ),
+    )
+
+
+def _padded(rows: Iterable[Iterable[int]], empty: int) -> Ints:
+    filled = [[*row, *[empty] * MOST_SEATS][:MOST_SEATS] for row in rows]
+    return np.array(filled, dtype=np.int64)

@@ -1,0 +1,88 @@
+"""How often 95 % intervals cover the truth: `python tests/bench/bench_calibration.py [TOURNAMENTS]`.
+
+Simulated bots of known strength (`tests/ratings/simulated.py`) play tournaments of several shapes, 200
+each. Wanted is 93 to 97 % for the order-free rating, the mean score and the share of games won; beside
+them, what sequential TrueSkill's own sigma claims, mu plus or minus 1.96 sigma.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
+
+from simulated import games, play, tables, true_ratings, true_scores, true_win_shares
+
+from referee.ratings import rate
+from referee.ratings.analysis import Analysis
+
+SHAPES = [(5, 4, 12), (6, 4, 4), (8, 4, 1), (10, 3, 1), (6, 2, 10)]
+"""Bots, seats, matches at each table."""
+SPREADS = [1.5, 4.0]
+"""Standard deviation of the bots' skills; 25/6 is what wins a duel with 76 %."""
+
+
+def main(tournaments: int) -> None:
+    print(f"95 % intervals that cover the truth, of {tournaments} tournaments each")
+    print(
+        f"{'bots':>4} {'seats':>5} {'matches':>7} {'spread':>6} | rating  score    won | TrueSkill"
+    )
+    everything = []
+    for shape in SHAPES:
+        for spread in SPREADS:
+            shares = coverage(*shape, spread, tournaments)
+            everything.append(shares)
+            shown = " ".join(f"{share:6.1%}" for share in shares[:3])
+            print("{:4} {:5} {:7}".format(*shape), f"{spread:6} | {shown} | {shares[3]:8.1%}")
+    means = np.mean(everything, axis=0)
+    print(f"{'all':>25} | {' '.join(f'{share:6.1%}' for share in means[:3])} | {means[3]:8.1%}")
+
+
+def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: int) -> np.ndarray:
+    """The shares of rating, score, games won, and of TrueSkill's own claim."""
+    rng = np.random.default_rng(1)
+    seating = tables(bots, seats, matches)
+    covered = []
+    for _ in range(tournaments):
+        skills = rng.normal(25, spread, bots)
+        results = play(skills, seating, rng)
+        found = Analysis(results).bots()
+        truths = (
+            true_ratings(skills),
+            true_scores(skills, seating),
+            true_win_shares(skills, seating),
+        )
+        estimates = (
+            [each.rating for each in found],
+            [each.score for each in found],
+            [each.win_share for each in found],
+        )
+        row = [
+            np.mean([each.low <= value <= each.high for each, value in zip(own, true, strict=True)])
+            for own, true in zip(estimates, truths, strict=True)
+        ]
+        covered.append([*row, claimed(results, skills)])
+    return np.mean(covered, axis=0)
+
+
+def claimed(results, skills) -> float:
+    """Of sequential TrueSkill; its ratings are moved to the same mean as the truth's."""
+    table = rate(games(results))["basic"]
+    ratings = [table[bot] for bot in results.bots]
+    mean = np.mean([rating.mu for rating in ratings])
+    truth = skills - skills.mean() + mean
+    return float(
+        np.mean(
+            [
+                abs(each.mu - true) <= 1.96 * each.sigma
+                for each, true in zip(ratings, truth, strict=True)
+            ]
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)

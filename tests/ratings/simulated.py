@@ -1,0 +1,117 @@
+"""Tournaments of bots whose strength is known, for benches and tests of the statistics.
+
+A seat performs as TrueSkill has it: skill, plus a normal deviation of `beta` in all. A part of that
+deviation is the hand's: seat s of a deal has the same hand in each seating of the match. So the games of
+a match are not independent, as in a real tournament. Who performs better ranks higher; points are a
+multiple of the lead over the mean of the others at the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.special import ndtr
+
+from referee.ratings.results import MOST_SEATS, NOBODY, Results
+from referee.ratings.update import Settings
+
+BETA = Settings().beta
+POINTS = 1.5
+"""Points for each unit of skill."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """As `referee.ratings.RankedGame`, and as `referee.ratings.results.PlayedGame`."""
+
+    ruleset: str
+    match: int
+    bots: tuple[str, ...]
+    scores: tuple[int, ...]
+    ranks: tuple[int, ...]
+    forfeited: tuple[int, ...] = ()
+
+
+def tables(bots, seats, matches):
+    """Every table, `matches` times, round after round: (M, seats) bots."""
+    return np.array([table for _ in range(matches) for table in combinations(range(bots), seats)])
+
+
+def play(skills, tables, rng, *, luck=0.5):
+    """Each table plays a match: the results, in the order of play.
+
+    Args:
+        skills: (n,)
+        tables: (M, k) who sits there.
+        luck: the share of a performance's variance that is the hand's.
+    """
+    matches, seats = tables.shape
+    hands = rng.normal(0, BETA * np.sqrt(luck), (matches, 1, seats))
+    turns = (np.arange(seats)[:, None] + np.arange(seats)) % seats
+    bots = tables[:, turns]  # (M, seating, seat)
+    noise = rng.normal(0, BETA * np.sqrt(1 - luck), bots.shape)
+    performance = (skills[bots] + hands + noise).reshape(-1, seats)
+    bots = bots.reshape(-1, seats)
+    others = (performance.sum(axis=1, keepdims=True) - performance) / (seats - 1)
+    ranks = (-performance).argsort(axis=1).argsort(axis=1) + 1
+    return Results(
+        bots=tuple(f"bot{number:02}" for number in range(len(skills))),
+        match=np.repeat(np.arange(matches), seats),
+        seats=np.full(len(bots), seats),
+        bot=_padded(bots, NOBODY),
+        score=_padded(np.rint(POINTS * (performance - others)).astype(np.int64), 0),
+        rank=_padded(ranks, 0),
+        forfeited=np.zeros((len(bots), MOST_SEATS), dtype=bool),
+    )
+
+
+def games(results):
+    """The same games one by one, in the order of play."""
+    for match, bots, scores, ranks, seats in zip(
+        results.match, results.bot, results.score, results.rank, results.seats, strict=True
+    ):
+        yield Game(
+            "basic",
+            int(match),
+            tuple(results.bots[bot] for bot in bots[:seats]),
+            tuple(scores[:seats].tolist()),
+            tuple(ranks[:seats].tolist()),
+        )
+
+
+def true_ratings(skills):
+    """(n,) skills, moved as the fit moves ratings: their mean is the prior's."""
+    return skills - skills.mean() + Settings().mu
+
+
+def true_scores(skills, tables):
+    """(n,) the points that each bot can expect of a game at these tables."""
+    at_table = skills[tables]
+    seats = tables.shape[1]
+    expected = POINTS * (at_table - (at_table.sum(axis=1, keepdims=True) - at_table) / (seats - 1))
+    return _mean_by_bot(tables, expected, len(skills))
+
+
+def true_win_shares(skills, tables):
+    """(n,) the share of its games at these tables that each bot can expect to win."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
+    weights = weights / weights.sum()
+    at_table = skills[tables]
+    shares = np.empty(at_table.shape)
+    for seat in range(tables.shape[1]):
+        others = np.delete(at_table, seat, axis=1)
+        mine = at_table[:, seat, None] + BETA * nodes
+        beats = ndtr((mine[:, :, None] - others[:, None, :]) / BETA)
+        shares[:, seat] = beats.prod(axis=2) @ weights
+    return _mean_by_bot(tables, shares, len(skills))
+
+
+def _mean_by_bot(tables, values, bots):
+    return np.array([values[tables == bot].mean() for bot in range(bots)])
+
+
+def _padded(values, empty):
+    missing = MOST_SEATS - values.shape[1]
+    return np.pad(values, ((0, 0), (0, missing)), constant_values=empty)

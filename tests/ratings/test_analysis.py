@@ -1,0 +1,170 @@
+"""Error bars: what they come from, where there can be none, and that they cover the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulated import (
+    Game,
+    games,
+    play,
+    tables,
+    true_ratings,
+    true_scores,
+    true_win_shares,
+)
+
+from referee.ratings.analysis import Analysis
+from referee.ratings.estimate import Estimate
+from referee.ratings.results import Results
+
+pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+
+FIRST = Game("basic", 1, ("a", "b", "c"), (9, 4, 4), (1, 2, 2))
+FORFEITED = Game("basic", 2, ("b", "c", "a"), (8, 1, 5), (3, 2, 1), forfeited=(0,))
+TIED = Game("basic", 2, ("a", "b", "c"), (6, 6, 0), (1, 1, 3))
+
+
+def analysis(*played):
+    return Analysis(Results.of(played)["basic"])
+
+
+def simulated(matches=6, bots=5, spread=3.0, seed=1):
+    rng = np.random.default_rng(seed)
+    return play(rng.normal(25, spread, bots), tables(bots, 4, matches), rng)
+
+
+def test_values_are_those_of_the_games():
+    found = {each.bot: each for each in analysis(FIRST, FORFEITED, TIED).bots()}
+    assert {bot: each.matches for bot, each in found.items()} == {"a": 2, "b": 2, "c": 2}
+    assert found["a"].score.value == pytest.approx(20 / 3)
+    assert found["a"].win_share.value == 1
+    assert found["b"].win_share.value == pytest.approx(1 / 3)
+    assert found["c"].win_share.value == 0
+
+
+def test_a_forfeit_is_no_win_even_if_nobody_ranks_higher():
+    both = replace(FORFEITED, ranks=(1, 1, 1), forfeited=(0, 1, 2))
+    assert [each.win_share.value for each in analysis(both).bots()] == [0, 0, 0]
+
+
+def test_pairs_are_told_in_both_directions():
+    found = analysis(FIRST, FORFEITED, TIED)
+    one, other = found.pair("a", "b"), found.pair("b", "a")
+    assert (one.meetings, one.matches) == (3, 2)
+    assert one.better == pytest.approx((1 + 1 + 0.5) / 3)
+    assert other.better == pytest.approx(1 - one.better)
+    assert one.lead.value == pytest.approx((5 - 3 + 0) / 3)
+    assert other.lead == one.lead.turned()
+    assert one.rating_lead.value == pytest.approx(-other.rating_lead.value)
+    assert one.chance + other.chance == pytest.approx(1)
+    assert {(pair.first, pair.second) for pair in found.pairs()} == {
+        (a, b) for a in "abc" for b in "abc" if a != b
+    }
+
+
+def test_one_match_says_nothing_about_certainty():
+    for each in analysis(FIRST).bots():
+        assert each.score.low is None
+        assert each.rating.high is None
+        assert each.win_share.low is None
+    assert analysis(FIRST).pair("a", "b").chance is None
+
+
+def test_matches_are_what_counts_not_games():
+    """Games that share all their luck are worth one of them."""
+    once = simulated()
+    copies = 4
+    same = replace(
+        once,
+        **{
+            field: np.repeat(getattr(once, field), copies, axis=0)
+            for field in ("match", "seats", "bot", "score", "rank", "forfeited")
+        },
+    )
+    as_games = replace(same, match=np.arange(len(same)))
+    true, copied, fooled = (
+        [each.score.high - each.score.low for each in Analysis(results).bots()]
+        for results in (once, same, as_games)
+    )
+    assert copied == pytest.approx(true)
+    assert sum(fooled) < 0.7 * sum(true)
+
+
+def test_more_matches_make_narrower_intervals():
+    few, many = (Analysis(simulated(matches)).bots() for matches in (5, 80))
+    for less, more in zip(few, many, strict=True):
+        assert more.rating.high - more.rating.low < 0.4 * (less.rating.high - less.rating.low)
+        assert more.score.high - more.score.low < 0.4 * (less.score.high - less.score.low)
+
+
+def test_never_is_not_taken_for_granted():
+    """Who has won none of 40 games may still win some."""
+    lost = [Game("basic", n, ("a", "b"), (1, 0), (1, 2)) for n in range(40)]
+    b = analysis(*lost).bots()[1]
+    assert b.win_share.value == 0
+    assert b.win_share.low == 0
+    assert 0.05 < b.win_share.high < 0.15
+    lead = analysis(*lost).pair("a", "b")
+    assert lead.rating_lead.high - lead.rating_lead.low > 5
+    assert 0.95 < lead.chance < 1
+
+
+def test_the_same_games_give_the_same_intervals():
+    assert Analysis(simulated()).bots() == Analysis(simulated()).bots()
+
+
+def test_ratings_have_the_mean_of_the_prior():
+    found = Analysis(simulated())
+    assert found.ratings.mean() == pytest.approx(25)
+
+
+def test_games_by_table_size():
+    small = Game("basic", 7, ("a", "d"), (3, 1), (1, 2))
+    results = Results.of([FIRST, small])["basic"]
+    only = results.of_size(2)
+    assert (len(only), only.matches, only.bots) == (1, 1, results.bots)
+    assert results.of_size(5).matches == 0
+
+
+def test_results_are_the_games():
+    results = simulated()
+    again = Results.of(games(results))["basic"]
+    assert (again.bot == results.bot).all()
+    assert (again.score == results.score).all()
+    assert (again.rank == results.rank).all()
+    assert (again.match == results.match).all()
+
+
+def test_an_estimate_turned():
+    assert Estimate(1.0, -2.0, 3.0).turned() == Estimate(-1.0, -3.0, 2.0)
+    assert Estimate(1.0, None, None).turned() == Estimate(-1.0, None, None)
+    assert math.copysign(1, Estimate(0.0, None, None).turned().value) == 1
+
+
+@pytest.mark.parametrize(("bots", "seats", "matches"), [(5, 4, 12), (8, 4, 1), (4, 2, 15)])
+def test_intervals_cover_the_truth_as_often_as_they_say(bots, seats, matches):
+    """Roughly: `bench_calibration.py` has the numbers. 40 tournaments."""
+    rng = np.random.default_rng(5)
+    seating = tables(bots, seats, matches)
+    covered = []
+    for _ in range(40):
+        skills = rng.normal(25, 3, bots)
+        figures = Analysis(play(skills, seating, rng)).bots()
+        for true, estimates in (
+            (true_ratings(skills), [each.rating for each in figures]),
+            (true_scores(skills, seating), [each.score for each in figures]),
+            (true_win_shares(skills, seating), [each.win_share for each in figures]),
+        ):
+            covered.append(
+                [
+                    each.low <= truth <= each.high
+                    for each, truth in zip(estimates, true, strict=True)
+                ]
+            )
+    share = np.array(covered).reshape(-1, 3, bots).mean(axis=(0, 2))
+    assert (share > 0.90).all(), share
+    assert (share < 0.995).all(), share

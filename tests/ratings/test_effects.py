@@ -1,0 +1,115 @@
+"""Seats, luck and company: found where there is something, and not where there is nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulated import Game, games, play, tables
+
+from referee.ratings.company import company_figures
+from referee.ratings.effects import luck_figures, seat_figures
+from referee.ratings.results import Results
+
+pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+
+
+def simulated(*, luck=0.5, spread=3.0, matches=20, seats=4, bots=6):
+    rng = np.random.default_rng(4)
+    return play(rng.normal(25, spread, bots), tables(bots, seats, matches), rng, luck=luck)
+
+
+def with_points(results, more):
+    """The same games, with more points where `more` says, an array as of the seats."""
+    return replace(results, score=results.score + more.astype(np.int64))
+
+
+def test_no_seat_is_better_where_none_is():
+    found = seat_figures(simulated())
+    assert [(each.seats, each.seat, each.matches) for each in found] == [
+        (4, seat, 300) for seat in range(4)
+    ]
+    assert sum(each.advantage.value for each in found) == pytest.approx(0, abs=1e-9)
+    assert all(each.advantage.low < 0 < each.advantage.high for each in found)
+    assert all(each.win_share.low < 0.25 < each.win_share.high for each in found)
+
+
+def test_a_seat_that_is_worth_points_is_found():
+    results = simulated()
+    more = np.zeros_like(results.score)
+    more[:, 2] = 4
+    found = seat_figures(with_points(results, more))
+    before = seat_figures(results)
+    assert found[2].advantage.value == pytest.approx(before[2].advantage.value + 3)
+    assert found[2].advantage.low > 0
+    assert found[0].advantage.value == pytest.approx(before[0].advantage.value - 1)
+
+
+def test_only_whole_matches_count():
+    """A match that was interrupted does not give every bot every seat."""
+    results = Results.of(list(games(simulated(matches=1)))[:-1])["basic"]
+    assert {each.matches for each in seat_figures(results)} == {14}
+    assert luck_figures(results)[0].matches == 14
+
+
+def test_nothing_is_told_of_nothing():
+    alone = Results.of([Game("basic", 1, ("a", "b"), (1, 0), (1, 2))])["basic"]
+    assert seat_figures(alone) == ()
+    assert luck_figures(alone) == ()
+
+
+@pytest.mark.parametrize("seats", [2, 3, 4, 5])
+@pytest.mark.parametrize("luck", [0.0, 0.3, 0.9])
+def test_luck_is_measured(luck, seats):
+    """Of equal bots, the hand's part is what was put in."""
+    [found] = luck_figures(simulated(luck=luck, spread=0.0, seats=seats, matches=40))
+    assert found.hand.value == pytest.approx(luck, abs=0.05)
+    assert found.hand.low - 0.03 <= luck <= found.hand.high + 0.03
+    assert found.bots.value < 0.02
+    assert found.hand.value + found.bots.value + found.rest.value == pytest.approx(1)
+
+
+def test_strength_is_no_luck():
+    [found] = luck_figures(simulated(luck=0.0, spread=8.0))
+    assert found.bots.value > 0.6
+    assert found.hand.value < 0.02
+    assert found.rest.high <= 1
+    assert found.hand.low >= 0
+
+
+def test_each_table_size_by_itself():
+    mixed = [*games(simulated(seats=3)), *games(simulated(seats=2))]
+    renumbered = [replace(game, match=(len(game.bots), game.match)) for game in mixed]
+    results = Results.of(renumbered)["basic"]
+    assert [each.seats for each in luck_figures(results)] == [2, 3]
+    assert [each.seats for each in seat_figures(results)] == [2, 2, 3, 3, 3]
+
+
+def test_nobody_is_suspected_without_a_reason():
+    found = company_figures(simulated())
+    assert len(found) == 30
+    assert not any(each.suspicious for each in found)
+    assert np.mean([each.excess.low < 0 < each.excess.high for each in found]) > 0.8
+
+
+def test_who_is_helped_by_another_is_found():
+    """And nobody else: not the helper, and not those who meet the two."""
+    results = simulated()
+    helper = (results.bot == 1).any(axis=1)[:, None]
+    found = company_figures(with_points(results, 4 * (helper & (results.bot == 0))))
+    assert [(each.bot, each.other) for each in found if each.suspicious] == [("bot00", "bot01")]
+    [pair] = [each for each in found if each.suspicious]
+    assert pair.excess.low <= 4 <= pair.excess.high
+    assert pair.with_other > pair.without_other
+
+
+def test_a_weak_bot_helps_everybody_and_is_not_suspected():
+    rng = np.random.default_rng(6)
+    skills = np.array([25.0, 25, 25, 25, 25, 5])
+    found = company_figures(play(skills, tables(6, 4, 20), rng))
+    assert not any(each.suspicious for each in found)
+
+
+def test_company_cannot_be_told_where_all_meet_always():
+    assert company_figures(simulated(bots=4)) == ()

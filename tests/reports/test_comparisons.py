@@ -1,0 +1,124 @@
+"""What is said of two bots, in a sentence and in a table, and how a rating is drawn."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from referee.ratings.analysis import PairFigures
+from referee.ratings.estimate import Estimate
+from referee.reports import HistoryRow, comparison, crosstable, pair_rows, plot
+from referee.reports.show import chance, estimate, percent_estimate
+
+
+def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, meetings=8):
+    return PairFigures(
+        first=first,
+        second=second,
+        meetings=meetings,
+        matches=2,
+        better=better if meetings else None,
+        lead=Estimate(1.0, 0.5, 1.5) if meetings else None,
+        rating_lead=Estimate(value, low, high),
+        chance=sure,
+    )
+
+
+@pytest.mark.parametrize(
+    ("figures", "sentence"),
+    [
+        (
+            pair(1.0, 2.0, 3.0, sure=0.998),
+            "basic: a@1 is better than b@1, 99.8 % sure (a@1 less b@1: ",
+        ),
+        (
+            pair(-3.0, -2.0, -1.0, sure=0.0),
+            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 less",
+        ),
+        (
+            pair(-1.0, 2.0, 5.0, sure=0.9),
+            "not settled whether a@1 is better than b@1: 90.0 % sure (",
+        ),
+        (
+            pair(-5.0, -2.0, 1.0, sure=0.1),
+            "not settled whether b@1 is better than a@1: 90.0 % sure (",
+        ),
+        (
+            pair(-0.4, 0.1, 0.45),
+            "basic: a@1 and b@1 are equally strong (rating +0.10, 95 % interval",
+        ),
+        (pair(0.1, 0.2, 0.3), "equally strong"),
+        (
+            pair(None, 2.0, None, sure=None),
+            "too little is known to compare a@1 and b@1, in 8 games",
+        ),
+        (pair(-1.0, 2.0, 5.0, meetings=0), "+5.00; though they have never met)."),
+        (pair(1.0, 2.0, 3.0), "+3.00; in 8 games of 2 matches)."),
+    ],
+)
+def test_a_comparison_is_a_sentence(figures, sentence):
+    assert sentence in comparison("basic", figures)
+
+
+def test_nothing_is_ever_quite_sure():
+    assert [chance(share) for share in (0, 0.0009, 0.001, 0.5, 0.999, 0.99995, 1)] == [
+        "< 0.1 %",
+        "< 0.1 %",
+        "0.1 %",
+        "50.0 %",
+        "99.9 %",
+        "> 99.9 %",
+        "> 99.9 %",
+    ]
+
+
+def test_figures_are_shown_with_their_intervals():
+    assert estimate(1)(Estimate(1.25, -2.0, 3.04)) == "1.2 [-2.0, 3.0]"
+    assert estimate(2)(Estimate(1.0, None, None)) == "1.00"
+    assert percent_estimate(Estimate(0.5, 0.401, 0.6)) == "50 % [40, 60]"
+    assert percent_estimate(Estimate(0.5, None, None)) == "50 %"
+
+
+def shown(renderable, width=80):
+    console = Console(width=width, color_system=None, force_terminal=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def test_a_crosstable_has_every_bot_against_every_other():
+    rows = pair_rows(
+        "basic",
+        [
+            pair(0, 1, 2, first="a", second="b", better=0.255),
+            pair(0, 1, 2, first="b", second="a", better=0.745),
+            pair(0, 1, 2, first="a", second="c\x1b[31m", meetings=0),
+        ],
+    )
+    text = shown(crosstable(["b", "a", "c\x1b[31m"], rows, "crosstable, basic"))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["#", "bot", "1", "2", "3"] in lines
+    assert ["1", "b", "·", "74", "-"] in lines
+    assert ["2", "a", "26", "·", "-"] in lines
+    assert "\x1b" not in text
+
+
+def test_a_rating_is_drawn_over_the_games():
+    rows = [
+        HistoryRow(
+            ruleset="basic",
+            tournament="cup",
+            round=n,
+            games=4 * n,
+            mu=25 + n,
+            sigma=8 / n,
+            conservative=0.0,
+        )
+        for n in range(1, 9)
+    ]
+    text = plot(rows, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert len({len(line) for line in text.splitlines()[2:15]}) == 1
+    assert "(games)" in text
+    assert any("\u2800" < char <= "\u28ff" for char in text)
+    assert plot(rows[:1], 80)
