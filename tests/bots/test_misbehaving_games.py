@@ -25,9 +25,11 @@ sys.path.insert(0, str(FOLDER))
 from bot import kinds  # noqa: E402 - found in its folder
 
 RULES = RULESETS["basic"].with_options(max_turns=20)
-CLOCKS = Clocks(start_up_us=20_000_000, game_start_us=700_000, decision_us=700_000)
+CLOCKS = Clocks(start_up_us=20_000_000, game_start_us=1_500_000, decision_us=1_500_000)
+PATIENT = replace(CLOCKS, game_start_us=20_000_000, decision_us=20_000_000)
+"""Nobody healthy needs so long, however busy the machine is."""
 IMPATIENT = replace(CLOCKS, start_up_us=600_000)
-BANK = replace(CLOCKS, bank_us=1_000_000)
+BANK = replace(CLOCKS, bank_us=1_200_000)
 MAX_STRIKES = 2
 
 
@@ -55,7 +57,7 @@ def early(detail, **more):
 
 NO_HELLO = Wrong(Cause.CONNECT_TIMEOUT, r"no hello within 0\.6 s", start=IMPATIENT)
 HANDSHAKE = Wrong(Cause.HANDSHAKE)
-LATE = strike(Cause.TIMEOUT, r"no reply within 0\.7 s")
+LATE = strike(Cause.TIMEOUT, r"no reply within 1\.5 s")
 STRIKES = Wrong(Cause.STRIKES, "strike 2 of 2")
 ILLEGAL = strike(Cause.ILLEGAL, "is no legal answer to")
 MALFORMED = strike(Cause.MALFORMED, "")
@@ -78,7 +80,7 @@ WRONG = {
     "speaks_version_2": replace(HANDSHAKE, detail="protocol version 2, the referee 1"),
     "has_wrong_token": replace(HANDSHAKE, detail="a wrong token"),
     "has_foreign_token": Wrong(Cause.IMPERSONATION, "another bot's token"),
-    "never_ready": Wrong(Cause.GAME_START_TIMEOUT, r"no ready within 0\.7 s"),
+    "never_ready": Wrong(Cause.GAME_START_TIMEOUT, r"no ready within 1\.5 s"),
     "exits_at_game_start": Wrong(Cause.CRASH, "exited with 4", exit_code=4),
     "segfaults": Wrong(Cause.CRASH, "was ended by SIGSEGV", signal="SIGSEGV"),
     "aborts": Wrong(Cause.CRASH, "was ended by SIGABRT", signal="SIGABRT"),
@@ -175,7 +177,7 @@ class Run:
         return record
 
     async def play_healthy(self):
-        record = await self.play(HEALTHY, OTHER)
+        record = await self.play(HEALTHY, OTHER, game=PATIENT)
         assert not record.faults
         assert not record.result.forfeited
 
