@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -22,11 +22,13 @@ from referee.cli.results import Choice, analyses, current_ratings, results
 from referee.reports import (
     CompanyRow,
     LuckRow,
+    NeighbourRow,
     PairRow,
     SeatWorthRow,
     company_rows,
     crosstable,
     luck_rows,
+    neighbour_rows,
     pair_rows,
     seat_worth_rows,
 )
@@ -84,6 +86,41 @@ def show_crosstable(
         bots = [row.bot for row in standings if row.ruleset == name]
         own = [row for row in rows if row.ruleset == name]
         console.print(crosstable(bots, own, f"crosstable, {name}"))
+
+
+@app.command()
+def settled(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", min=0.5, max=0.9999, help="How sure all of it has to be."),
+    ] = 0.95,
+    margin: Annotated[
+        float, typer.Option("--margin", min=0, help="So close in rating is called equal.")
+    ] = 1.0,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Say which places in the table are settled: who is surely ahead of the next, or surely as good.
+
+    All verdicts together hold with the confidence, of a table that is looked at once. Who plays until it
+    is settled, and looks after each round, will find differences where there are none.
+
+    Example: referee stats settled --tournament demo
+    """
+    from referee.ratings.settled import Until, neighbours  # noqa: PLC0415 - as `ratings` says
+
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    with League.open(league, create=False) as store:
+        analysed = analyses(choice.games(store))
+    until = Until(confidence=confidence, margin=margin)
+    found = zip(analysed, neighbours(list(analysed.values()), until, looks=1), strict=True)
+    rows = [row for name, table in found for row in neighbour_rows(name, table)]
+    show_rows(NeighbourRow, rows, title="neighbours", as_json=as_json, as_csv=as_csv)
 
 
 @app.command(name="seats")

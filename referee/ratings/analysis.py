@@ -119,10 +119,23 @@ class Analysis:
         bots = self.results.bots
         return self._pair(bots.index(first), bots.index(second))
 
-    def _pair(self, first: int, second: int) -> PairFigures:
+    def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
+        """How sure it is that a bot is ahead of another one by more than so much rating.
+
+        None where nothing is known. Raises ValueError when there is no such bot.
+        """
+        bots = self.results.bots
+        lead, drawn, certainty = self._lead(bots.index(first), bots.index(second))
+        return certainty.chance(lead[0] - more, drawn)
+
+    def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
+        """(1,) of rating, (B, 1) in each drawing, and how well it is known."""
         lead = self.ratings[[first]] - self.ratings[[second]]
         drawn = self._drawn_ratings[:, [first]] - self._drawn_ratings[:, [second]]
-        certainty = Certainty(self._by_bot.matches[[first, second]].min(keepdims=True))
+        return lead, drawn, Certainty(self._by_bot.matches[[first, second]].min(keepdims=True))
+
+    def _pair(self, first: int, second: int) -> PairFigures:
+        lead, drawn, certainty = self._lead(first, second)
         meeting = self._meetings.get((first, second))
         return PairFigures(
             first=self.results.bots[first],

@@ -94,15 +94,21 @@ class Results:
 
     def of_size(self, seats: int) -> Results:
         """Only the games at tables of this size; the bots are the same."""
-        chosen = self.seats == seats
+        return self._chosen(self.seats == seats)
+
+    def first(self, matches: int) -> Results:
+        """Only the games of the first so many matches; the bots are the same."""
+        return self._chosen(self.match < matches)
+
+    def _chosen(self, games: Flags) -> Results:
         return replace(
             self,
-            match=np.unique(self.match[chosen], return_inverse=True)[1],
-            seats=self.seats[chosen],
-            bot=self.bot[chosen],
-            score=self.score[chosen],
-            rank=self.rank[chosen],
-            forfeited=self.forfeited[chosen],
+            match=np.unique(self.match[games], return_inverse=True)[1],
+            seats=self.seats[games],
+            bot=self.bot[games],
+            score=self.score[games],
+            rank=self.rank[games],
+            forfeited=self.forfeited[games],
         )
 
 

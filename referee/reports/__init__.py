@@ -35,10 +35,12 @@ from referee.reports.playthrough import Narrator, playthrough
 from referee.reports.plot import plot
 from referee.reports.ratings import (
     HistoryRow,
+    NeighbourRow,
     PairRow,
     RatingRow,
     comparison,
     history_rows,
+    neighbour_rows,
     pair_rows,
     rating_rows,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "LogRow",
     "LuckRow",
     "Narrator",
+    "NeighbourRow",
     "PairRow",
     "PlanRow",
     "PlannedGame",
@@ -91,6 +94,7 @@ __all__ = [
     "log_rows",
     "log_text",
     "luck_rows",
+    "neighbour_rows",
     "pair_rows",
     "plan_rows",
     "playthrough",

@@ -15,6 +15,7 @@ from referee.reports.standings import StandingRow
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.ratings.analysis import BotFigures, PairFigures
+    from referee.ratings.settled import Neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,34 @@ class HistoryRow:
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourRow:
+    """Two that follow each other in a table, and whether that is settled."""
+
+    ruleset: Annotated[str, Column("ruleset", section=True)]
+    bot: Annotated[str, Column("bot", wrap=True)]
+    below: Annotated[str, Column("above", wrap=True)]
+    """The next one in the table, by the fitted ratings."""
+    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
+    """How sure it is that the bot is the better one."""
+    verdict: Annotated[str, Column("verdict")]
+    """`ahead`: the bot is surely better; `equal`: surely as good, within the margin; `open`: neither."""
+
+
+def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[NeighbourRow, ...]:
+    """The table of a ruleset, from the top."""
+    return tuple(
+        NeighbourRow(
+            ruleset=ruleset,
+            bot=each.bot,
+            below=each.below,
+            chance=each.chance,
+            verdict=each.verdict.value,
+        )
+        for each in table
+    )
 
 
 def rating_rows(

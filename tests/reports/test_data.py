@@ -24,6 +24,7 @@ from referee.reports import (
     HistoryRow,
     LogRow,
     LuckRow,
+    NeighbourRow,
     PairRow,
     PlanRow,
     RatingRow,
@@ -41,6 +42,7 @@ from referee.reports.columns import Column, fields_of, keys_of
 ROW_TYPES = [
     RatingRow,
     PairRow,
+    NeighbourRow,
     HistoryRow,
     SeatWorthRow,
     LuckRow,
