@@ -27,6 +27,8 @@ PATIENCE_S = 60
 """Nothing here takes so long, however busy the machine is."""
 COVERAGE = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """What makes processes measure the coverage of their lines."""
+NAMING = ("REFEREE_LEAGUE", "REFEREE_DB")
+"""What names another league than the place's."""
 READERS = {
     "bots": {"init", "list", "log", "retire", "show"},
     "game": {"list", "show", "replay"},
@@ -46,7 +48,7 @@ class Place:
     def __init__(self, folder, temp, *, measured=True):
         self.folder = folder
         self.temp = temp
-        self.hidden = {"REFEREE_LEAGUE"} if measured else {"REFEREE_LEAGUE", *COVERAGE}
+        self.hidden = set(NAMING if measured else (*NAMING, *COVERAGE))
 
     def environment(self, **more):
         kept = {key: value for key, value in os.environ.items() if key not in self.hidden}
@@ -151,8 +153,8 @@ class Place:
 
 
 def _only_reads(words):
-    known = READERS.get(words[0], None) if words else None
-    return known is not None and (not known or words[1:2] != [] and words[1] in known)
+    known = READERS.get(words[0]) if words else None
+    return known is not None and (not known or (words[1:2] != [] and words[1] in known))
 
 
 def run_here(words, folder, environment):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
+from referee.cli.options import DEFAULT_LEAGUE, CsvOption, DbOption, JsonOption, LeagueOption
 from referee.cli.output import show_rows
 from referee.cli.results import current_standings
 from referee.errors import UserError
@@ -17,6 +17,7 @@ from referee.store import League
 
 def ratings(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     ruleset: Annotated[
         str | None, typer.Option("--ruleset", help="Only this ruleset; by default, all.")
     ] = None,
@@ -32,6 +33,6 @@ def ratings(
     """
     if ruleset is not None and ruleset not in RULESETS:
         raise UserError(f"--ruleset: unknown ruleset {ruleset!r}; there are {', '.join(RULESETS)}")
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         rows = current_standings(store, ruleset=ruleset)
     show_rows(StandingRow, rows, title="ratings", as_json=as_json, as_csv=as_csv)

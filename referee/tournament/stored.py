@@ -20,7 +20,7 @@ class StoredTournament:
 
     def __init__(self, league: League, name: str) -> None:
         found, row = find(league, name), league.tournament(name)
-        self.where = str(league.folder)
+        self.where = league.where
         self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
         self.commitment = row.commitment
         self.seed: bytes | None = row.seed
