@@ -12,6 +12,7 @@ from referee.store.rows import (
     ResultRow,
     ScheduleRow,
     TournamentRow,
+    storable,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "ScheduleRow",
     "TournamentRow",
     "shown_url",
+    "storable",
 ]

@@ -16,7 +16,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from records import faulty, filled, played
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, inspect
 
 from referee.errors import StoreError, UserError
 from referee.store import League, database, schema, sqlite
@@ -32,11 +32,17 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_migrations_make_the_tables_of_the_schema(folder):
-    engine = create_engine(f"sqlite:///{folder / FILE}")
+def test_the_migrations_make_the_tables_and_views_of_the_schema(tmp_path, db):
+    League.open(tmp_path, create=True, db=db).close()
+    engine = create_engine(db or f"sqlite:///{tmp_path / FILE}")
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []
+        there = inspect(connection)
+        assert {
+            name: tuple(column["name"] for column in there.get_columns(name))
+            for name in there.get_view_names()
+        } == schema.VIEWS
     engine.dispose()
 
 
@@ -67,7 +73,7 @@ def test_a_league_of_a_newer_version_is_refused_and_not_touched(folder):
     connection.commit()
     connection.close()
     before = (folder / FILE).read_bytes()
-    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0001"):
+    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0002"):
         League.open(folder, create=True)
     assert (folder / FILE).read_bytes() == before
 
