@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import OperationalError
 
 from referee.errors import UserError
 from referee.store.address import shown
@@ -21,6 +22,8 @@ CONNECT_S = 10
 """How long to wait for a server that does not answer."""
 BUSY_MS = 5_000
 """How long to wait for another process that writes."""
+_GONE_MS = 1_000
+"""How long the server may take to see that a process is gone that had a lock."""
 _WRITER = 0x6C696E6B
 """The advisory lock of this database that a transaction holds while it writes."""
 _REFEREE = _WRITER + 1
@@ -69,16 +72,18 @@ class Postgres:
             connection.detach()  # closed at the end, not kept for others with the lock on it
             name = f"process {os.getpid()} on {socket.gethostname()}"
             connection.execute(_SET_NAME, {"name": name})
-            if not connection.scalar(_TRY_LOCK, {"key": _REFEREE}):
+            connection.exec_driver_sql(f"SET lock_timeout = {_GONE_MS}")
+            try:
+                connection.exec_driver_sql(f"SELECT pg_advisory_lock({_REFEREE})")
+            except OperationalError:
                 owner = connection.scalar(_OWNER, {"key": _REFEREE}) or "process unknown"
                 raise UserError(
                     f"{self.where}: another referee is playing in this league ({owner})"
-                )
+                ) from None
             yield
 
 
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
-_TRY_LOCK = text("SELECT pg_try_advisory_lock(:key)")
 _OWNER = text(
     "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
     " WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = :key"
