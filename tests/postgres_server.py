@@ -61,6 +61,13 @@ class Server:
         finally:
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
+    def cut_off(self) -> None:
+        """Close every connection to the databases that `database` has made."""
+        self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE starts_with(datname, 'league')"
+        )
+
     def execute(self, statement: str, database: str = "postgres") -> None:
         execute(self.url(database), statement)
 

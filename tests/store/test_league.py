@@ -218,6 +218,16 @@ def test_faults_come_back_with_their_evidence(league):
     assert league.faults() == [strike, crash]
 
 
+def test_texts_of_faults_may_have_any_character_but_nul(league):
+    rows = filled(league)
+    record = faulty(played(rows[0]))
+    strange = replace(record.faults[0].evidence, detail="a\0b", stderr_tail="\0\x01\U0001f0cf\\x00")
+    league.add_game(replace(record, faults=(replace(record.faults[0], evidence=strange),)))
+    assert league.record("cup-1").faults[0].evidence == strange
+    (fault,) = league.faults()
+    assert (fault.detail, fault.stderr_tail) == (r"a\x00b", "\\x00\x01\U0001f0cf\\x00")
+
+
 def test_unknown_names_say_what_there_is(league):
     with pytest.raises(NotFoundError, match="no tournament 'cup'; there is none"):
         league.tournament("cup")
