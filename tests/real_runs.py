@@ -144,9 +144,9 @@ class Place:
         )
         return path
 
-    def records(self, league, tournament="cup"):
+    def records(self, league, tournament="cup", db=None):
         """What is stored of a tournament, in schedule order, without what no two runs share."""
-        with League.open(self.folder / league, create=False) as store:
+        with League.open(self.folder / league, create=False, db=db) as store:
             return [
                 timeless(store.record(row.game_id)) for row in store.results(tournament=tournament)
             ]
