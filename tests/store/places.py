@@ -23,7 +23,11 @@ class Place:
 
     def execute(self, *statements):
         """What another program does in the database; returns the rows of the last statement."""
-        return execute(self.db or f"sqlite:///{self.folder / 'league.db'}", *statements)
+        return execute(self.url, *statements)
+
+    @property
+    def url(self):
+        return self.db or f"sqlite:///{self.folder / 'league.db'}"
 
     @property
     def words(self):
