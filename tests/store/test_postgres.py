@@ -116,3 +116,13 @@ def test_a_role_that_may_only_read(place):
         with pytest.raises(StoreError, match="permission denied"):
             league.add_game(played(rows[1]))
     execute(place.db, "DROP OWNED BY guest", "DROP ROLE guest")
+
+
+def test_a_server_that_is_cut_off_while_it_keeps_others_out(place, postgres):
+    with place.open(create=True) as league:
+        rows = filled(league)
+        with league.lock():
+            postgres.cut_off()
+            league.add_game(played(rows[0]))
+        with league.lock():
+            assert set(league.stored("cup")) == {"cup-1"}
