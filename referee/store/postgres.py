@@ -22,7 +22,7 @@ CONNECT_S = 10
 """How long to wait for a server that does not answer."""
 BUSY_MS = 5_000
 """How long to wait for another process that writes."""
-_GONE_MS = 1_000
+_GONE_MS = 2_000
 """How long the server may take to see that a process is gone that had a lock."""
 _WRITER = 0x6C696E6B
 """The advisory lock of this database that a transaction holds while it writes."""
