@@ -4,6 +4,8 @@ A test that needs a program which a user's machine may lack says so, and is skip
 
     @pytest.mark.toolchain("buf")
 
+PostgreSQL is asked for by a fixture, `postgres` or `postgres_url`.
+
 With REFEREE_REQUIRE_ALL=1 (CI) a skip is a failure, so that nothing goes untested unnoticed.
 """
 
@@ -16,7 +18,9 @@ import pytest
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
 
-from referee.bots.toolchains import how_to_install  # noqa: E402 - after that
+import postgres_server  # noqa: E402 - after that
+
+from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
 
 
 def pytest_runtest_setup(item):
@@ -24,6 +28,24 @@ def pytest_runtest_setup(item):
         missing = [program for program in mark.args if shutil.which(program) is None]
         if missing:
             pytest.skip("; ".join(map(how_to_install, missing)))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
+    folder = postgres_server.programs()
+    if folder is None:
+        pytest.skip("PostgreSQL is not installed: `apt install postgresql`")
+    with postgres_server.server(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres):
+    """An empty PostgreSQL database."""
+    with postgres.database() as url:
+        yield url
 
 
 @pytest.hookimpl(wrapper=True)

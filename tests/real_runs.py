@@ -27,6 +27,8 @@ PATIENCE_S = 60
 """Nothing here takes so long, however busy the machine is."""
 COVERAGE = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """What makes processes measure the coverage of their lines."""
+NAMING = ("REFEREE_LEAGUE", "REFEREE_DB")
+"""What names another league than the place's."""
 READERS = {
     "bots": {"init", "list", "log", "retire", "show"},
     "game": {"list", "show", "replay"},
@@ -47,7 +49,7 @@ class Place:
     def __init__(self, folder, temp, *, measured=True):
         self.folder = folder
         self.temp = temp
-        self.hidden = {"REFEREE_LEAGUE"} if measured else {"REFEREE_LEAGUE", *COVERAGE}
+        self.hidden = set(NAMING if measured else (*NAMING, *COVERAGE))
 
     def environment(self, **more):
         kept = {key: value for key, value in os.environ.items() if key not in self.hidden}
@@ -143,9 +145,9 @@ class Place:
         )
         return path
 
-    def records(self, league, tournament="cup"):
+    def records(self, league, tournament="cup", db=None):
         """What is stored of a tournament, in schedule order, without what no two runs share."""
-        with League.open(self.folder / league, create=False) as store:
+        with League.open(self.folder / league, create=False, db=db) as store:
             return [
                 timeless(store.record(row.game_id)) for row in store.results(tournament=tournament)
             ]

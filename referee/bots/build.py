@@ -18,6 +18,8 @@ from referee.errors import Forfeit
 
 LIMIT_S = 900.0
 """How long a build may take: the first one of a language downloads half of the world."""
+_SECRETS = {"REFEREE_DB", "PGPASSWORD"}
+"""What a build is not told: passwords of the league's database."""
 _LAST_WORDS_S = 0.5
 """How long after its end the outputs are read at most."""
 
@@ -48,9 +50,7 @@ async def build(
     began = time.monotonic()
     output = Output()
     try:
-        launched = await launcher.launch(
-            command, folder=folder, environment=os.environ | {TOKEN: secrets.token_hex(16)}
-        )
+        launched = await launcher.launch(command, folder=folder, environment=_environment())
     except Forfeit as fault:
         return Built(fault.evidence.detail, "", time.monotonic() - began)
     reason = await _watch(launched, output, limit_s)
@@ -58,6 +58,11 @@ async def build(
     if reason is not None and (missing := missing_in(text)) is not None:
         reason = f"{reason}: {how_to_install(missing)}"
     return Built(reason, text, time.monotonic() - began)
+
+
+def _environment() -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if key not in _SECRETS}
+    return kept | {TOKEN: secrets.token_hex(16)}
 
 
 async def _watch(launched: Launched, output: Output, limit_s: float) -> str | None:

@@ -12,7 +12,14 @@ from rich.text import Text
 
 from referee.bots.manifest import load_manifest
 from referee.cli.check import check, run_check
-from referee.cli.options import DEFAULT_LEAGUE, UNSOUND, CsvOption, JsonOption, LeagueOption
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    UNSOUND,
+    CsvOption,
+    DbOption,
+    JsonOption,
+    LeagueOption,
+)
 from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.results import Choice, current_ratings
 from referee.cli.roster import now_us, roster_of, workshop_at
@@ -71,6 +78,7 @@ app.command()(check)
 def submit(
     path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     any_author: Annotated[
         bool,
         typer.Option("--any-author", help="Also where the league has another's bot of that name."),
@@ -83,7 +91,7 @@ def submit(
     Example: referee bots submit my_bot
     """
     load_manifest(path)  # before a league is made
-    with League.open(league, create=True) as store:
+    with League.open(league, create=True, db=db) as store:
         roster = roster_of(store)
         if not any_author:
             roster.check_author(path)
@@ -98,12 +106,13 @@ def submit(
         bot = entry.spec.bot
         store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
     known = "" if entry.is_new else ", as it was before"
-    console.print(f"{bot} is in the league {league}{known}.", soft_wrap=True)
+    console.print(f"{bot} is in the league {store.where}{known}.", soft_wrap=True)
 
 
 @app.command("list")
 def list_bots(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     retired: Annotated[
         bool, typer.Option("--retired", help="Also those that play no more.")
     ] = False,
@@ -114,20 +123,23 @@ def list_bots(
 
     Example: referee bots list
     """
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         rows = [row for row in _rows(store) if retired or row.retired_at_us is None]
     show_rows(BotRow, rows, title="bots", as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
 def show(
-    bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, as_json: JsonOption = False
+    bot: BotArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a version of a bot: where it came from, its check, its ratings, its faults by cause.
 
     Example: referee bots show greedy
     """
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         found = roster_of(store).look_up(bot)
         name = str(found.bot)
         rows = _rows(store)
@@ -168,6 +180,7 @@ def log(
         bool, typer.Option("--build", help="What the build printed, in place of faults.")
     ] = False,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -178,7 +191,7 @@ def log(
     Example: referee bots log greedy --limit 1
     """
     check_format(as_json=as_json, as_csv=as_csv)
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         found = roster_of(store).look_up(bot)
         if build:
             write(visible(roster_of(store).build_log(found.bot), lines=True))
@@ -192,14 +205,14 @@ def log(
 
 
 @app.command()
-def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE) -> None:
+def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption = None) -> None:
     """Let a version of a bot play no more new tournaments; its games and ratings stay.
 
     To let it play again, submit it again.
 
     Example: referee bots retire greedy@1.0
     """
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         found = roster_of(store).find(bot)
         store.mark_retired(found.bot, at_us=now_us())
     console.print(f"{found.bot} is retired.", soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.options import DEFAULT_LEAGUE, LeagueOption, TournamentArgument
+from referee.cli.options import DEFAULT_LEAGUE, DbOption, LeagueOption, TournamentArgument
 from referee.cli.output import console
 from referee.cli.roster import roster_of
 from referee.errors import UserError
@@ -22,6 +22,7 @@ def export(
         Path | None, typer.Option("--output", help="The archive to write; by default, NAME.zip.")
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
 ) -> None:
     """Write a tournament into one archive: schedule, games, bots' hashes, ratings, and the seed.
 
@@ -30,7 +31,7 @@ def export(
     Example: referee tournament export demo
     """
     path = output or Path(f"{name}.zip")
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         archive = archive_of(store, roster_of(store), name)
     _write(path, archive.data)
     of_all = "" if archive.played == archive.games else f" of {archive.games}"

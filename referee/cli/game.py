@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
+from referee.cli.options import DEFAULT_LEAGUE, CsvOption, DbOption, JsonOption, LeagueOption
 from referee.cli.output import console, show_rows, write
 from referee.cli.results import of_row
 from referee.errors import Cause, RefereeError, UserError
@@ -53,6 +54,7 @@ def list_games(
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -63,12 +65,12 @@ def list_games(
     if cause is not None and cause not in {each.value for each in Cause}:
         causes = ", ".join(each.value for each in Cause)
         raise UserError(f"--fault: unknown fault {cause!r}; there are {causes}")
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         if tournament is not None:
             store.tournament(tournament)
         if bot is not None and bot not in (known := [row.name for row in store.bots()]):
             there = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
-            raise UserError(f"--bot: no bot {bot!r} in the league {league}; {there}")
+            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}; {there}")
         wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
         results = [
             of_row(row)
@@ -84,13 +86,16 @@ def list_games(
 
 @app.command()
 def show(
-    game_id: GameArgument, league: LeagueOption = DEFAULT_LEAGUE, as_json: JsonOption = False
+    game_id: GameArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show how a game ended and what went wrong in it; with --json, the whole record.
 
     Example: referee game show demo-17 --json
     """
-    record = _record(game_id, league)
+    record = _record(game_id, league, db)
     if as_json:
         write(json_text(record_json(record)))
         return
@@ -101,6 +106,7 @@ def show(
 def replay(
     game_id: GameArgument,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tables: Annotated[
         bool, typer.Option("--tables", help="Draw the table after every turn.")
     ] = False,
@@ -110,7 +116,7 @@ def replay(
     Example: referee game replay demo-17 --tables
     """
     try:
-        for part in playthrough(_record(game_id, league), tables=tables):
+        for part in playthrough(_record(game_id, league, db), tables=tables):
             console.print(part)
     except Difference as difference:
         raise RefereeError(f"{game_id} does not check: {difference}") from difference
@@ -126,6 +132,6 @@ def show_record(record: GameRecord) -> None:
         console.print(stderr_tails(charges))
 
 
-def _record(game_id: str, league: LeagueOption) -> GameRecord:
-    with League.open(league, create=False) as store:
+def _record(game_id: str, league: Path, db: str | None) -> GameRecord:
+    with League.open(league, create=False, db=db) as store:
         return store.record(game_id)

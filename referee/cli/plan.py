@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from referee.cli.options import DEFAULT_LEAGUE, CsvOption, JsonOption, LeagueOption
+from referee.cli.options import DEFAULT_LEAGUE, CsvOption, DbOption, JsonOption, LeagueOption
 from referee.cli.output import check_format, console, show_rows
 from referee.reports import GameKind, PlanRow, card, game_times, plan_rows
 from referee.reports.plan import ASSUMED_GAME_US
@@ -21,6 +22,7 @@ from referee.tournament.config import TournamentConfig, load_tournament
 def plan(
     file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -33,7 +35,7 @@ def plan(
     check_format(as_json=as_json, as_csv=as_csv)
     config = load_tournament(file)
     workers = len(core_sets(config))
-    rows = _rows(config, league, workers)
+    rows = _rows(config, workers, _times(league, db))
     if as_json or as_csv:
         show_rows(PlanRow, rows, title=config.name, as_json=as_json, as_csv=as_csv)
         return
@@ -44,17 +46,19 @@ def plan(
     console.print(_basis(everything, workers), soft_wrap=True)
 
 
-def _rows(config: TournamentConfig, league: Path, workers: int) -> tuple[PlanRow, ...]:
+def _rows(
+    config: TournamentConfig, workers: int, times: Mapping[GameKind, tuple[int, ...]]
+) -> tuple[PlanRow, ...]:
     bots = [str(number) for number in range(len(config.bots))]
     lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
     schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
-    return plan_rows(bots, schedule, _times(league), workers=workers)
+    return plan_rows(bots, schedule, times, workers=workers)
 
 
-def _times(league: Path) -> dict[GameKind, tuple[int, ...]]:
-    if not League.is_at(league):
+def _times(league: Path, db: str | None) -> dict[GameKind, tuple[int, ...]]:
+    if not League.is_at(league, db):
         return {}
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         kinds = {
             row.game_id: GameKind(row.ruleset, len(row.bots)) for row in store.results(free=True)
         }

@@ -14,7 +14,7 @@ import uvloop
 from referee import toml_file
 from referee.bots.manifest import BotSpec, load_manifest
 from referee.cli.game import show_record
-from referee.cli.options import DEFAULT_LEAGUE, JsonOption, LeagueOption
+from referee.cli.options import DEFAULT_LEAGUE, DbOption, JsonOption, LeagueOption
 from referee.cli.output import console, write
 from referee.cli.roster import now_us, roster_of, workshop_at
 from referee.errors import NotFoundError, UserError
@@ -37,6 +37,7 @@ def play(
     watch: Annotated[bool, typer.Option("--watch", help="Tell what happens as it does.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Store the game in the league.")] = False,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Play one game between bots; the first one starts.
@@ -47,12 +48,12 @@ def play(
         raise UserError("--watch, --json: choose one of them")
     rules = _rules(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
-    specs = uvloop.run(_bots(bots, league, keep=keep))
+    specs = uvloop.run(_bots(bots, league, db, keep=keep))
     _check(specs, rules)
     order = free_game(specs, rules, text)
     record = uvloop.run(play_single(order, _watcher(specs) if watch else None))
     if keep:
-        with League.open(league, create=True) as store:
+        with League.open(league, create=True, db=db) as store:
             store.add_game(record)
     if as_json:
         write(json_text(record_json(record)))
@@ -72,12 +73,14 @@ def _rules(name: str, players: int) -> Ruleset:
     return rules
 
 
-async def _bots(texts: list[str], folder: Path, *, keep: bool) -> tuple[BotSpec, ...]:
+async def _bots(
+    texts: list[str], folder: Path, db: str | None, *, keep: bool
+) -> tuple[BotSpec, ...]:
     """How the bots are started. A league is made only where the game is kept."""
     for text in filter(_is_path, texts):
         load_manifest(Path(text))  # before anything is made
-    there = keep or League.is_at(folder)
-    with League.open(folder, create=keep) if there else nullcontext() as league:
+    there = keep or League.is_at(folder, db)
+    with League.open(folder, create=keep, db=db) if there else nullcontext() as league:
         return tuple([await _spec(text, folder, league, keep=keep) for text in texts])
 
 

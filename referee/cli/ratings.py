@@ -9,6 +9,7 @@ import typer
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
+    DbOption,
     JsonOption,
     LeagueOption,
     RulesetOption,
@@ -38,6 +39,7 @@ app = typer.Typer()
 def ratings(
     context: typer.Context,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
     bot: Annotated[
@@ -60,7 +62,7 @@ def ratings(
         return
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(ruleset=ruleset, seats=seats)
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         if bot is None:
             rows = current_ratings(store, choice)
         else:
@@ -76,6 +78,7 @@ def compare(
     ],
     other: Annotated[str, typer.Argument(help="Another one.")],
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
@@ -86,7 +89,7 @@ def compare(
     Example: referee ratings compare greedy bait --ruleset basic
     """
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         games = choice.games(store)
         first, second = (_played(store, games, name) for name in (bot, other))
     if first == second:
@@ -127,5 +130,5 @@ def _played(store: League, games: list[Finished], text: str) -> str:
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:
         there = f"there are {', '.join(known)}" if known else "there are no games"
-        raise UserError(f"{store.folder}: no bot {text!r} has played here; {there}")
+        raise UserError(f"{store.where}: no bot {text!r} has played here; {there}")
     return versions[-1]

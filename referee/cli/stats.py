@@ -11,6 +11,7 @@ import typer
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
+    DbOption,
     JsonOption,
     LeagueOption,
     RulesetOption,
@@ -48,6 +49,7 @@ app = typer.Typer(
 @app.command()
 def pairs(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
@@ -59,13 +61,14 @@ def pairs(
     Example: referee stats pairs --tournament demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
-    rows = _pairs(league, Choice(tournament=tournament, ruleset=ruleset, seats=seats))
+    rows = _pairs(league, db, Choice(tournament=tournament, ruleset=ruleset, seats=seats))
     show_rows(PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv)
 
 
 @app.command(name="crosstable")
 def show_crosstable(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
@@ -77,9 +80,9 @@ def show_crosstable(
     Example: referee stats crosstable --tournament demo
     """
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         standings = current_ratings(store, choice)
-    rows = _pairs(league, choice)
+    rows = _pairs(league, db, choice)
     if not standings:
         console.print("crosstable: none")
     for name in dict.fromkeys(row.ruleset for row in standings):
@@ -91,6 +94,7 @@ def show_crosstable(
 @app.command()
 def settled(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
@@ -115,7 +119,7 @@ def settled(
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.games(store))
     until = Until(confidence=confidence, margin=margin)
     found = zip(analysed, neighbours(list(analysed.values()), until, looks=1), strict=True)
@@ -126,6 +130,7 @@ def settled(
 @app.command(name="seats")
 def show_seats(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     as_json: JsonOption = False,
@@ -139,13 +144,14 @@ def show_seats(
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset)
-    rows = _effects(league, choice, seat_figures, seat_worth_rows)
+    rows = _effects(league, db, choice, seat_figures, seat_worth_rows)
     show_rows(SeatWorthRow, rows, title="seats", as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
 def luck(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     as_json: JsonOption = False,
@@ -159,13 +165,14 @@ def luck(
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset)
-    rows = _effects(league, choice, luck_figures, luck_rows)
+    rows = _effects(league, db, choice, luck_figures, luck_rows)
     show_rows(LuckRow, rows, title="luck", as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
 def company(
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
@@ -182,12 +189,12 @@ def company(
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
-    rows = _effects(league, choice, company_figures, company_rows)
+    rows = _effects(league, db, choice, company_figures, company_rows)
     show_rows(CompanyRow, rows, title="company", as_json=as_json, as_csv=as_csv)
 
 
-def _pairs(league: Path, choice: Choice) -> tuple[PairRow, ...]:
-    with League.open(league, create=False) as store:
+def _pairs(league: Path, db: str | None, choice: Choice) -> tuple[PairRow, ...]:
+    with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.games(store))
     return tuple(
         row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())
@@ -196,11 +203,12 @@ def _pairs(league: Path, choice: Choice) -> tuple[PairRow, ...]:
 
 def _effects(
     league: Path,
+    db: str | None,
     choice: Choice,
     figures: Callable[[Results], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:
     """Rows of every ruleset, of figures reckoned from its games."""
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         by_ruleset = results(choice.games(store))
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

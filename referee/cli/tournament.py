@@ -17,9 +17,11 @@ from referee.cli.options import (
     DEFAULT_LEAGUE,
     INTERRUPTED,
     CsvOption,
+    DbOption,
     JsonOption,
     LeagueOption,
     TournamentArgument,
+    league_options,
 )
 from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.plan import plan
@@ -52,6 +54,7 @@ app.command()(export)
 def run(
     file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
 ) -> None:
     """Create a tournament from a file and play it.
 
@@ -60,8 +63,8 @@ def run(
     Example: referee tournament run tournaments/demo.toml
     """
     config = load_tournament(file)
-    _check_bots(config, league)
-    with League.open(league, create=True) as store, store.lock():
+    _check_bots(config, league, db)
+    with League.open(league, create=True, db=db) as store, store.lock():
         bots = uvloop.run(enter_bots(config, roster_of(store), now_us=now_us()))
         with Interrupts() as interrupts:
             tournament = create(
@@ -83,12 +86,13 @@ def resume(
         typer.Argument(help="The tournament's name; by default the newest that is unfinished."),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
 ) -> None:
     """Play the games of a tournament that are still missing.
 
     Example: referee tournament resume demo
     """
-    with Interrupts() as interrupts, League.open(league, create=False) as store:
+    with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find(store, name or _newest_unfinished(store))
         with store.lock():
             _play(store, tournament, interrupts)
@@ -100,6 +104,7 @@ def status(
         str | None, typer.Argument(help="The tournament's name; by default, all are listed.")
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -108,7 +113,7 @@ def status(
     Example: referee tournament status demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         if name is None:
             _list(store, as_json=as_json, as_csv=as_csv)
             return
@@ -147,6 +152,7 @@ def status(
 def standings(
     name: TournamentArgument,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
@@ -156,7 +162,7 @@ def standings(
 
     Example: referee tournament standings demo --csv
     """
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         rows = current_ratings(store, Choice(tournament=name))
     show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
@@ -172,9 +178,9 @@ def _tell_of_other(store: League, wanted: str, name: str) -> None:
         )
 
 
-def _check_bots(config: TournamentConfig, league: Path) -> None:
-    if League.is_at(league):
-        with League.open(league, create=False) as store:
+def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
+    if League.is_at(league, db):
+        with League.open(league, create=False, db=db) as store:
             check_bots(config, roster_of(store))
     else:
         check_bots(config, None)
@@ -226,13 +232,13 @@ def _announce(store: League, tournament: Tournament) -> None:
 
 
 def _resume_command(store: League, name: str) -> str:
-    return shlex.join(["referee", "tournament", "resume", name, "--league", str(store.folder)])
+    return shlex.join(["referee", "tournament", "resume", name, *league_options(store)])
 
 
 def _newest_unfinished(store: League) -> str:
     unfinished = [row.name for row in store.tournaments() if row.stored < row.games]
     if not unfinished:
-        raise UserError(f"{store.folder}: every tournament is finished; there is none to resume")
+        raise UserError(f"{store.where}: every tournament is finished; there is none to resume")
     return unfinished[-1]
 
 

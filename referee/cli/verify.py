@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.options import DEFAULT_LEAGUE, LeagueOption
+from referee.cli.options import DEFAULT_LEAGUE, DbOption, LeagueOption
 from referee.cli.output import console
 from referee.errors import RefereeError
 from referee.match import Difference
@@ -27,6 +27,7 @@ def verify(
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
 ) -> None:
     """Check stored games: decks against the seed, moves against the rules, results against both.
 
@@ -38,7 +39,7 @@ def verify(
     if what is not None and ("." in what or "/" in what):
         _verify_archive(Path(what))
         return
-    with League.open(league, create=False) as store:
+    with League.open(league, create=False, db=db) as store:
         names = [what] if what else [row.name for row in store.tournaments()]
         for name in names:
             try:

@@ -92,7 +92,7 @@ class Roster:
         name, at, version = text.partition("@")
         versions = self._versions(name)
         if not versions:
-            raise NotFoundError(f"{self._league.folder}: the league has no bot {name!r}")
+            raise NotFoundError(f"{self._league.where}: the league has no bot {name!r}")
         if at:
             chosen = [row for row in versions if row.version == version]
         else:
@@ -103,7 +103,7 @@ class Roster:
             )
             what = f"{version!r} of" if at else "that plays of"
             raise NotFoundError(
-                f"{self._league.folder}: there is no version {what} {name!r}; there are: {there}"
+                f"{self._league.where}: there is no version {what} {name!r}; there are: {there}"
             )
         return chosen[-1]
 

@@ -1,9 +1,9 @@
 """What a league keeps: bots, tournaments with their schedules and seeds, and every game played.
 
-`league.League` is a folder with a database in it. Only this package knows that database.
+`league.League` is a folder with a database, in it or elsewhere. Only this package knows that database.
 """
 
-from referee.store.league import League
+from referee.store.league import League, shown_url
 from referee.store.rows import (
     BotRow,
     FaultRow,
@@ -12,6 +12,7 @@ from referee.store.rows import (
     ResultRow,
     ScheduleRow,
     TournamentRow,
+    storable,
 )
 
 __all__ = [
@@ -23,4 +24,6 @@ __all__ = [
     "ResultRow",
     "ScheduleRow",
     "TournamentRow",
+    "shown_url",
+    "storable",
 ]

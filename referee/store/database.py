@@ -1,69 +1,90 @@
 """The connection: opened, brought to the schema of today, its errors told in one line.
 
-All that only SQLite has is here: its pragmas, and that a writing transaction asks for the lock at
-once, so that two writers wait for each other rather than fail half-way.
+What the databases that can be used have each for itself is in `sqlite` and `postgres`.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Protocol
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from referee.errors import StoreError, UserError
-from referee.store import schema
+from referee.store import address, schema
+from referee.store.postgres import Postgres
+from referee.store.sqlite import Sqlite
 
-BUSY_MS = 5_000
-"""How long to wait for another process's lock."""
 _MIGRATIONS = Path(__file__).with_name("migrations")
-_FORMAT = (
-    "page_size = 8192",  # a page's last bytes stay empty where the next record does not fit
-    "journal_mode = WAL",  # readers and a writer go side by side
-)
-_PRAGMAS = (
-    "synchronous = NORMAL",
-    "foreign_keys = ON",
-    f"busy_timeout = {BUSY_MS}",
-)
+
+
+class Backend(Protocol):
+    """What is different from one database to another."""
+
+    where: str
+    """How messages name it, without a password."""
+    reading: Engine
+    """Its transactions see one moment of the database, whoever writes meanwhile."""
+    writing: Engine
+    """Its transactions come one after the other, over all processes."""
+
+    def may_be_there(self) -> bool:
+        """Whether it makes sense to look into it; False where that would make it."""
+
+    def prepare(self) -> None:
+        """Settle what has to be before the first table. Raises UserError when that cannot be."""
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep out referees that have another folder. Raises UserError when there is one."""
 
 
 class Database:
-    """An SQLite database file."""
+    """An SQLite file or a PostgreSQL database, as its URL says."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._engine = create_engine(URL.create("sqlite", database=str(path)))
-        event.listen(self._engine, "connect", _configure)
-        event.listen(self._engine, "begin", _begin)
-        self._writing = self._engine.execution_options(writing=True)
+    def __init__(self, url: URL) -> None:
+        self._backend: Backend = Sqlite(url) if url.drivername == address.SQLITE else Postgres(url)
+        self.where = self._backend.where
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self._backend.writing.dispose()  # both engines have the same pool
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads. Raises UserError when the database cannot be used."""
-        with self._told(), self._engine.begin() as connection:
+        with self._told(), self._backend.reading.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that writes, all or nothing. Raises StoreError when it cannot be done."""
         try:
-            with self._writing.begin() as connection:
+            with self._backend.writing.begin() as connection:
                 yield connection
         except IntegrityError as error:
-            raise UserError(f"{self.path}: {error.orig}") from error
+            raise UserError(f"{self.where}: {_line(error)}") from error
         except DatabaseError as error:
-            raise StoreError(f"{self.path}: {error.orig}") from error
+            raise StoreError(f"{self.where}: {_line(error)}") from error
         except UnicodeEncodeError as error:
-            raise UserError(f"{self.path}: {error.object!r} is not Unicode") from error
+            raise UserError(f"{self.where}: {error.object!r} is not Unicode") from error
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """See `Backend.lock`."""
+        with ExitStack() as held:
+            with self._told():
+                held.enter_context(self._backend.lock())
+            yield
+
+    def has_league(self) -> bool:
+        """Whether a league has been made in it. Raises UserError when it cannot be used."""
+        if not self._backend.may_be_there():
+            return False
+        with self.reading() as connection:
+            return _revision(connection) is not None
 
     def upgrade(self) -> None:
         """Make the tables, or bring those of an older version up to date.
@@ -77,39 +98,23 @@ class Database:
         if revision == schema.REVISION:
             return
         if revision is None and tables:
-            raise UserError(f"{self.path}: no league: it is a database of something else")
+            raise UserError(f"{self.where}: no league: it is a database of something else")
         with self._told():
             if revision is None:
-                self._format()
-            _migrate(self.path, self._writing, revision)
-
-    def _format(self) -> None:
-        """Settle what the file itself remembers."""
-        with closing(self._engine.raw_connection()) as connection:
-            for pragma in _FORMAT:
-                connection.cursor().execute(f"PRAGMA {pragma}")
+                self._backend.prepare()
+            _migrate(self.where, self._backend.writing, revision)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
         except DatabaseError as error:
-            raise UserError(f"{self.path}: {error.orig}") from error
-        except sqlite3.Error as error:  # of a raw connection
-            raise UserError(f"{self.path}: {error}") from error
+            raise UserError(f"{self.where}: {_line(error)}") from error
 
 
-def _configure(connection: DBAPIConnection, _record: object) -> None:
-    connection.isolation_level = None  # sqlite3: begin by hand
-    cursor = connection.cursor()
-    for pragma in _PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    writing = connection.get_execution_options().get("writing", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+def _line(error: DatabaseError) -> str:
+    """What the database says, which may be several lines, in one."""
+    return " ".join(str(error.orig).split())
 
 
 def _revision(connection: Connection) -> str | None:
@@ -119,7 +124,7 @@ def _revision(connection: Connection) -> str | None:
     return revision
 
 
-def _migrate(path: Path, engine: Engine, revision: str | None) -> None:
+def _migrate(where: str, engine: Engine, revision: str | None) -> None:
     # Alembic takes as long to import as all the rest, and is wanted once in a league's life.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -131,7 +136,7 @@ def _migrate(path: Path, engine: Engine, revision: str | None) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if revision is not None and revision not in known:
         raise UserError(
-            f"{path}: made by a newer version of the referee (schema {revision}; this one knows"
+            f"{where}: made by a newer version of the referee (schema {revision}; this one knows"
             f" up to {schema.REVISION})"
         )
     with engine.begin() as connection:

@@ -1,4 +1,7 @@
-"""A league: the folder in which bots, tournaments and games are kept."""
+"""A league: a folder, with the bots that play and a database of tournaments and games.
+
+The database is a file of the folder, unless it is told where another one is.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Self
 
 from referee.errors import UserError
 from referee.records import BotId, GameRecord
-from referee.store import queries, writes
+from referee.store import address, queries, writes
 from referee.store.database import Database
 from referee.store.rows import (
     BotRow,
@@ -23,7 +26,7 @@ from referee.store.rows import (
     TournamentRow,
 )
 
-_DATABASE = "league.db"
+_FILE = "league.db"
 _LOCK = "lock"
 
 
@@ -34,43 +37,57 @@ class League:
     has changed; those that read raise UserError when the database cannot be used.
     """
 
-    def __init__(self, folder: Path, database: Database) -> None:
+    def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
         self.folder = folder
+        """Where the copies of its bots are."""
+        self.db = db
+        """The URL of its database, without a password; None: it is a file of the folder."""
+        self.where = str(folder) if db is None else database.where
+        """How messages name it."""
         self._database = database
 
     @staticmethod
-    def is_at(folder: Path) -> bool:
-        """Whether there is a league in this folder."""
-        return (folder / _DATABASE).is_file()
+    def is_at(folder: Path, db: str | None = None) -> bool:
+        """Whether there is a league in this folder, or in the database of this URL.
+
+        Raises UserError when the database cannot be asked.
+        """
+        database = _database(folder, db)
+        try:
+            return database.has_league()
+        finally:
+            database.close()
 
     @classmethod
-    def open(cls, folder: Path, *, create: bool) -> Self:
+    def open(cls, folder: Path, *, create: bool, db: str | None = None) -> Self:
         """Open a league, or make it where `create` says so.
 
-        Raises UserError when there is none, when the folder cannot be used, and when it was made by
-        a newer version of the referee.
+        Args:
+            folder: where the copies of its bots are, and its database, unless that is elsewhere.
+            create: make what is not there, the folder or the tables.
+            db: the SQLAlchemy URL of a database elsewhere: an SQLite file or PostgreSQL.
+
+        Raises UserError when there is none, when the folder or the database cannot be used, and when
+        it was made by a newer version of the referee.
         """
-        path = folder / _DATABASE
-        if create:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise UserError(
-                    f"{folder}: no league can be made here: {error.strerror}"
-                ) from error
-            if not os.access(folder, os.W_OK):
-                raise UserError(f"{folder}: the league folder is not writable")
-        elif not cls.is_at(folder):
-            raise UserError(
-                f"{folder}: there is no league here; `referee tournament run FILE` makes one"
-            )
-        database = Database(path)
+        database = _database(folder, db)
+        league = cls(folder, database, None if db is None else shown_url(db))
         try:
-            database.upgrade()
+            league._prepare(create=create)
         except UserError:
             database.close()
             raise
-        return cls(folder, database)
+        return league
+
+    def _prepare(self, *, create: bool) -> None:
+        there = self._database.has_league()
+        if create:
+            _make(self.folder)
+        elif not there:
+            raise UserError(
+                f"{self.where}: there is no league here; `referee tournament run FILE` makes one"
+            )
+        self._database.upgrade()
 
     def __enter__(self) -> Self:
         return self
@@ -86,6 +103,7 @@ class League:
     def lock(self) -> Iterator[None]:
         """Be the only referee that plays in this league.
 
+        With a database on a server that is also to be the only one on any machine and with any folder.
         Raises UserError, which names its process, when there is one already, and when the folder
         cannot be written. The lock goes with the process, however that ends.
         """
@@ -104,7 +122,8 @@ class League:
                 ) from None
             os.truncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
-            yield
+            with self._database.lock():
+                yield
         finally:
             os.close(descriptor)
 
@@ -151,7 +170,7 @@ class League:
     def tournament(self, name: str) -> TournamentRow:
         """One tournament. Raises NotFoundError, which names those there are."""
         with self._database.reading() as connection:
-            return queries.tournament(connection, name, self.folder)
+            return queries.tournament(connection, name, self.where)
 
     def schedule(self, tournament: str) -> list[ScheduleRow]:
         """The games of a tournament, played or not, in schedule order."""
@@ -182,7 +201,7 @@ class League:
     def record(self, game_id: str) -> GameRecord:
         """A game. Raises NotFoundError when none of that id is stored."""
         with self._database.reading() as connection:
-            return queries.record(connection, game_id, self.folder)
+            return queries.record(connection, game_id, self.where)
 
     def games(
         self,
@@ -204,3 +223,21 @@ class League:
         """Faults of stored games, in the order of `results`, each game's in its own order."""
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
+
+
+def shown_url(db: str) -> str:
+    """A database's URL without its password. Raises UserError where it is none."""
+    return address.shown(address.parse(db))
+
+
+def _database(folder: Path, db: str | None) -> Database:
+    return Database(address.file_url(folder / _FILE) if db is None else address.parse(db))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: no league can be made here: {error.strerror}") from error
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder}: the league folder is not writable")

@@ -6,7 +6,6 @@ import zlib
 from collections import defaultdict
 from dataclasses import fields
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
@@ -62,12 +61,12 @@ def tournaments(connection: Connection) -> list[TournamentRow]:
     return [TournamentRow(*row) for row in rows]
 
 
-def tournament(connection: Connection, name: str, folder: Path) -> TournamentRow:
+def tournament(connection: Connection, name: str, where: str) -> TournamentRow:
     """See `League.tournament`."""
     known = {row.name: row for row in tournaments(connection)}
     if name not in known:
         there = f"there are {', '.join(known)}" if known else "there is none"
-        raise NotFoundError(f"{folder}: no tournament {name!r}; {there}")
+        raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
     return known[name]
 
 
@@ -119,7 +118,7 @@ def schedule(connection: Connection, name: str) -> list[ScheduleRow]:
     ]
 
 
-def record(connection: Connection, game_id: str, folder: Path) -> GameRecord:
+def record(connection: Connection, game_id: str, where: str) -> GameRecord:
     """See `League.record`."""
     kept: bytes | None = connection.scalar(
         select(schema.records.c.record)
@@ -127,11 +126,11 @@ def record(connection: Connection, game_id: str, folder: Path) -> GameRecord:
         .where(schema.games.c.name == game_id)
     )
     if kept is None:
-        raise NotFoundError(f"{folder}: no game {game_id!r} is stored")
+        raise NotFoundError(f"{where}: no game {game_id!r} is stored")
     try:
         return wire.loads(zlib.decompress(kept))
     except (ValueError, zlib.error) as error:
-        raise UserError(f"{folder}: the record of {game_id} cannot be read: {error}") from error
+        raise UserError(f"{where}: the record of {game_id} cannot be read: {error}") from error
 
 
 def games(

@@ -108,9 +108,18 @@ class ResultRow:
     forfeited: tuple[int, ...]
 
 
+def storable(text: str) -> str:
+    r"""A text as tables keep it: without NUL, which PostgreSQL refuses, and most tools cut at.
+
+    It is written `\x00`, as control characters in what a bot wrote to standard error are. Records
+    keep texts as they are.
+    """
+    return text.replace("\0", r"\x00")
+
+
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """A fault of a stored game."""
+    """A fault of a stored game; its texts are `storable`."""
 
     game_id: str
     seat: int

@@ -1,4 +1,4 @@
-"""The tables. They are made and changed by the migrations alone; a test holds both to each other.
+"""The tables, and views of them. They are made and changed by the migrations alone; a test holds both to each other.
 
     tournaments ──< matches ──< match_bots >── bots
          │             │                        │
@@ -10,6 +10,8 @@
 A game of a schedule is a row of `games` from the beginning; it is played when it has a row in
 `results`. Who sits where follows from the match's bots and the seating: seat s of seating j is the
 bot at place (j + s) mod k.
+
+The views are for people (`tournaments/README.md`); the referee itself does not read them.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0001"
-"""The migration that makes these tables what they are."""
+REVISION = "0002"
+"""The migration that makes these tables and views what they are."""
 
 metadata = MetaData(
     naming_convention={
@@ -150,3 +152,39 @@ faults = Table(
     Column("elapsed_us", BigInteger, nullable=False),
     Column("stderr_tail", Text, nullable=False),
 )
+
+_OF_GAME = ("game", "tournament", "stage", "round", "match", "ruleset")
+VIEWS = {
+    "played_games": (
+        *_OF_GAME,
+        "seats",
+        "termination",
+        "decisions",
+        "started_at",
+        "duration_s",
+    ),
+    "played_seats": (
+        *_OF_GAME,
+        "seat",
+        "bot",
+        "score",
+        "rank",
+        "forfeited",
+        "won",
+        "elapsed_s",
+    ),
+    "charged_faults": (
+        *_OF_GAME,
+        "seat",
+        "bot",
+        "cause",
+        "forfeit",
+        "move",
+        "detail",
+        "exit_code",
+        "signal",
+        "elapsed_s",
+        "stderr_tail",
+    ),
+}
+"""The columns of each view."""

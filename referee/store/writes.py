@@ -12,7 +12,7 @@ from referee.errors import UserError
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord
 from referee.store import schema
-from referee.store.rows import BotRow, NewTournament, ScheduleRow
+from referee.store.rows import BotRow, NewTournament, ScheduleRow, storable
 
 
 def add_bot(connection: Connection, bot: BotRow) -> None:
@@ -164,11 +164,11 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
                     "cause": fault.cause.value,
                     "forfeit": fault.forfeit,
                     "move": fault.move,
-                    "detail": fault.evidence.detail,
+                    "detail": storable(fault.evidence.detail),
                     "exit_code": fault.evidence.exit_code,
                     "signal": fault.evidence.signal,
                     "elapsed_us": fault.evidence.elapsed_us,
-                    "stderr_tail": fault.evidence.stderr_tail,
+                    "stderr_tail": storable(fault.evidence.stderr_tail),
                 }
                 for fault in record.faults
             ],

@@ -89,11 +89,11 @@ def find(league: League, name: str) -> Tournament:
         schedule = tuple(_game(game, config.stages) for game in rows)
     except (ValueError, LookupError) as error:
         raise RefereeError(
-            f"{league.folder}: tournament {name} is damaged: its configuration and its schedule do"
+            f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
             " not fit"
         ) from error
     except UserError as error:
-        raise UserError(f"{league.folder}: tournament {name}: {error}") from error
+        raise UserError(f"{league.where}: tournament {name}: {error}") from error
     return Tournament(config, row.seed, schedule, versions)
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from referee.match import Difference, check
 from referee.records import GameRecord
 from referee.schedule import ScheduledGame
-from referee.store import FaultRow, GameRow, League, ResultRow
+from referee.store import FaultRow, GameRow, League, ResultRow, storable
 from referee.tournament.audit import listed, naming
 from referee.tournament.conduct import find
 
@@ -20,7 +20,7 @@ class StoredTournament:
 
     def __init__(self, league: League, name: str) -> None:
         found, row = find(league, name), league.tournament(name)
-        self.where = str(league.folder)
+        self.where = league.where
         self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
         self.commitment = row.commitment
         self.seed: bytes | None = row.seed
@@ -109,7 +109,15 @@ def _check_summary(record: GameRecord, row: GameRow) -> None:
 
 def _check_faults(record: GameRecord, rows: list[FaultRow]) -> None:
     shown = [
-        (row.seat, row.cause, row.forfeit, row.move, row.detail, row.stderr_tail) for row in rows
+        (
+            row.seat,
+            row.cause,
+            row.forfeit,
+            row.move,
+            storable(row.detail),  # those of the first leagues may have what is no more stored
+            storable(row.stderr_tail),
+        )
+        for row in rows
     ]
     recorded = [
         (
@@ -117,8 +125,8 @@ def _check_faults(record: GameRecord, rows: list[FaultRow]) -> None:
             fault.cause,
             fault.forfeit,
             fault.move,
-            fault.evidence.detail,
-            fault.evidence.stderr_tail,
+            storable(fault.evidence.detail),
+            storable(fault.evidence.stderr_tail),
         )
         for fault in record.faults
     ]

@@ -26,7 +26,7 @@ SAMPLES = 50
 
 def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        league = League(Path(folder), _database(Path(folder)))
+        league = League.open(Path(folder), create=True)
         for name in NAMES:
             league.add_bot(bot(name))
         rows = schedule(matches=count // SEATS + 1, seats=SEATS)[:count]
@@ -44,11 +44,6 @@ def main(count: int) -> None:
         _sizes(league, len(rows))
         _reading(league)
         league.close()
-
-
-def _database(folder: Path) -> object:
-    with League.open(folder, create=True) as league:
-        return type(league._database)(league._database.path)
 
 
 def _sizes(league: League, games: int) -> None:

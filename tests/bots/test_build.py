@@ -36,6 +36,12 @@ async def test_a_build_finds_what_its_user_has(tmp_path, monkeypatch):
     assert result.output == f"{tmp_path} /somewhere\n"
 
 
+async def test_a_build_is_not_told_how_to_open_the_database(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFEREE_DB", "postgresql+psycopg://ann:secret@h/cup")
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    assert "secret" not in (await built(tmp_path, "env")).output
+
+
 async def test_a_build_that_fails(tmp_path):
     result = await built(tmp_path, "sh", "-c", "echo 'main.c: no semicolon' >&2; exit 3")
     assert not result.ok

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,28 +16,43 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from places import Place
 from records import faulty, filled, played
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, inspect
 
 from referee.errors import StoreError, UserError
-from referee.store import League, database, schema
+from referee.store import League, database, schema, sqlite
 
 FILE = "league.db"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A league with a tournament, closed."""
+    """A league with a tournament and a file for its database, closed."""
     with League.open(tmp_path, create=True) as league:
         filled(league)
     return tmp_path
 
 
-def test_the_migrations_make_the_tables_of_the_schema(folder):
-    engine = create_engine(f"sqlite:///{folder / FILE}")
+@pytest.fixture
+def closed(place):
+    """A league with a tournament, closed."""
+    with place.open(create=True) as league:
+        filled(league)
+    return place
+
+
+def test_the_migrations_make_the_tables_and_views_of_the_schema(tmp_path, db):
+    League.open(tmp_path, create=True, db=db).close()
+    engine = create_engine(db or f"sqlite:///{tmp_path / FILE}")
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []
+        there = inspect(connection)
+        assert {
+            name: tuple(column["name"] for column in there.get_columns(name))
+            for name in there.get_view_names()
+        } == schema.VIEWS
     engine.dispose()
 
 
@@ -47,10 +63,13 @@ def test_the_schema_s_revision_is_the_last_migration():
     assert ScriptDirectory.from_config(config).get_current_head() == schema.REVISION
 
 
-def test_no_league_is_made_unless_asked(tmp_path):
+def test_no_league_is_made_unless_asked(place):
+    assert not League.is_at(place.folder, place.db)
     with pytest.raises(UserError, match="there is no league here"):
-        League.open(tmp_path / "none", create=False)
-    assert list(tmp_path.iterdir()) == []
+        place.open()
+    assert not place.folder.exists()
+    place.open(create=True).close()
+    assert League.is_at(place.folder, place.db)
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path):
@@ -61,15 +80,34 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
         League.open(tmp_path / "league" / "deep", create=True)
 
 
-def test_a_league_of_a_newer_version_is_refused_and_not_touched(folder):
-    connection = sqlite3.connect(folder / FILE)
-    connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.commit()
-    connection.close()
-    before = (folder / FILE).read_bytes()
-    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0001"):
-        League.open(folder, create=True)
-    assert (folder / FILE).read_bytes() == before
+def test_a_league_of_a_newer_version_is_refused_and_not_touched(closed):
+    closed.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = content(closed)
+    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0002"):
+        closed.open(create=True)
+    assert content(closed) == before
+
+
+def content(place):
+    if place.db is None:
+        return (place.folder / FILE).read_bytes()
+    return place.execute(
+        "SELECT table_name, version_num FROM information_schema.tables, alembic_version"
+        " WHERE table_schema = 'public' ORDER BY table_name"
+    )
+
+
+def test_a_league_of_the_first_schema_is_brought_up_to_date_with_its_games(closed):
+    with closed.open() as league:
+        rows = league.schedule("cup")
+        league.add_games([played(rows[0]), faulty(played(rows[1]))])
+        faults = league.faults()
+    views = [f"DROP VIEW {view}" for view in schema.VIEWS]
+    closed.execute(*views, "UPDATE alembic_version SET version_num = '0001'")
+    with closed.open() as league:
+        assert league.record("cup-2") == faulty(played(rows[1]))
+        assert league.faults() == faults
+    assert closed.execute("SELECT game FROM played_games ORDER BY game") == [("cup-1",), ("cup-2",)]
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):
@@ -78,22 +116,23 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
         League.open(tmp_path, create=True)
 
 
-def test_a_damaged_record_is_named(folder):
-    with League.open(folder, create=False) as league:
+def test_a_damaged_record_is_named(closed):
+    with closed.open() as league:
         league.add_game(played(league.schedule("cup")[0]))
-    connection = sqlite3.connect(folder / FILE)
-    connection.execute("UPDATE records SET record = x'00'")
-    connection.commit()
-    connection.close()
+    in_sqlite, in_postgresql = (
+        "UPDATE records SET record = x'00'",
+        "UPDATE records SET record = '0'",
+    )
+    closed.execute(in_sqlite if closed.db is None else in_postgresql)
     with (
-        League.open(folder, create=False) as league,
+        closed.open() as league,
         pytest.raises(UserError, match="the record of cup-1 cannot be read"),
     ):
         league.record("cup-1")
 
 
 def test_a_locked_database_is_told_and_intact(folder, monkeypatch):
-    monkeypatch.setattr(database, "_PRAGMAS", ("busy_timeout = 10",))
+    monkeypatch.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
     holder = sqlite3.connect(folder / FILE, isolation_level=None)
     with League.open(folder, create=False) as league:
         row = league.schedule("cup")[0]
@@ -113,8 +152,8 @@ def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
     size = sqlite3.connect(folder / FILE)
     (pages,) = size.execute("PRAGMA page_count").fetchone()
     size.close()
-    pragmas = (*database._PRAGMAS, f"max_page_count = {pages}")
-    monkeypatch.setattr(database, "_PRAGMAS", pragmas)
+    pragmas = (*sqlite._PRAGMAS, f"max_page_count = {pages}")
+    monkeypatch.setattr(sqlite, "_PRAGMAS", pragmas)
     with League.open(folder, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: database or disk is full"):
             store_all(league, rows[1:])
@@ -128,16 +167,39 @@ def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
     assert integrity(folder) == "ok"
 
 
-def test_one_referee_at_a_time(folder):
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, stdin=subprocess.PIPE
-    )
-    assert holder.stdout.readline() == b"locked\n"
-    with League.open(folder, create=False) as league:
-        with pytest.raises(UserError, match=rf"is playing in this league \(process {holder.pid}\)"):
-            take_lock(league)
-        holder.communicate(b"\n")
+def test_one_referee_at_a_time(closed):
+    with closed.open() as league:
+        with playing(closed) as process:
+            says = rf"another referee is playing in this league \(process {process.pid}\)"
+            with pytest.raises(UserError, match=says):
+                take_lock(league)
         take_lock(league)
+
+
+def test_one_referee_at_a_time_in_a_database_whatever_their_folders(postgres_url, tmp_path):
+    mine, other = Place(tmp_path / "mine", postgres_url), Place(tmp_path / "other", postgres_url)
+    other.open(create=True).close()
+    with mine.open(create=True) as league:
+        with playing(other) as process:
+            says = rf"another referee is playing in this league \(process {process.pid} on "
+            with pytest.raises(UserError, match=says):
+                take_lock(league)
+        take_lock(league)
+        with playing(other) as process:
+            process.kill()
+            process.wait()
+            take_lock(league)
+
+
+@contextmanager
+def playing(place):
+    """Another process has the lock of the league."""
+    command = [sys.executable, "-c", HOLD, *place.words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"locked\n"
+        yield holder
+        with suppress(BrokenPipeError):
+            holder.communicate(b"\n")
 
 
 def store_all(league, rows):
@@ -152,20 +214,22 @@ def take_lock(league):
 
 HOLD = """
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from referee.store import League
-with League.open(Path(sys.argv[1]), create=False) as league, league.lock():
+with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as league, league.lock():
     print("locked", flush=True)
     sys.stdin.readline()
 """
 
 WRITE = """
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
+sys.path.insert(0, sys.argv[3])
 from records import played
 from referee.store import League
-with League.open(Path(sys.argv[1]), create=False) as league:
+with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as league:
     stored = league.stored("cup")
     for row in league.schedule("cup"):
         if row.game_id not in stored:
@@ -174,12 +238,12 @@ with League.open(Path(sys.argv[1]), create=False) as league:
 """
 
 
-def test_every_game_that_was_acknowledged_survives_sigkill(folder):
+def test_every_game_that_was_acknowledged_survives_sigkill(closed):
     chance = random.Random(5)
     acknowledged = set()
     for _ in range(5):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITE, str(folder), str(Path(__file__).parent)],
+            [sys.executable, "-c", WRITE, *closed.words, str(Path(__file__).parent)],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -187,13 +251,14 @@ def test_every_game_that_was_acknowledged_survives_sigkill(folder):
             acknowledged.add(writer.stdout.readline().strip())
         os.kill(writer.pid, signal.SIGKILL)
         writer.communicate()
-    with League.open(folder, create=False) as league:
+    with closed.open() as league:
         stored = league.stored("cup")
         assert acknowledged - {""} <= set(stored)
         assert len(league.games()) == len(stored)
         for game_id in stored:
             assert league.record(game_id).game_id == game_id
-    assert integrity(folder) == "ok"
+    if closed.db is None:
+        assert integrity(closed.folder) == "ok"
 
 
 def integrity(folder: Path) -> str:

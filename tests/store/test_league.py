@@ -11,10 +11,13 @@ from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId
 from referee.store import League
 
+TWICE = "UNIQUE|unique"
+"""How databases say that something is there already."""
+
 
 @pytest.fixture
-def league(tmp_path):
-    with League.open(tmp_path / "league", create=True) as opened:
+def league(tmp_path, db):
+    with League.open(tmp_path / "league", create=True, db=db) as opened:
         yield opened
 
 
@@ -32,7 +35,7 @@ def test_bots_come_back_in_the_order_in_which_they_came(league):
 )
 def test_a_version_can_come_once(league, twin):
     league.add_bot(bot("ann"))
-    with pytest.raises(UserError, match="UNIQUE"):
+    with pytest.raises(UserError, match=TWICE):
         league.add_bot(twin)
     assert league.bots() == [bot("ann")]
 
@@ -86,7 +89,7 @@ def test_a_name_can_be_taken_once_and_nothing_is_left_of_a_second_try(league):
     with pytest.raises(UserError, match="'cup' is stored already"):
         league.add_tournament(tournament(), schedule())
     other = [replace(row, game_id=rows[0].game_id) for row in schedule("other")]
-    with pytest.raises(UserError, match="UNIQUE"):
+    with pytest.raises(UserError, match=TWICE):
         league.add_tournament(tournament("other"), other)
     assert [row.name for row in league.tournaments()] == ["cup"]
     assert league.schedule("cup") == rows
@@ -215,6 +218,16 @@ def test_faults_come_back_with_their_evidence(league):
     assert league.faults() == [strike, crash]
 
 
+def test_texts_of_faults_may_have_any_character_but_nul(league):
+    rows = filled(league)
+    record = faulty(played(rows[0]))
+    strange = replace(record.faults[0].evidence, detail="a\0b", stderr_tail="\0\x01\U0001f0cf\\x00")
+    league.add_game(replace(record, faults=(replace(record.faults[0], evidence=strange),)))
+    assert league.record("cup-1").faults[0].evidence == strange
+    (fault,) = league.faults()
+    assert (fault.detail, fault.stderr_tail) == (r"a\x00b", "\\x00\x01\U0001f0cf\\x00")
+
+
 def test_unknown_names_say_what_there_is(league):
     with pytest.raises(NotFoundError, match="no tournament 'cup'; there is none"):
         league.tournament("cup")
@@ -225,10 +238,10 @@ def test_unknown_names_say_what_there_is(league):
         league.record("cup-1")
 
 
-def test_everything_is_there_after_it_was_closed(tmp_path):
-    with League.open(tmp_path, create=True) as league:
+def test_everything_is_there_after_it_was_closed(tmp_path, db):
+    with League.open(tmp_path, create=True, db=db) as league:
         rows = filled(league)
         league.add_game(played(rows[0]))
-    with League.open(tmp_path, create=False) as league:
+    with League.open(tmp_path, create=False, db=db) as league:
         assert league.record("cup-1") == played(rows[0])
         assert {row.name for row in league.bots()} == set(NAMES)

@@ -11,7 +11,7 @@ import pytest
 from records import NAMES, bot, filled
 
 from referee.errors import StoreError, UserError
-from referee.store import League, database
+from referee.store import League, sqlite
 
 FILE = "league.db"
 
@@ -71,7 +71,7 @@ def test_a_league_of_a_newer_version_is_left_closed(tmp_path):
 
 def test_a_disk_that_is_too_full_for_the_tables(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(database, "_PRAGMAS", (*database._PRAGMAS, "max_page_count = 6"))
+        patched.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "max_page_count = 6"))
         refused(tmp_path, r"league\.db: database or disk is full")
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
     with League.open(tmp_path, create=True) as league:
@@ -83,7 +83,7 @@ def test_a_database_that_is_locked_while_it_is_made(tmp_path, monkeypatch):
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
     with monkeypatch.context() as patched:
-        patched.setattr(database, "_PRAGMAS", ("busy_timeout = 10",))
+        patched.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
         refused(tmp_path, r"league\.db: database is locked")
     holder.close()
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
@@ -99,7 +99,7 @@ def test_a_folder_in_the_place_of_the_database(tmp_path):
 def test_a_database_that_may_only_be_read_is_told_and_read(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         league.add_bot(bot("ann"))
-    monkeypatch.setattr(database, "_PRAGMAS", (*database._PRAGMAS, "query_only = ON"))
+    monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "query_only = ON"))
     with League.open(tmp_path, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: attempt to write a readonly database"):
             league.add_bot(bot("bob"))
@@ -116,9 +116,9 @@ def test_a_lock_that_cannot_be_made(tmp_path):
         pytest.fail("the lock was taken")
 
 
-def test_text_that_is_not_unicode_is_told(tmp_path):
-    with League.open(tmp_path, create=True) as league:
-        with pytest.raises(UserError, match=r"league\.db: '/bots/\\udcff' is not Unicode"):
+def test_text_that_is_not_unicode_is_told(tmp_path, db):
+    with League.open(tmp_path, create=True, db=db) as league:
+        with pytest.raises(UserError, match=r": '/bots/\\udcff' is not Unicode"):
             league.add_bot(replace(bot("ann"), folder="/bots/\udcff"))
         assert league.bots() == []
 
@@ -128,16 +128,17 @@ import sys
 from pathlib import Path
 from referee.store import BotRow, League
 sys.stdin.readline()
-with League.open(Path(sys.argv[1]), create=True) as league:
+with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as league:
     name = sys.argv[2]
     league.add_bot(BotRow(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
 """
 
 
-def test_two_processes_make_the_same_league(tmp_path):
+def test_two_processes_make_the_same_league(tmp_path, db):
     makers = [
         subprocess.Popen(
-            [sys.executable, "-c", MAKE, str(tmp_path / "league"), name], stdin=subprocess.PIPE
+            [sys.executable, "-c", MAKE, str(tmp_path / "league"), name, db or ""],
+            stdin=subprocess.PIPE,
         )
         for name in NAMES[:2]
     ]
@@ -147,14 +148,14 @@ def test_two_processes_make_the_same_league(tmp_path):
     for maker in makers:
         maker.communicate()
     assert [maker.returncode for maker in makers] == [0, 0]
-    with League.open(tmp_path / "league", create=False) as league:
+    with League.open(tmp_path / "league", create=False, db=db) as league:
         assert {row.name for row in league.bots()} == set(NAMES[:2])
 
 
 def test_a_disk_that_is_full_before_the_first_table_is_told_in_one_line(tmp_path, monkeypatch):
-    def full(_database):
+    def full(_engine):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(database.Database, "_format", full)
+    monkeypatch.setattr(sqlite, "_format", full)
     with pytest.raises(UserError, match=r"league\.db: database or disk is full$"):
         League.open(tmp_path / "league", create=True)

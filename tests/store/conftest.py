@@ -1,0 +1,16 @@
+"""Where leagues of these tests are: each test that asks for `db` or `place` runs on both databases."""
+
+import pytest
+from places import Place
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def db(request):
+    if request.param == "sqlite":
+        return None
+    return request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def place(tmp_path, db):
+    return Place(tmp_path / "league", db)

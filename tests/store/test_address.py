@@ -1,0 +1,93 @@
+"""A URL of a database: understood, or refused in one line that keeps its password to itself."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from records import bot
+
+from referee.errors import UserError
+from referee.store import League, shown_url
+
+FORMS = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("sqlite:///some/league.db", "sqlite:///some/league.db"),
+        ("postgresql+psycopg://ann@h/cup", "postgresql+psycopg://ann@h/cup"),
+        ("postgresql+psycopg://ann:secret@h:5/cup", "postgresql+psycopg://ann:***@h:5/cup"),
+        ("postgresql+psycopg:///cup?host=/run", "postgresql+psycopg:///cup?host=%2Frun"),
+        (
+            "postgresql+psycopg://ann@h/cup?password=secret&sslpassword=secret",
+            "postgresql+psycopg://ann@h/cup",
+        ),
+    ],
+)
+def test_a_url_is_shown_without_its_password(text, shown):
+    assert shown_url(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("secret", f"the database is not given by a URL, as in {FORMS}"),
+        ("", f"the database is not given by a URL, as in {FORMS}"),
+        ("postgresql+psycopg://ann:secret@h:p/cup", f"is not given by a URL, as in {FORMS}"),
+        (
+            "postgresql://ann:secret@h/cup",
+            "postgresql://ann:***@h/cup: postgresql is not supported",
+        ),
+        (
+            "mysql://ann@h/cup?password=secret",
+            f"mysql is not supported; a league's database is {FORMS}",
+        ),
+        ("postgresql+psycopg://ann:secret@h", "it has to name a database"),
+        ("sqlite://", "it has to name a file and no more, sqlite:///FILE"),
+        ("sqlite:///:memory:", "it has to name a file"),
+        ("sqlite:///league.db?mode=ro", "it has to name a file"),
+    ],
+)
+def test_a_url_that_is_no_league_s(tmp_path, text, says):
+    for create in (True, False):
+        with pytest.raises(UserError) as caught:
+            League.open(tmp_path / "league", create=create, db=text)
+        assert says in str(caught.value)
+        assert "secret" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "where", ["localhost:1/cup", "/cup?host=/no/such/folder"], ids=["port", "socket"]
+)
+def test_a_server_that_cannot_be_reached(tmp_path, where):
+    pytest.importorskip("psycopg")
+    url = f"postgresql+psycopg://ann:secret@{where}"
+    with pytest.raises(
+        UserError, match=r"postgresql\+psycopg://ann:\*\*\*@.*connection "
+    ) as caught:
+        League.open(tmp_path / "league", create=True, db=url)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError):
+        League.is_at(tmp_path / "league", url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_driver_that_is_not_installed(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(UserError, match=r"pip install 'linko-referee\[postgres\]'"):
+        League.open(tmp_path, create=True, db="postgresql+psycopg://ann@h/cup")
+
+
+def test_an_sqlite_file_may_be_elsewhere(tmp_path):
+    db = f"sqlite:///{tmp_path / 'other.db'}"
+    with League.open(tmp_path / "league", create=True, db=db) as league:
+        league.add_bot(bot("ann"))
+        assert (league.where, league.db) == (str(tmp_path / "other.db"), db)
+    assert list((tmp_path / "league").iterdir()) == []
+    assert League.is_at(tmp_path / "nowhere", db)
+    assert not League.is_at(tmp_path / "league")

@@ -1,0 +1,128 @@
+"""What a server can do to a league that a file cannot, and what it must not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from places import Place
+from postgres_server import execute
+from records import bot, faulty, filled, played
+from sqlalchemy import create_engine, select
+
+from referee.errors import StoreError, UserError
+from referee.store import League, schema
+from referee.store import postgres as backend
+
+
+@pytest.fixture
+def place(tmp_path, postgres_url):
+    return Place(tmp_path / "league", postgres_url)
+
+
+def test_another_program_s_database_is_not_touched(place):
+    place.execute("CREATE TABLE recipes (name text)")
+    with pytest.raises(UserError, match="no league: it is a database of something else"):
+        place.open(create=True)
+    with pytest.raises(UserError, match="there is no league here"):
+        place.open()
+    assert not League.is_at(place.folder, place.db)
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    assert place.execute(tables) == [("recipes",)]
+
+
+def test_a_writer_waits_for_another_but_not_for_ever(place, monkeypatch):
+    monkeypatch.setattr(backend, "BUSY_MS", 20)
+    with place.open(create=True) as league:
+        rows = filled(league)
+        other = create_engine(place.db)
+        with other.begin() as holder:
+            holder.exec_driver_sql(f"SELECT pg_advisory_xact_lock({backend._WRITER})")
+            with pytest.raises(StoreError, match="lock timeout"):
+                league.add_game(played(rows[0]))
+            assert league.stored("cup") == {}
+        other.dispose()
+        league.add_game(played(rows[0]))
+        assert set(league.stored("cup")) == {"cup-1"}
+
+
+def test_a_reader_sees_one_moment(place):
+    count = select(schema.bots.c.name)
+    with place.open(create=True) as league, place.open() as other:
+        with league._database.reading() as connection:
+            assert connection.execute(count).all() == []
+            other.add_bot(bot("ann"))
+            assert connection.execute(count).all() == []
+        assert league.bots() == [bot("ann")]
+
+
+def test_a_reader_cannot_write(place):
+    with place.open(create=True) as league:
+        with (
+            pytest.raises(UserError, match="read-only transaction"),
+            league._database.reading() as connection,
+        ):
+            connection.execute(schema.bots.delete())
+        league.add_bot(bot("ann"))
+
+
+def test_a_connection_that_was_cut_is_made_again(place, postgres):
+    with place.open(create=True) as league:
+        league.add_bot(bot("ann"))
+        postgres.cut_off()
+        assert league.bots() == [bot("ann")]
+
+
+def test_a_server_that_is_cut_off_while_a_game_is_stored(place, postgres):
+    with place.open(create=True) as league:
+        rows = filled(league)
+
+        def records():
+            yield played(rows[0])
+            postgres.cut_off()
+            yield played(rows[1])
+
+        with pytest.raises(StoreError, match="terminating connection") as caught:
+            league.add_games(records())
+        assert "\n" not in str(caught.value)
+        assert league.stored("cup") == {}
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_another_encoding_keeps_names(postgres, tmp_path, encoding):
+    options = f"ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    with (
+        postgres.database(options) as url,
+        League.open(tmp_path, create=True, db=url) as league,
+    ):
+        named = replace(bot("ann"), author="Zoë", check_report=None)
+        league.add_bot(named)
+        assert league.bots() == [named]
+
+
+def test_a_role_that_may_only_read(place):
+    with place.open(create=True) as league:
+        rows = filled(league)
+        league.add_game(faulty(played(rows[0])))
+    execute(
+        place.db,
+        "DROP ROLE IF EXISTS guest",
+        "CREATE ROLE guest LOGIN",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest",
+    )
+    guest = Place(place.folder, place.db.replace("postgres@", "guest@"))
+    with guest.open() as league:
+        assert set(league.stored("cup")) == {"cup-1"}
+        with pytest.raises(StoreError, match="permission denied"):
+            league.add_game(played(rows[1]))
+    execute(place.db, "DROP OWNED BY guest", "DROP ROLE guest")
+
+
+def test_a_server_that_is_cut_off_while_it_keeps_others_out(place, postgres):
+    with place.open(create=True) as league:
+        rows = filled(league)
+        with league.lock():
+            postgres.cut_off()
+            league.add_game(played(rows[0]))
+        with league.lock():
+            assert set(league.stored("cup")) == {"cup-1"}
