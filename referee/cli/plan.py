@@ -15,7 +15,8 @@ from referee.reports.show import duration
 from referee.schedule import ALGORITHMS, default_lanes
 from referee.store import League
 from referee.tournament.conduct import core_sets
-from referee.tournament.config import TournamentConfig, load_tournament
+from referee.tournament.config import TournamentConfig
+from referee.tournament.reading import load_tournament
 
 
 def plan(
@@ -48,7 +49,9 @@ def _rows(config: TournamentConfig, league: Path, workers: int) -> tuple[PlanRow
     bots = [str(number) for number in range(len(config.bots))]
     lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
     schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
-    return plan_rows(bots, schedule, _times(league), workers=workers)
+    return plan_rows(
+        bots, schedule, _times(league), workers=workers, challengers=config.challengers
+    )
 
 
 def _times(league: Path) -> dict[GameKind, tuple[int, ...]]:

@@ -40,8 +40,9 @@ from referee.reports import (
 )
 from referee.store import League
 from referee.tournament.conduct import Tournament, create, find
-from referee.tournament.config import TournamentConfig, load_tournament
+from referee.tournament.config import TournamentConfig
 from referee.tournament.entries import check_bots, enter_bots
+from referee.tournament.reading import load_tournament
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
 app.command()(plan)

@@ -6,6 +6,7 @@ What several keys mean together is said by `config`, which makes a `TournamentCo
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -53,6 +54,15 @@ Small = Annotated[int, Field(ge=1, le=1024)]
 Sizes = tuple[Annotated[int, Field(strict=True)], ...]
 
 
+class Format(Enum):
+    """Who meets whom."""
+
+    ROUND_ROBIN = "round-robin"
+    """Everybody meets everybody."""
+    GAUNTLET = "gauntlet"
+    """Challengers meet the field, one at each table."""
+
+
 class StageTable(FileModel):
     """`[[stage]]`; the same keys at the top of the file hold where a stage does not say."""
 
@@ -89,7 +99,10 @@ class TournamentFile(StageTable):
 
     name: Name
     bots: Annotated[tuple[str, ...], Field(strict=False)]
-    """Paths from the file's folder, with a slash in them, or names."""
+    """Paths from the file's folder, with a slash in them, or names; of a gauntlet, the field."""
+    format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
+    challengers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
+    """Of a gauntlet; like bots."""
     stage: Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1)] | None = None
     budget: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
     """Games of the whole tournament, in place of matches."""

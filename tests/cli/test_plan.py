@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from real_runs import place
+from real_runs import SAMPLE_BOTS, place
 
 from referee.reports import PlanRow
 from referee.reports.columns import fields_of
@@ -90,3 +90,32 @@ def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
     assert done.returncode == 0, done.stderr
     checked = here.referee("verify", "small", "--league", "small")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_gauntlet_is_planned_played_and_checked(here):
+    file = here.tournament(
+        "gauntlet",
+        bots=("random", "greedy"),
+        matches=2,
+        more=f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "bait"}"]\n',
+    )
+    [row, _] = json.loads(printed(here, file, "--json"))
+    assert (row["games"], row["games_per_bot"], row["meetings"]) == (8, [4, 8], [2, 2])
+    done = here.referee("tournament", "run", file, "--league", "gauntlet")
+    assert done.returncode == 0, done.stderr
+    assert "8 games, 3 bots" in done.stdout
+    assert here.referee("verify", "gauntlet", "--league", "gauntlet").returncode == 0
+    assert here.referee("tournament", "export", "gauntlet", "--league", "gauntlet").returncode == 0
+    checked = here.referee("verify", "gauntlet.zip", "--league", "nowhere")
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
+    file = here.tournament(
+        "both",
+        bots=("random", "greedy"),
+        more=f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "greedy"}"]\n',
+    )
+    done = here.referee("tournament", "plan", file)
+    assert done.returncode == 2
+    assert done.stderr == f"referee: {file}: challengers[0]: it is in the field too, bots[1]\n"

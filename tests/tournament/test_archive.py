@@ -25,7 +25,7 @@ from referee.store import League
 from referee.tournament.archive import ArchivedTournament, export, layout, record_stream, zipped
 from referee.tournament.audit import audit
 from referee.tournament.conduct import create
-from referee.tournament.config import load_tournament
+from referee.tournament.reading import load_tournament
 from referee.tournament.stored import StoredTournament
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"

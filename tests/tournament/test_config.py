@@ -14,16 +14,20 @@ from referee.tournament.config import (
     TournamentConfig,
     canonical_json,
     from_canonical_json,
-    load_tournament,
 )
 from referee.tournament.entries import check_bots
+from referee.tournament.reading import load_tournament
 
 TOURNAMENTS = Path(__file__).parents[2] / "tournaments"
 FIRST = Path(__file__).parent / "golden" / "config-1.json"
+GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
 BASIC = RULESETS["basic"]
 HEAD = 'name = "cup"\n'
 BOTS = 'bots = ["./ann", "./bob", "./cy", "./dee"]\n'
 GOOD = HEAD + BOTS + 'ruleset = "basic"\nseats = 3\nmatches = 2\n'
+
+
+GAUNTLET = GOOD.replace(', "./dee"]', "]") + 'format = "gauntlet"\nchallengers = ["./dee", "zoe"]\n'
 
 
 @pytest.fixture
@@ -137,6 +141,31 @@ def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
     games = balanced("cup", ["a", "b", "c", "d"], config.stages, lanes=4)
     assert len(games) == config.games
     assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_gauntlet_has_challengers_and_a_field(folder):
+    config = load_tournament(write(folder, GAUNTLET))
+    assert [entry.text for entry in config.bots] == ["./dee", "zoe", "./ann", "./bob", "./cy"]
+    assert config.stages == (Stage(BASIC, 3, 2, challengers=2),)
+    assert config.challengers == 2
+    assert [config.key(number) for number in (1, 2)] == ["challengers[1]", "bots[0]"]
+    assert config.schedule == "gauntlet-1"
+    assert config.games == 2 * 3 * 2 * 3
+    assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_budget_buys_rounds_of_a_gauntlet_or_a_balanced_choice(folder):
+    whole = load_tournament(write(folder, GAUNTLET.replace("matches = 2", "budget = 40")))
+    assert whole.stages == (Stage(BASIC, 3, 2, challengers=2),)
+    chosen = load_tournament(write(folder, GAUNTLET.replace("matches = 2", "budget = 17")))
+    assert chosen.stages == (Stage(BASIC, 3, 5, balanced=True, challengers=2),)
+    assert chosen.schedule == "gauntlet-1"
+    assert chosen.games == 15
+
+
+def test_the_field_of_a_gauntlet_may_have_fewer_bots_than_a_table_seats(folder):
+    text = GAUNTLET.replace(', "./cy"]', "]")
+    assert load_tournament(write(folder, text)).games == 2 * 1 * 2 * 3
 
 
 def test_tables_of_several_sizes_are_stages_of_the_same_rules(folder):
@@ -277,6 +306,42 @@ BAD = {
     ),
     "budget too small": (
         GOOD.replace("matches = 2", "budget = 5"),
+        "budget: 5 games are less than one round, in which every bot plays: it has 6",
+    ),
+    "unknown format": (
+        GOOD + 'format = "swiss"\n',
+        "format: must be 'round-robin' or 'gauntlet'",
+    ),
+    "a gauntlet without challengers": (
+        GOOD + 'format = "gauntlet"\n',
+        "challengers: missing: they are who runs the gauntlet",
+    ),
+    "no challenger in the list": (
+        GOOD + 'format = "gauntlet"\nchallengers = []\n',
+        "challengers: must not be empty",
+    ),
+    "challengers of a round robin": (
+        GOOD + 'challengers = ["zoe"]\n',
+        'challengers: only format = "gauntlet" has them',
+    ),
+    "a challenger that is not there": (
+        GAUNTLET.replace('"zoe"', '"./zoe"'),
+        "challengers[1]: './zoe': no such folder",
+    ),
+    "a challenger that is in the field": (
+        GAUNTLET.replace('"zoe"', '"./ann/../bob"'),
+        "challengers[1]: it is in the field too, bots[1]",
+    ),
+    "a challenger by name that is in the field": (
+        GAUNTLET.replace('"./bob"', '"zoe"'),
+        "challengers[1]: it is in the field too, bots[1]",
+    ),
+    "a field too small": (
+        GAUNTLET.replace('"./ann", "./bob", ', ""),
+        "bots: 1 do not fill the 2 other seats of a table",
+    ),
+    "budget too small for a gauntlet": (
+        GAUNTLET.replace("matches = 2", "budget = 5"),
         "budget: 5 games are less than one round, in which every bot plays: it has 6",
     ),
     "zero matches": (GOOD.replace("matches = 2", "matches = 0"), "matches: must be at least 1"),
@@ -438,6 +503,13 @@ def test_what_the_first_release_stored_can_be_read_for_ever():
         schedule="round-robin-1",
         seed=None,
     )
+
+
+def test_what_was_stored_since_there_are_gauntlets_can_be_read_for_ever():
+    config = from_canonical_json(GAUNTLETS.read_text())
+    assert config.stages == (Stage(BASIC, 3, 4, balanced=True, challengers=1),)
+    assert config.challengers == 1
+    assert config.schedule == "gauntlet-1"
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):

@@ -115,7 +115,10 @@ def _config(path: Path, tournament: TournamentPart) -> TournamentConfig:
     where = f"{layout.TOURNAMENT}: configuration"
     try:
         config = from_canonical_json(json.dumps(tournament.configuration))
-        stages = all(stage.matches > 0 and stage.seats > 0 for stage in config.stages)
+        stages = all(
+            stage.matches > 0 and stage.seats > 0 and 0 <= stage.challengers < len(config.bots)
+            for stage in config.stages
+        )
     except UserError as error:
         raise UserError(f"{path}: {where}: {error}") from error
     except ValueError as error:
