@@ -22,6 +22,7 @@ from referee.cli.options import (
     TournamentArgument,
 )
 from referee.cli.output import check_format, console, show_rows, write
+from referee.cli.pace import LeaguePace
 from referee.cli.plan import plan
 from referee.cli.progress import conduct
 from referee.cli.results import current_standings
@@ -60,7 +61,7 @@ def run(
 
     Example: referee tournament run tournaments/demo.toml
     """
-    config = load_tournament(file)
+    config = load_tournament(file, LeaguePace(league))
     _check_bots(config, league)
     with League.open(league, create=True) as store, store.lock():
         bots = uvloop.run(enter_bots(config, roster_of(store), now_us=now_us()))
@@ -74,6 +75,8 @@ def run(
             )
             if tournament.name != config.name:
                 _tell_of_other(store, config.name, tournament.name)
+            if config.budget is not None:
+                console.print(f"The budget of {config.budget} buys {config.games} games.")
             _play(store, tournament, interrupts)
 
 

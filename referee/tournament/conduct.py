@@ -26,6 +26,7 @@ from referee.tournament.config import (
     TournamentConfig,
     canonical_json,
     from_canonical_json,
+    worker_count,
 )
 from referee.tournament.lanes import Lanes
 from referee.tournament.orders import WorkerSettings
@@ -196,9 +197,12 @@ def core_sets(config: TournamentConfig) -> list[frozenset[int]]:
     """The CPU cores of each worker: as many workers as fit, but no more than there are lanes."""
     cores = sorted(os.sched_getaffinity(0))
     per_game = min(config.cores_per_game, len(cores))
-    workers = config.workers or len(cores) // per_game
-    if config.lanes is not None:
-        workers = min(workers, config.lanes)
+    workers = worker_count(
+        len(cores),
+        workers=config.workers,
+        cores_per_game=config.cores_per_game,
+        lanes=config.lanes,
+    )
     return [
         frozenset(cores[(worker * per_game + number) % len(cores)] for number in range(per_game))
         for worker in range(workers)

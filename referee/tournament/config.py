@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.schedule import ROUND_ROBIN, Stage
+from referee.tournament.budget import Budget
 
 FORMAT = 1
 """Of a stored configuration. What has it can be read for ever: a key that comes later has a default."""
@@ -64,6 +65,8 @@ class TournamentConfig:
     """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
     schedule: str = ROUND_ROBIN
     """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
+    budget: Budget | None = None
+    """What the file allowed; the stages are what that bought."""
     seed: bytes | None = None
     """The secret of the deals, 32 bytes; None where the file leaves it to chance."""
 
@@ -82,6 +85,15 @@ class TournamentConfig:
         if number < self.challengers:
             return f"challengers[{number}]"
         return f"bots[{number - self.challengers}]"
+
+
+def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes: int | None) -> int:
+    """How many workers a tournament has on a machine: what it says, or as many as fit.
+
+    Those that would have no lane are not there.
+    """
+    count = workers or cores // min(cores_per_game, cores)
+    return count if lanes is None else min(count, lanes)
 
 
 def canonical_json(config: TournamentConfig) -> str:

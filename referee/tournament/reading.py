@@ -13,8 +13,9 @@ from referee import toml_file
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage, algorithm, buy, least
-from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig
+from referee.schedule import Stage, algorithm
+from referee.tournament.budget import Budget, Pace, Unit, settle
+from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
 from referee.tournament.file_model import (
     MAX_GAMES,
     ClocksTable,
@@ -24,12 +25,13 @@ from referee.tournament.file_model import (
 )
 
 
-def load_tournament(path: Path) -> TournamentConfig:
+def load_tournament(path: Path, pace: Pace | None = None) -> TournamentConfig:
     """Read a tournament file.
 
-    Paths in it count from its own folder. Raises UserError, one line: `FILE: KEY: reason`.
+    Paths in it count from its own folder. `pace` is asked where the file has a budget of minutes, which
+    is wrong without any. Raises UserError, one line: `FILE: KEY: reason`.
     """
-    return _Reading(path, toml_file.load(path, TournamentFile)).config()
+    return _Reading(path, toml_file.load(path, TournamentFile), pace).config()
 
 
 _SIZES = {"seats", "tables"}
@@ -49,9 +51,10 @@ class _Part:
 class _Reading:
     """One tournament file on its way to a configuration."""
 
-    def __init__(self, path: Path, file: TournamentFile) -> None:
+    def __init__(self, path: Path, file: TournamentFile, pace: Pace | None) -> None:
         self._path = path
         self._file = file
+        self._pace = pace
 
     def config(self) -> TournamentConfig:
         file = self._file
@@ -74,6 +77,7 @@ class _Reading:
             cores_per_game=file.cores_per_game,
             max_processes=self._max_processes(stages),
             schedule=algorithm(stages),
+            budget=self._budget(),
             seed=None if file.seed is None else bytes.fromhex(file.seed),
         )
 
@@ -115,10 +119,12 @@ class _Reading:
             for prefix, table in self._tables()
             for part in self._parts(prefix, table, bots, challengers)
         ]
-        budget = self._file.budget
+        budget = self._budget()
         stages = self._by_matches(parts) if budget is None else self._by_budget(budget, parts, bots)
         games = _games(bots, stages)
         if games > MAX_GAMES:
+            if budget is not None:
+                raise self._error("budget", f"{budget} buy more than {MAX_GAMES} games, the limit")
             raise self._error("matches", f"make {games} games in all; {MAX_GAMES} are the limit")
         return stages
 
@@ -181,20 +187,34 @@ class _Reading:
             stages.append(part.stage)
         return tuple(stages)
 
-    def _by_budget(self, budget: int, parts: Sequence[_Part], bots: int) -> tuple[Stage, ...]:
+    def _budget(self) -> Budget | None:
+        table = self._file.budget
+        if table is None:
+            return None
+        [(key, amount)] = table.model_dump(exclude_none=True).items()
+        return Budget(Unit(key), amount)
+
+    def _by_budget(self, budget: Budget, parts: Sequence[_Part], bots: int) -> tuple[Stage, ...]:
         for part in parts:
             if part.matches is not None:
                 raise self._error(part.key, "there is a budget too; one of them must go")
-        stages = [part.stage for part in parts]
-        smallest = _games(bots, least(stages, bots))
-        if budget < smallest:
-            raise self._error(
-                "budget",
-                f"{budget} games are less than one round, in which every bot plays: it has {smallest}",
-            )
-        return buy(
-            stages, bots, lambda bought: _games(bots, bought) <= budget, most_games=MAX_GAMES
+        workers = worker_count(
+            1 if self._pace is None else self._pace.cores,
+            workers=self._file.workers,
+            cores_per_game=self._file.cores_per_game,
+            lanes=self._file.lanes,
         )
+        try:
+            return settle(
+                budget,
+                [part.stage for part in parts],
+                bots,
+                workers=workers,
+                pace=self._pace,
+                most_games=MAX_GAMES,
+            )
+        except ValueError as error:
+            raise self._error("budget", str(error)) from error
 
     def _lanes(self, stages: Iterable[Stage]) -> int | None:
         lanes, seats = self._file.lanes, max(stage.seats for stage in stages)

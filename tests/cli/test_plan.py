@@ -119,3 +119,25 @@ def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
     done = here.referee("tournament", "plan", file)
     assert done.returncode == 2
     assert done.stderr == f"referee: {file}: challengers[0]: it is in the field too, bots[1]\n"
+
+
+def test_minutes_are_turned_into_games_by_those_of_the_league(here):
+    short = here.tournament("short", matches=1)
+    timed = here.folder / "minutes.toml"
+    here.tournament("minutes", matches=1)
+    timed.write_text(
+        timed.read_text().replace("matches = 1", "budget = { minutes = 0.05 }\nworkers = 1")
+    )
+    done = here.referee("tournament", "run", timed, "--league", "quick")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"referee: {timed}: budget: how long games of classic at a table of 2 last is not known: the"
+        " league has none; play a short tournament of them first, or give games\n"
+    )
+    assert not (here.folder / "quick").exists()
+    assert here.referee("tournament", "run", short, "--league", "quick").returncode == 0
+    row, *_ = json.loads(printed(here, timed, "--json", "--league", "quick"))
+    assert row["playing_us"] <= 3_000_000
+    done = here.referee("tournament", "run", timed, "--league", "quick")
+    assert done.returncode == 0, done.stderr
+    assert f"The budget of 0.05 minutes buys {row['games']} games." in done.stdout

@@ -8,6 +8,7 @@ from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.schedule import Stage, balanced, round_robin
+from referee.tournament.budget import Budget, Unit
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,
@@ -28,6 +29,17 @@ GOOD = HEAD + BOTS + 'ruleset = "basic"\nseats = 3\nmatches = 2\n'
 
 
 GAUNTLET = GOOD.replace(', "./dee"]', "]") + 'format = "gauntlet"\nchallengers = ["./dee", "zoe"]\n'
+
+
+class FakePace:
+    """What games last, in microseconds, by ruleset and seats."""
+
+    def __init__(self, known, cores=1):
+        self.cores = cores
+        self._known = known
+
+    def game_us(self, ruleset, seats):
+        return self._known.get((ruleset, seats))
 
 
 @pytest.fixture
@@ -141,6 +153,33 @@ def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
     games = balanced("cup", ["a", "b", "c", "d"], config.stages, lanes=4)
     assert len(games) == config.games
     assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_budget_that_is_a_number_is_one_of_games(folder):
+    config = load_tournament(write(folder, GOOD.replace("matches = 2", "budget = 100")))
+    assert config.budget == Budget(Unit.GAMES, 100)
+    said = GOOD.replace("matches = 2", "budget = { games = 100 }")
+    assert load_tournament(write(folder, said)) == config
+    assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_budget_of_games_of_a_bot(folder):
+    text = GOOD.replace("matches = 2", "budget = { games_per_bot = 20 }")
+    assert load_tournament(write(folder, text)).stages == (Stage(BASIC, 3, 2),)  # 9 a round
+    text = GOOD.replace("matches = 2", "budget = { games_per_bot = 8 }")
+    assert load_tournament(write(folder, text)).stages == (Stage(BASIC, 3, 2, balanced=True),)
+
+
+def test_minutes_buy_what_games_of_the_league_make_likely(folder):
+    text = GOOD.replace("matches = 2", "budget = { minutes = 0.5 }\nworkers = 2")
+    config = load_tournament(write(folder, text), FakePace({("basic", 3): 1_000_000}))
+    assert config.stages == (Stage(BASIC, 3, 5),)  # 60 games of a second, two at a time
+    assert config.budget == Budget(Unit.MINUTES, 0.5)
+    text = text.replace("workers = 2", "")
+    config = load_tournament(write(folder, text), FakePace({("basic", 3): 1_000_000}, cores=4))
+    assert config.stages == (Stage(BASIC, 3, 10),)
+    config = load_tournament(write(folder, text), FakePace({("basic", 3): 12_000_000}, cores=4))
+    assert config.stages == (Stage(BASIC, 3, 3, balanced=True),)
 
 
 def test_a_gauntlet_has_challengers_and_a_field(folder):
@@ -344,6 +383,51 @@ BAD = {
         GAUNTLET.replace("matches = 2", "budget = 5"),
         "budget: 5 games are less than one round, in which every bot plays: it has 6",
     ),
+    "matches and another budget": (
+        GOOD + "budget = { minutes = 3 }\n",
+        "matches: there is a budget too; one of them must go",
+    ),
+    "half a game": (
+        GOOD.replace("matches = 2", "budget = 9.5"),
+        "budget: must be a whole number (of games), or a table",
+    ),
+    "yes for a budget": (
+        GOOD.replace("matches = 2", "budget = true"),
+        "budget: must be a whole number (of games), or a table",
+    ),
+    "no games": (GOOD.replace("matches = 2", "budget = 0"), "budget: must be at least 1"),
+    "a budget of nothing": (
+        GOOD.replace("matches = 2", "budget = {}"),
+        "budget: must say one of games, games_per_bot, minutes",
+    ),
+    "two budgets": (
+        GOOD.replace("matches = 2", "budget = { games = 9, minutes = 2 }"),
+        "budget: must say one of games, games_per_bot, minutes",
+    ),
+    "a budget of hours": (
+        GOOD.replace("matches = 2", "budget = { hours = 2 }"),
+        "budget.hours: unknown key",
+    ),
+    "no minutes": (
+        GOOD.replace("matches = 2", "budget = { minutes = 0 }"),
+        "budget.minutes: must be more than 0",
+    ),
+    "endless minutes": (
+        GOOD.replace("matches = 2", "budget = { minutes = inf }"),
+        "budget.minutes: must be a finite number",
+    ),
+    "too few games of a bot": (
+        GOOD.replace("matches = 2", "budget = { games_per_bot = 5 }"),
+        "budget: 5 games of a bot are less than one round, in which every bot plays: one of them has 6",
+    ),
+    "too many games of a bot": (
+        GOOD.replace("matches = 2", "budget = { games_per_bot = 1000000 }"),
+        "budget: 1000000 games of a bot buy more than 1000000 games, the limit",
+    ),
+    "minutes of games that nobody knows": (
+        GOOD.replace("matches = 2", "budget = { minutes = 3 }"),
+        "budget: how long games of basic at a table of 3 last is not known: the league has none; play a short tournament of them first, or give games",
+    ),
     "zero matches": (GOOD.replace("matches = 2", "matches = 0"), "matches: must be at least 1"),
     "negative matches": (
         GOOD.replace("matches = 2", "matches = -5"),
@@ -442,6 +526,20 @@ def test_what_is_wrong_is_said_in_one_line(folder, text, reason):
     assert error_of(folder, text) == f"{folder}/cup.toml: {reason}"
 
 
+def test_minutes_that_are_too_few_or_too_many(folder):
+    text = GOOD.replace("matches = 2", "budget = { minutes = 1 }")
+    for lasting_us, reason in (
+        (
+            30_000_000,
+            "1 minutes are less than one round, in which every bot plays: its 6 games should take 3",
+        ),
+        (1, "1 minutes buy more than 1000000 games, the limit"),
+    ):
+        with pytest.raises(UserError) as caught:
+            load_tournament(write(folder, text), FakePace({("basic", 3): lasting_us}))
+        assert str(caught.value) == f"{folder}/cup.toml: budget: {reason}"
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(UserError) as caught:
         load_tournament(tmp_path / "cup.toml")
@@ -509,6 +607,7 @@ def test_what_was_stored_since_there_are_gauntlets_can_be_read_for_ever():
     config = from_canonical_json(GAUNTLETS.read_text())
     assert config.stages == (Stage(BASIC, 3, 4, balanced=True, challengers=1),)
     assert config.challengers == 1
+    assert config.budget == Budget(Unit.GAMES, 14)
     assert config.schedule == "gauntlet-1"
 
 
