@@ -67,7 +67,7 @@ def test_a_league_of_a_newer_version_is_refused_and_not_touched(folder):
     connection.commit()
     connection.close()
     before = (folder / FILE).read_bytes()
-    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0001"):
+    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0003"):
         League.open(folder, create=True)
     assert (folder / FILE).read_bytes() == before
 
@@ -201,3 +201,14 @@ def integrity(folder: Path) -> str:
     (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
     connection.close()
     return answer
+
+
+def test_a_league_from_before_there_were_extensions_gets_them(folder):
+    connection = sqlite3.connect(folder / FILE)
+    connection.execute("DROP TABLE extensions")
+    connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    connection.commit()
+    connection.close()
+    with League.open(folder, create=False) as league:
+        assert league.extensions("cup") == []
+    test_the_migrations_make_the_tables_of_the_schema(folder)

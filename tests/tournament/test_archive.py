@@ -503,9 +503,9 @@ def test_no_zip(checked):
 
 
 def test_another_format(data, checked):
-    parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=2))
+    parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=3))
     with pytest.raises(
-        UserError, match=r"cup\.zip: tournament\.json: format: 2; this version .* knows 1"
+        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1 and 2"
     ):
         checked(zipped.pack({**parts, "more": b""}))
 
