@@ -34,6 +34,7 @@ _REASONS = {
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
     "too_short": "must not be empty",
+    "greater_than": "must be more than {gt:.12g}",
     "greater_than_equal": "must be at least {ge:.12g}",
     "less_than_equal": "must be at most {le:.12g}",
     "value_error": "{error}",

@@ -18,8 +18,8 @@ from referee.bots.manifest import Build, Manifest, Run, load_manifest
 from referee.cli import app, options
 from referee.errors import Cause
 from referee.rules.ruleset import RULESETS
-from referee.tournament.config import load_tournament
 from referee.tournament.file_model import TournamentFile
+from referee.tournament.reading import load_tournament
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

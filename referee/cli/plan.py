@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +9,14 @@ import typer
 
 from referee.cli.options import DEFAULT_LEAGUE, CsvOption, DbOption, JsonOption, LeagueOption
 from referee.cli.output import check_format, console, show_rows
-from referee.reports import GameKind, PlanRow, card, game_times, plan_rows
+from referee.cli.pace import LeaguePace
+from referee.reports import PlanRow, card, plan_rows
 from referee.reports.plan import ASSUMED_GAME_US
 from referee.reports.show import duration
 from referee.schedule import ALGORITHMS, default_lanes
-from referee.store import League
 from referee.tournament.conduct import core_sets
-from referee.tournament.config import TournamentConfig, load_tournament
+from referee.tournament.config import TournamentConfig
+from referee.tournament.reading import load_tournament
 
 
 def plan(
@@ -33,9 +33,10 @@ def plan(
     Example: referee tournament plan tournaments/demo.toml
     """
     check_format(as_json=as_json, as_csv=as_csv)
-    config = load_tournament(file)
+    pace = LeaguePace(league, db)
+    config = load_tournament(file, pace)
     workers = len(core_sets(config))
-    rows = _rows(config, workers, _times(league, db))
+    rows = _rows(config, pace, workers)
     if as_json or as_csv:
         show_rows(PlanRow, rows, title=config.name, as_json=as_json, as_csv=as_csv)
         return
@@ -46,23 +47,11 @@ def plan(
     console.print(_basis(everything, workers), soft_wrap=True)
 
 
-def _rows(
-    config: TournamentConfig, workers: int, times: Mapping[GameKind, tuple[int, ...]]
-) -> tuple[PlanRow, ...]:
+def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[PlanRow, ...]:
     bots = [str(number) for number in range(len(config.bots))]
     lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
     schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
-    return plan_rows(bots, schedule, times, workers=workers)
-
-
-def _times(league: Path, db: str | None) -> dict[GameKind, tuple[int, ...]]:
-    if not League.is_at(league, db):
-        return {}
-    with League.open(league, create=False, db=db) as store:
-        kinds = {
-            row.game_id: GameKind(row.ruleset, len(row.bots)) for row in store.results(free=True)
-        }
-        return game_times((kinds[row.game_id], row.duration_us) for row in store.games())
+    return plan_rows(bots, schedule, pace.times, workers=workers, challengers=config.challengers)
 
 
 def _basis(everything: PlanRow, workers: int) -> str:

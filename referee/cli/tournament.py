@@ -1,9 +1,8 @@
-"""`referee tournament`: plan one, run it, resume it, see how it stands."""
+"""`referee tournament`: plan one, run it, resume it, extend it, see how it stands."""
 
 from __future__ import annotations
 
 import secrets
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -15,20 +14,19 @@ from referee.cli.export import export
 from referee.cli.interrupts import Interrupts
 from referee.cli.options import (
     DEFAULT_LEAGUE,
-    INTERRUPTED,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
     TournamentArgument,
-    league_options,
 )
 from referee.cli.output import check_format, console, show_rows, write
+from referee.cli.pace import LeaguePace
 from referee.cli.plan import plan
-from referee.cli.progress import conduct
+from referee.cli.playing import play_to_end, resume_command
 from referee.cli.results import Choice, current_ratings
 from referee.cli.roster import now_us, roster_of
-from referee.errors import RefereeError, UserError
+from referee.errors import UserError
 from referee.reports import (
     FaultRow,
     RatingRow,
@@ -41,9 +39,12 @@ from referee.reports import (
     tournament_row,
 )
 from referee.store import League
-from referee.tournament.conduct import Tournament, create, find
-from referee.tournament.config import TournamentConfig, load_tournament
+from referee.tournament.conduct import create, find
+from referee.tournament.config import TournamentConfig
 from referee.tournament.entries import check_bots, enter_bots
+from referee.tournament.extend import extend as add_matches
+from referee.tournament.parts import Part, title
+from referee.tournament.reading import load_tournament
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
 app.command()(plan)
@@ -62,7 +63,7 @@ def run(
 
     Example: referee tournament run tournaments/demo.toml
     """
-    config = load_tournament(file)
+    config = load_tournament(file, LeaguePace(league, db))
     _check_bots(config, league, db)
     with League.open(league, create=True, db=db) as store, store.lock():
         bots = uvloop.run(enter_bots(config, roster_of(store), now_us=now_us()))
@@ -76,7 +77,9 @@ def run(
             )
             if tournament.name != config.name:
                 _tell_of_other(store, config.name, tournament.name)
-            _play(store, tournament, interrupts)
+            if config.budget is not None:
+                console.print(f"The budget of {config.budget} buys {config.games} games.")
+            play_to_end(store, tournament, interrupts)
 
 
 @app.command()
@@ -95,7 +98,34 @@ def resume(
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find(store, name or _newest_unfinished(store))
         with store.lock():
-            _play(store, tournament, interrupts)
+            play_to_end(store, tournament, interrupts)
+
+
+@app.command()
+def extend(
+    name: TournamentArgument,
+    matches: Annotated[int, typer.Option(help="Matches to be added at each table.", min=1)],
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+) -> None:
+    """Add matches to a tournament, finished or not, and play them.
+
+    Its games stay as they are. The deals of the new ones come from a new seed, since that of a
+    finished tournament is known.
+
+    Example: referee tournament extend demo --matches 2
+    """
+    with (
+        Interrupts() as interrupts,
+        League.open(league, create=False, db=db) as store,
+        store.lock(),
+    ):
+        tournament = find(store, name)
+        for bot in tournament.seats.values():
+            roster_of(store).spec(bot)  # before anything is changed
+        seed = secrets.token_bytes(deals.SEED_SIZE)
+        longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
+        play_to_end(store, longer, interrupts)
 
 
 @app.command()
@@ -122,16 +152,24 @@ def status(
         rounds = status_rows(tournament.schedule, durations)
         faults = fault_rows(store.faults(tournament=name))
         finished = len(durations) == len(tournament.schedule)
-        seed = tournament.seed.hex() if finished else None
-        commitment = deals.commitment(tournament.seed)
+        first, *added = tournament.parts
     if as_json:
         write(
             json_text(
                 {
                     "tournament": name,
                     "finished": finished,
-                    "commitment": commitment,
-                    "seed": seed,
+                    "commitment": first.commitment,
+                    "seed": _seed_text(first),
+                    "extensions": [
+                        {
+                            "matches": part.matches,
+                            "games": part.games,
+                            "commitment": part.commitment,
+                            "seed": _seed_text(part),
+                        }
+                        for part in added
+                    ],
                     "rounds": rounds,
                     "faults": faults,
                 }
@@ -141,11 +179,8 @@ def status(
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
         console.print(RowsTable(FaultRow, faults, "faults"))
-        console.print(f"commitment {commitment}", soft_wrap=True)
-        console.print(
-            f"seed {seed}" if seed else "The seed is published when all games are played.",
-            soft_wrap=True,
-        )
+        for number, part in enumerate(tournament.parts):
+            _tell_seed(number, part)
 
 
 @app.command()
@@ -167,6 +202,22 @@ def standings(
     show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
+def _seed_text(part: Part) -> str | None:
+    return None if part.published_seed is None else part.published_seed.hex()
+
+
+def _tell_seed(number: int, part: Part) -> None:
+    where = f" of {title(number)}" if number else ""
+    seed = _seed_text(part)
+    console.print(f"commitment{where} {part.commitment}", soft_wrap=True)
+    console.print(
+        f"seed{where} {seed}"
+        if seed
+        else f"The seed{where} is published when all{' its' if number else ''} games are played.",
+        soft_wrap=True,
+    )
+
+
 def _tell_of_other(store: League, wanted: str, name: str) -> None:
     console.print(
         f"The league has a tournament {wanted} already; this one is {name}.", soft_wrap=True
@@ -174,7 +225,7 @@ def _tell_of_other(store: League, wanted: str, name: str) -> None:
     other = store.tournament(wanted)
     if other.stored < other.games:
         console.print(
-            f"What is missing of the other: {_resume_command(store, wanted)}", soft_wrap=True
+            f"What is missing of the other: {resume_command(store, wanted)}", soft_wrap=True
         )
 
 
@@ -184,55 +235,6 @@ def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
             check_bots(config, roster_of(store))
     else:
         check_bots(config, None)
-
-
-def _play(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
-    finished = _conduct(store, tournament, interrupts)
-    rows = current_ratings(store, Choice(tournament=tournament.name))
-    if rows:
-        console.print(RowsTable(RatingRow, rows, tournament.name))
-    faults = fault_rows(store.faults(tournament=tournament.name))
-    if faults:
-        console.print(RowsTable(FaultRow, faults, "faults"))
-    if not finished:
-        console.print(
-            f"Interrupted. To resume: {_resume_command(store, tournament.name)}", soft_wrap=True
-        )
-        raise typer.Exit(INTERRUPTED)
-    console.print(f"All games are played. Seed: {tournament.seed.hex()}", soft_wrap=True)
-
-
-def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> bool:
-    """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
-    try:
-        _announce(store, tournament)
-        return conduct(store, tournament, roster_of(store), console, interrupts)
-    except UserError:
-        raise
-    except RefereeError:
-        console.print(
-            f"Stopped. To try again: {_resume_command(store, tournament.name)}", soft_wrap=True
-        )
-        raise
-
-
-def _announce(store: League, tournament: Tournament) -> None:
-    before = len(store.stored(tournament.name))
-    console.print(
-        f"{tournament.name}: {len(tournament.schedule)} games,"
-        f"{f' of which {before} are played,' if before else ''}"
-        f" {len(tournament.config.bots)} bots."
-        f" Commitment to the seed (SHA-256): {deals.commitment(tournament.seed)}",
-        soft_wrap=True,
-    )
-    console.print(
-        "Bots run without isolation, with your rights: play only with bots that you trust.",
-        soft_wrap=True,
-    )
-
-
-def _resume_command(store: League, name: str) -> str:
-    return shlex.join(["referee", "tournament", "resume", name, *league_options(store)])
 
 
 def _newest_unfinished(store: League) -> str:

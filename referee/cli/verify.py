@@ -14,6 +14,7 @@ from referee.match import Difference
 from referee.store import League
 from referee.tournament.archive import ArchivedTournament
 from referee.tournament.audit import audit
+from referee.tournament.parts import title
 from referee.tournament.stored import StoredTournament, audit_free_games
 
 
@@ -65,16 +66,25 @@ def _verify_archive(path: Path) -> None:
         raise RefereeError(f"{path}: {difference}") from difference
     games = _count(checked, len(archived.schedule))
     name = archived.config.name
-    if archived.seed is None:
+    secret = [number for number, part in enumerate(archived.parts) if part.seed is None]
+    if 0 in secret:
         console.print(
             f"{name}: {games} games check, but for their decks: the seed is still secret."
         )
+    elif secret:
+        console.print(
+            f"{name}: {games} games check, but for the decks of {', '.join(map(title, secret))}:"
+            " the seed is still secret.",
+            soft_wrap=True,
+        )
     else:
         console.print(f"{name}: {games} games check, and so do the ratings.")
-    console.print(
-        f"Is this the commitment that was shown before the first game? {archived.commitment}",
-        soft_wrap=True,
-    )
+    for number, part in enumerate(archived.parts):
+        where = f" of {title(number)}" if number else ""
+        console.print(
+            f"Is this the commitment that was shown before the first game{where}? {part.commitment}",
+            soft_wrap=True,
+        )
 
 
 def _count(checked: int, games: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, product
 from typing import Annotated, NamedTuple
 
 from referee.clocks import SECOND_US
@@ -54,9 +54,11 @@ class PlanRow:
     games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
     """How often a bot has a seat, over all bots and seats; seats of other table sizes are others."""
     meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
-    """Matches that a pair plays at one table, over all pairs."""
+    """Matches that a pair plays at one table, over all pairs; of a gauntlet, over those of a challenger
+    and one of the field."""
     neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
-    """Matches in which one sits to the right of another, over all ordered pairs."""
+    """Matches in which one sits to the right of another, over all ordered pairs; of a gauntlet, see
+    `meetings`."""
     playing_us: Annotated[int, Column("playing time", show=duration)]
     """What all games are expected to last, divided by the workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
@@ -77,6 +79,7 @@ def plan_rows(
     times: Mapping[GameKind, Sequence[int]],
     *,
     workers: int,
+    challengers: int = 0,
 ) -> tuple[PlanRow, ...]:
     """The figures of each stage of a schedule, then of all of it.
 
@@ -85,12 +88,14 @@ def plan_rows(
         schedule: at least one game.
         times: durations of played games, in microseconds, by kind (`game_times`).
         workers: games that are played side by side.
+        challengers: of a gauntlet: how many of the bots, from the first one on.
     """
+    pairs = _pairs(bots, challengers)
     stages = defaultdict[int, list[ScheduledGame]](list)
     for game in schedule:
         stages[game.stage].append(game)
     return tuple(
-        _row(stage, bots, games, times, workers)
+        _row(stage, bots, pairs, games, times=times, workers=workers)
         for stage, games in [*sorted(stages.items()), (None, schedule)]
     )
 
@@ -98,7 +103,9 @@ def plan_rows(
 def _row(
     stage: int | None,
     bots: Sequence[str],
+    pairs: Sequence[tuple[str, str]],
     games: Sequence[ScheduledGame],
+    *,
     times: Mapping[GameKind, Sequence[int]],
     workers: int,
 ) -> PlanRow:
@@ -123,16 +130,23 @@ def _row(
             ((len(game.bots), seat, bot) for game in games for seat, bot in enumerate(game.bots)),
         ),
         meetings=_count(
-            map(frozenset, combinations(bots, 2)),
+            map(frozenset, pairs),
             (frozenset(pair) for table in matches for pair in combinations(table, 2)),
         ),
         neighbours=_count(
-            permutations(bots, 2),
+            [pair for one, other in pairs for pair in ((one, other), (other, one))],
             (pair for table in matches for pair in pairwise((*table, table[0]))),
         ),
         playing_us=round(lasting_us / workers),
         measured=sum(map(len, known.values())),
     )
+
+
+def _pairs(bots: Sequence[str], challengers: int) -> list[tuple[str, str]]:
+    """Those who are to meet equally often."""
+    if challengers:
+        return list(product(bots[:challengers], bots[challengers:]))
+    return list(combinations(bots, 2))
 
 
 def _count(kinds: Iterable[object], occurring: Iterable[object]) -> Spread:

@@ -4,9 +4,12 @@ Nothing here knows a worker, a process or a clock.
 """
 
 from referee.schedule.algorithms import ALGORITHMS, ROUND_ROBIN, algorithm
-from referee.schedule.balanced import balanced, matches_within
+from referee.schedule.balanced import balanced
+from referee.schedule.budget import buy, least
+from referee.schedule.extension import extended, longer
 from referee.schedule.games import ScheduledGame, Stage, default_lanes
-from referee.schedule.round_robin import round_robin, rounds_within
+from referee.schedule.gauntlet import gauntlet
+from referee.schedule.round_robin import round_robin
 
 __all__ = [
     "ALGORITHMS",
@@ -15,8 +18,11 @@ __all__ = [
     "Stage",
     "algorithm",
     "balanced",
+    "buy",
     "default_lanes",
-    "matches_within",
+    "extended",
+    "gauntlet",
+    "least",
+    "longer",
     "round_robin",
-    "rounds_within",
 ]

@@ -14,7 +14,7 @@ play equally often in a stage, the next stage makes up for it.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from referee.schedule.choice import Table, balanced_tables
@@ -30,38 +30,23 @@ def balanced(
     Raises ValueError as `games.check` does.
     """
     check(bots, stages, lanes)
-    return unfold(tournament, bots, stages, _matches(len(bots), stages), lanes=lanes)
+    matches = rounds_in_turn(stages, _rounds(len(bots), stages))
+    return unfold(tournament, bots, stages, matches, lanes=lanes)
 
 
-def matches_within(budget: int, bots: int, seats: Sequence[int]) -> list[int]:
-    """How many matches each of several stages has, when they share a number of games.
+def rounds_in_turn(
+    stages: Sequence[Stage], rounds: Iterable[Iterable[Sequence[Table]]]
+) -> Iterator[Match]:
+    """The matches of the rounds of each stage, whose tables are cyclic orders.
 
-    The next match is always one of the stage with the fewest games, the first of equals; it ends with
-    the first that does not fit. Raises ValueError, which names the smallest budget that works, when
-    not every bot can play in every stage.
+    The next round is always one of the stage that has had the fewest games.
     """
-    least = sum(-(-bots // size) * size for size in seats)
-    if budget < least:
-        raise ValueError(
-            f"{budget} games are less than one round, in which every bot plays: it has {least}"
-        )
-    matches = [0] * len(seats)
-    games = [0] * len(seats)
-    while True:
-        stage = games.index(min(games))
-        if sum(games) + seats[stage] > budget:
-            return matches
-        matches[stage] += 1
-        games[stage] += seats[stage]
-
-
-def _matches(bots: int, stages: Sequence[Stage]) -> Iterator[Match]:
-    rounds = [deque(enumerate(each)) for each in _rounds(bots, stages)]
+    left = [deque(enumerate(each)) for each in rounds]
     games = [0] * len(stages)
-    while any(rounds):
-        waiting = [stage for stage, left in enumerate(rounds) if left]
+    while any(left):
+        waiting = [stage for stage, more in enumerate(left) if more]
         stage = min(waiting, key=games.__getitem__)
-        number, orders = rounds[stage].popleft()
+        number, orders = left[stage].popleft()
         games[stage] += len(orders) * stages[stage].seats
         for order in orders:
             yield Match(stage, number, order)

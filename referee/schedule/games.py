@@ -29,11 +29,38 @@ class Stage:
     """At each table; of a balanced choice, at all tables together."""
     balanced: bool = False
     """Not every table plays: which ones do is a balanced choice."""
+    challengers: int = 0
+    """Of a gauntlet: the first so many bots. Each table has one of them; the others, the field, fill it."""
 
     def games(self, bots: int) -> int:
         """How many games it has."""
-        tables = 1 if self.balanced else math.comb(bots, self.seats)
-        return tables * self.matches * self.seats
+        return (1 if self.balanced else self._tables(bots)) * self.matches * self.seats
+
+    def most_games(self, bots: int) -> tuple[int, int]:
+        """How many games no challenger plays more than, and none of the other bots."""
+        if not self.challengers:
+            return 0, self._share(self.seats, bots, bots) * self.seats
+        field = bots - self.challengers
+        return (
+            self._share(1, self.challengers, bots) * self.seats,
+            self._share(self.seats - 1, field, bots) * self.seats,
+        )
+
+    def least(self, bots: int) -> int:
+        """The matches of the smallest balanced choice in which every bot plays."""
+        if not self.challengers:
+            return -(-bots // self.seats)
+        return max(self.challengers, -(-(bots - self.challengers) // (self.seats - 1)))
+
+    def _tables(self, bots: int) -> int:
+        if not self.challengers:
+            return math.comb(bots, self.seats)
+        return self.challengers * math.comb(bots - self.challengers, self.seats - 1)
+
+    def _share(self, places: int, bots: int, all_bots: int) -> int:
+        """The matches of one of those who share so many places of each table, at most."""
+        matches = self.matches * (1 if self.balanced else self._tables(all_bots))
+        return -(-matches * places // bots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from referee.schedule.games import Match, ScheduledGame, Stage, check, unfold
@@ -27,17 +26,15 @@ def round_robin(
     Raises ValueError as `games.check` does.
     """
     check(bots, stages, lanes)
-    return unfold(tournament, bots, stages, _matches(len(bots), stages), lanes=lanes)
+    tables = [list(tables_in_turn(len(bots), stage.seats)) for stage in stages]
+    return unfold(tournament, bots, stages, whole_rounds(stages, tables), lanes=lanes)
 
 
-def rounds_within(budget: int, bots: int, seats: Sequence[int]) -> int:
-    """How many whole rounds of all stages fit into a number of games; 0 when not even one does."""
-    return budget // sum(math.comb(bots, size) * size for size in seats)
-
-
-def _matches(bots: int, stages: Sequence[Stage]) -> Iterator[Match]:
+def whole_rounds(
+    stages: Sequence[Stage], tables: Sequence[Sequence[tuple[int, ...]]]
+) -> Iterator[Match]:
+    """The matches of stages that have all these tables in each of their rounds, in this order."""
     neighbours = [Neighbours() for _ in stages]
-    tables = [list(tables_in_turn(bots, stage.seats)) for stage in stages]
     for round_number in range(max(stage.matches for stage in stages)):
         for number, stage in enumerate(stages):
             if round_number < stage.matches:

@@ -6,8 +6,10 @@
 from referee.store.league import League, shown_url
 from referee.store.rows import (
     BotRow,
+    ExtensionRow,
     FaultRow,
     GameRow,
+    NewExtension,
     NewTournament,
     ResultRow,
     ScheduleRow,
@@ -17,9 +19,11 @@ from referee.store.rows import (
 
 __all__ = [
     "BotRow",
+    "ExtensionRow",
     "FaultRow",
     "GameRow",
     "League",
+    "NewExtension",
     "NewTournament",
     "ResultRow",
     "ScheduleRow",

@@ -18,8 +18,10 @@ from referee.store import address, queries, writes
 from referee.store.database import Database
 from referee.store.rows import (
     BotRow,
+    ExtensionRow,
     FaultRow,
     GameRow,
+    NewExtension,
     NewTournament,
     ResultRow,
     ScheduleRow,
@@ -171,6 +173,21 @@ class League:
         """One tournament. Raises NotFoundError, which names those there are."""
         with self._database.reading() as connection:
             return queries.tournament(connection, name, self.where)
+
+    def add_extension(
+        self, tournament: str, extension: NewExtension, schedule: Sequence[ScheduleRow]
+    ) -> None:
+        """Keep more games of a tournament, which must be known.
+
+        Raises UserError when a game's id is taken.
+        """
+        with self._database.writing() as connection:
+            writes.add_extension(connection, tournament, extension, schedule)
+
+    def extensions(self, tournament: str) -> list[ExtensionRow]:
+        """What was added to a tournament, in its order."""
+        with self._database.reading() as connection:
+            return queries.extensions(connection, tournament)
 
     def schedule(self, tournament: str) -> list[ScheduleRow]:
         """The games of a tournament, played or not, in schedule order."""

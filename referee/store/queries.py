@@ -16,6 +16,7 @@ from referee.records import BotId, GameRecord
 from referee.store import schema
 from referee.store.rows import (
     BotRow,
+    ExtensionRow,
     FaultRow,
     GameRow,
     ResultRow,
@@ -68,6 +69,19 @@ def tournament(connection: Connection, name: str, where: str) -> TournamentRow:
         there = f"there are {', '.join(known)}" if known else "there is none"
         raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
     return known[name]
+
+
+def extensions(connection: Connection, name: str) -> list[ExtensionRow]:
+    """See `League.extensions`."""
+    table = schema.extensions
+    columns = [table.c[field.name] for field in fields(ExtensionRow)]
+    rows = connection.execute(
+        select(*columns)
+        .select_from(table.join(schema.tournaments))
+        .where(schema.tournaments.c.name == name)
+        .order_by(table.c.first_match)
+    )
+    return [ExtensionRow(*row) for row in rows]
 
 
 def schedule(connection: Connection, name: str) -> list[ScheduleRow]:

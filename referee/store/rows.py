@@ -56,9 +56,33 @@ class TournamentRow(NewTournament):
     """A stored tournament."""
 
     games: int
-    """In its schedule."""
+    """In its schedule, with those of its extensions."""
     stored: int
     """Played and stored."""
+    finished_at_us: int | None
+    """When its last missing game had been played; None: there has always been one missing. Games of
+    extensions do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewExtension:
+    """Matches to be added to a stored tournament."""
+
+    created_at_us: int
+    matches: int
+    """More at each table."""
+    first_match: int
+    """The number of its first match; it has all until the next extension begins."""
+    seed: bytes
+    """32 bytes, secret until its games are played."""
+    commitment: str
+    """SHA-256 of the seed, in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionRow(NewExtension):
+    """A stored extension."""
+
     finished_at_us: int | None
     """When its last missing game had been played; None: there has always been one missing."""
 

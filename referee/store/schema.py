@@ -7,6 +7,7 @@
                     ├── results, records        │
                     └──< faults                 ┘
 
+A tournament may have `extensions`, each with the matches from its first one on.
 A game of a schedule is a row of `games` from the beginning; it is played when it has a row in
 `results`. Who sits where follows from the match's bots and the seating: seat s of seating j is the
 bot at place (j + s) mod k.
@@ -32,7 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The migration that makes these tables and views what they are."""
 
 metadata = MetaData(
@@ -69,6 +70,19 @@ tournaments = Table(
     Column("name", String(64), nullable=False, unique=True),
     Column("created_at_us", BigInteger, nullable=False),
     Column("config", Text, nullable=False),
+    Column("seed", LargeBinary, nullable=False),
+    Column("commitment", String(64), nullable=False),
+    Column("finished_at_us", BigInteger, nullable=True),
+)
+
+extensions = Table(
+    "extensions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("tournament_id", ForeignKey("tournaments.id"), nullable=False, index=True),
+    Column("created_at_us", BigInteger, nullable=False),
+    Column("matches", Integer, nullable=False),
+    Column("first_match", Integer, nullable=False),
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
     Column("finished_at_us", BigInteger, nullable=True),

@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, Insert, insert, select, update
+from sqlalchemy import Connection, Insert, Table, insert, select, update
 
 from referee.errors import UserError
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord
 from referee.store import schema
-from referee.store.rows import BotRow, NewTournament, ScheduleRow, storable
+from referee.store.rows import BotRow, NewExtension, NewTournament, ScheduleRow, storable
 
 
 def add_bot(connection: Connection, bot: BotRow) -> None:
@@ -45,6 +45,25 @@ def add_tournament(
             commitment=tournament.commitment,
         ),
     )
+    _add_schedule(connection, tournament_id, schedule)
+
+
+def add_extension(
+    connection: Connection,
+    tournament: str,
+    extension: NewExtension,
+    schedule: Sequence[ScheduleRow],
+) -> None:
+    """See `League.add_extension`."""
+    table = schema.tournaments
+    key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
+    connection.execute(insert(schema.extensions).values(tournament_id=key, **asdict(extension)))
+    _add_schedule(connection, key, schedule)
+
+
+def _add_schedule(
+    connection: Connection, tournament_id: int, schedule: Sequence[ScheduleRow]
+) -> None:
     match_ids = _add_matches(connection, tournament_id, schedule)
     connection.execute(
         insert(schema.games),
@@ -176,25 +195,41 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
 
 
 def _note_if_finished(connection: Connection, key: int, at_us: int) -> None:
-    """Keep when a tournament was finished, if a game was the last that it missed."""
+    """Keep when a tournament, or an extension, was finished, if a game was the last that it missed."""
     games, matches, results = schema.games, schema.matches, schema.results
-    tournament = connection.scalar(
-        select(matches.c.tournament_id).select_from(games.join(matches)).where(games.c.id == key)
-    )
-    if tournament is None:
+    place = connection.execute(
+        select(matches.c.tournament_id, matches.c.number)
+        .select_from(games.join(matches))
+        .where(games.c.id == key)
+    ).one_or_none()
+    if place is None:
         return
-    missing = connection.scalar(
+    part: Table = schema.tournaments
+    part_id, first, end = place.tournament_id, 0, None
+    for extension in connection.execute(
+        select(schema.extensions.c.id, schema.extensions.c.first_match)
+        .where(schema.extensions.c.tournament_id == place.tournament_id)
+        .order_by(schema.extensions.c.first_match)
+    ):
+        if extension.first_match > place.number:
+            end = extension.first_match
+            break
+        part, part_id, first = schema.extensions, extension.id, extension.first_match
+    missing = (
         select(games.c.id)
         .select_from(matches.join(games).outerjoin(results))
-        .where(matches.c.tournament_id == tournament, results.c.game_id.is_(None))
+        .where(
+            matches.c.tournament_id == place.tournament_id,
+            matches.c.number >= first,
+            results.c.game_id.is_(None),
+        )
         .order_by(matches.c.id.desc())  # the last game is mostly missing: found at once
         .limit(1)
     )
-    if missing is None:
-        table = schema.tournaments
-        connection.execute(
-            update(table).where(table.c.id == tournament).values(finished_at_us=at_us)
-        )
+    if end is not None:
+        missing = missing.where(matches.c.number < end)
+    if connection.scalar(missing) is None:
+        connection.execute(update(part).where(part.c.id == part_id).values(finished_at_us=at_us))
 
 
 def _insert(connection: Connection, statement: Insert) -> int:

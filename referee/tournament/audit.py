@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Protocol
 
 from referee import deals
 from referee.errors import UserError
 from referee.match import Difference, check
 from referee.records import BotId, GameRecord
-from referee.schedule import ALGORITHMS, ScheduledGame
+from referee.schedule import ALGORITHMS, ScheduledGame, extended
 from referee.tournament.config import TournamentConfig
+from referee.tournament.parts import Part, extensions, part_of, title
 
 
 class Claim(Protocol):
@@ -26,11 +28,8 @@ class Claim(Protocol):
     seats: dict[str, BotId]
     """The bots by what the schedule calls them, in its order."""
     schedule: tuple[ScheduledGame, ...]
-    commitment: str
-    seed: bytes | None
-    """None: secret as yet, so that no deck can be checked."""
-    finished: bool
-    """All games were played once."""
+    parts: tuple[Part, ...]
+    """A seed that is None is secret as yet: no deck of the part can be checked."""
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
         """The record of a game, if there is one; asked for in the order of the schedule.
@@ -51,22 +50,24 @@ def audit(claim: Claim) -> int:
     was finished and games are gone, and UserError where this version does not know how the schedule
     was made.
     """
-    _check_seed(claim)
+    for number, part in enumerate(claim.parts):
+        _check_seed(number, part)
     _check_schedule(claim)
     gone = []
     for game in claim.schedule:
         with naming(game.game_id):
             record = claim.record(game)
             if record is None:
-                gone.append(game.game_id)
+                gone.append(game)
                 continue
             _check_game(claim, game, record)
             claim.check_shown(record)
     games = len(claim.schedule)
     checked = games - len(gone)
-    if gone and claim.finished:
-        more = f" and {len(gone) - 1} more are" if len(gone) > 1 else " is"
-        raise Difference(f"{checked} of {games} games check; {gone[0]}{more} not stored")
+    lost = [game.game_id for game in gone if part_of(claim.parts, game.index).finished]
+    if lost:
+        more = f" and {len(lost) - 1} more are" if len(lost) > 1 else " is"
+        raise Difference(f"{checked} of {games} games check; {lost[0]}{more} not stored")
     return checked
 
 
@@ -84,12 +85,13 @@ def listed(value: object) -> str:
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
-def _check_seed(claim: Claim) -> None:
-    if claim.seed is None:
+def _check_seed(number: int, part: Part) -> None:
+    if part.seed is None:
         return
-    commitment = deals.commitment(claim.seed)
-    if commitment != claim.commitment:
-        raise Difference(f"the seed's SHA-256 is {commitment}, not {claim.commitment}")
+    commitment = deals.commitment(part.seed)
+    if commitment != part.commitment:
+        where = f"{title(number)}: " if number else ""
+        raise Difference(f"{where}the seed's SHA-256 is {commitment}, not {part.commitment}")
 
 
 def _check_schedule(claim: Claim) -> None:
@@ -101,16 +103,27 @@ def _check_schedule(claim: Claim) -> None:
             f" {config.schedule!r}, which this version of the referee does not know"
         )
     try:
-        schedule = ALGORITHMS[config.schedule](
-            config.name, list(claim.seats), config.stages, lanes=config.lanes
+        parts = extended(
+            config.schedule,
+            config.name,
+            list(claim.seats),
+            config.stages,
+            extensions(claim.parts),
+            lanes=config.lanes,
         )
     except ValueError as error:
         raise Difference(f"the configuration makes no schedule: {error}") from error
+    schedule = list(chain.from_iterable(parts))
     if len(claim.schedule) != len(schedule):
         raise Difference(f"the schedule has {len(claim.schedule)} games, not {len(schedule)}")
     for made, kept in zip(schedule, claim.schedule, strict=True):
         if made != kept:
             raise Difference(f"{made.game_id}: the schedule has it otherwise than it is stored")
+    for number, (games, part) in enumerate(zip(parts, claim.parts, strict=True)):
+        if (games[0].index, len(games)) != (part.first, part.games):
+            raise Difference(
+                f"{title(number) or 'the schedule'}: it has other games than its matches make"
+            )
 
 
 def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
@@ -124,8 +137,9 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     limits = claim.config.clocks, claim.config.faults.max_strikes
     if (record.clocks, record.max_strikes) != limits:
         raise Difference("the record has other clocks or strikes than the tournament")
-    if claim.seed is not None:
-        deck = deals.deck(claim.seed, game.deal_id, game.ruleset)
+    seed = part_of(claim.parts, game.index).seed
+    if seed is not None:
+        deck = deals.deck(seed, game.deal_id, game.ruleset)
         if record.deck != deck:
             raise Difference("the deck is not what the seed gives")
     check(record)

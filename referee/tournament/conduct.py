@@ -7,7 +7,8 @@ siblings that do not know each other, so they are mapped here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import count
@@ -20,15 +21,23 @@ from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
 from referee.schedule import ALGORITHMS, ScheduledGame, Stage, default_lanes
-from referee.store import League, NewTournament, ScheduleRow
+from referee.store import (
+    ExtensionRow,
+    League,
+    NewTournament,
+    ScheduleRow,
+    TournamentRow,
+)
 from referee.tournament.config import (
     BotEntry,
     TournamentConfig,
     canonical_json,
     from_canonical_json,
+    worker_count,
 )
 from referee.tournament.lanes import Lanes
 from referee.tournament.orders import WorkerSettings
+from referee.tournament.parts import Part
 from referee.tournament.run import Plan, Run
 from referee.tournament.run_folder import run_folder
 from referee.tournament.workers import Workers
@@ -42,7 +51,8 @@ class Tournament:
     """A tournament of a league."""
 
     config: TournamentConfig
-    seed: bytes
+    parts: tuple[Part, ...]
+    """With their seeds."""
     schedule: tuple[ScheduledGame, ...]
     seats: dict[str, BotId]
     """The bots by what the schedule calls them, `name@version`, in its order."""
@@ -67,11 +77,13 @@ def create(
     entries = tuple(BotEntry(text, None) for text in versions)
     settled = replace(config, name=name, lanes=lanes, bots=entries)
     schedule = ALGORITHMS[settled.schedule](name, list(versions), settled.stages, lanes=lanes)
+    commitment = deals.commitment(seed)
     league.add_tournament(
-        NewTournament(name, now_us, canonical_json(settled), seed, deals.commitment(seed)),
-        [_row(game, versions) for game in schedule],
+        NewTournament(name, now_us, canonical_json(settled), seed, commitment),
+        [schedule_row(game, versions) for game in schedule],
     )
-    return Tournament(settled, seed, schedule, versions)
+    part = Part(0, len(schedule), None, commitment, seed, finished=False)
+    return Tournament(settled, (part,), schedule, versions)
 
 
 def find(league: League, name: str) -> Tournament:
@@ -87,6 +99,7 @@ def find(league: League, name: str) -> Tournament:
         played = {str(bot): bot for game in rows for bot in game.bots}
         versions = {entry.text: played[entry.text] for entry in config.bots}
         schedule = tuple(_game(game, config.stages) for game in rows)
+        parts = _parts(row, league.extensions(name), schedule)
     except (ValueError, LookupError) as error:
         raise RefereeError(
             f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
@@ -94,7 +107,7 @@ def find(league: League, name: str) -> Tournament:
         ) from error
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
-    return Tournament(config, row.seed, schedule, versions)
+    return Tournament(config, parts, schedule, versions)
 
 
 class Conductor:
@@ -140,6 +153,7 @@ class Conductor:
         lanes = Lanes(
             self._tournament.schedule,
             stored,
+            parts=[part.first for part in self._tournament.parts],
             games_in_flight=config.games_in_flight,
             workers=len(per_worker),
             suspend_after=config.faults.suspend_after,
@@ -173,7 +187,7 @@ class Conductor:
     def _plan(self) -> Plan:
         config = self._tournament.config
         return Plan(
-            seed=self._tournament.seed,
+            parts=self._tournament.parts,
             bots=self._bots,
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,
@@ -196,9 +210,12 @@ def core_sets(config: TournamentConfig) -> list[frozenset[int]]:
     """The CPU cores of each worker: as many workers as fit, but no more than there are lanes."""
     cores = sorted(os.sched_getaffinity(0))
     per_game = min(config.cores_per_game, len(cores))
-    workers = config.workers or len(cores) // per_game
-    if config.lanes is not None:
-        workers = min(workers, config.lanes)
+    workers = worker_count(
+        len(cores),
+        workers=config.workers,
+        cores_per_game=config.cores_per_game,
+        lanes=config.lanes,
+    )
     return [
         frozenset(cores[(worker * per_game + number) % len(cores)] for number in range(per_game))
         for worker in range(workers)
@@ -209,6 +226,27 @@ def _free_name(name: str, taken: set[str]) -> str:
     if name not in taken:
         return name
     return next(each for number in count(2) if (each := f"{name}-{number}") not in taken)
+
+
+def _parts(
+    row: TournamentRow, added: Sequence[ExtensionRow], schedule: Sequence[ScheduledGame]
+) -> tuple[Part, ...]:
+    firsts = [
+        bisect_left(schedule, each.first_match, key=lambda game: game.match) for each in added
+    ]
+    ends = [*firsts, len(schedule)]
+    rows: list[TournamentRow | ExtensionRow] = [row, *added]
+    return tuple(
+        Part(
+            first,
+            end - first,
+            each.matches if isinstance(each, ExtensionRow) else None,
+            each.commitment,
+            each.seed,
+            finished=each.finished_at_us is not None,
+        )
+        for first, end, each in zip([0, *firsts], ends, rows, strict=True)
+    )
 
 
 def _game(row: ScheduleRow, stages: Sequence[Stage]) -> ScheduledGame:
@@ -226,7 +264,8 @@ def _game(row: ScheduleRow, stages: Sequence[Stage]) -> ScheduledGame:
     )
 
 
-def _row(game: ScheduledGame, versions: dict[str, BotId]) -> ScheduleRow:
+def schedule_row(game: ScheduledGame, versions: Mapping[str, BotId]) -> ScheduleRow:
+    """A game as the league keeps it; `versions` are the bots by what the schedule calls them."""
     return ScheduleRow(
         index=game.index,
         stage=game.stage,

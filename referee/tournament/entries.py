@@ -24,7 +24,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
         if first < number:
-            raise UserError(f"{config.file}: bots[{number}]: it is bots[{first}] too")
+            raise UserError(f"{config.file}: {config.key(number)}: it is {config.key(first)} too")
         if entry.folder is not None:
             rulesets, place = load_manifest(entry.folder).rulesets, entry.folder / FILE_NAME
         elif roster is not None:
@@ -53,7 +53,8 @@ async def enter_bots(
             spec = _player(config, number, entry, roster)
         if spec.bot in numbers:
             raise UserError(
-                f"{config.file}: bots[{number}]: {spec.bot} is bots[{numbers[spec.bot]}] too"
+                f"{config.file}: {config.key(number)}: {spec.bot} is"
+                f" {config.key(numbers[spec.bot])} too"
             )
         numbers[spec.bot] = number
         specs.append(spec)
@@ -68,4 +69,6 @@ def _player(config: TournamentConfig, number: int, entry: BotEntry, roster: Rost
 
 
 def _not_found(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
-    return NotFoundError(f"{config.file}: bots[{number}]: {reason} (a path has a slash in it)")
+    return NotFoundError(
+        f"{config.file}: {config.key(number)}: {reason} (a path has a slash in it)"
+    )

@@ -6,9 +6,11 @@ What several keys mean together is said by `config`, which makes a `TournamentCo
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from referee.clocks import SECOND_US, parse_bank
 from referee.rules.ruleset import RULESETS, EndOn
@@ -18,6 +20,8 @@ MAX_GAMES = 1_000_000
 """Of a tournament: more would not fit into memory in comfort."""
 MAX_SECONDS = 86_400
 """Of any one limit: a day."""
+MAX_MINUTES = 525_600
+"""Of a budget: a year."""
 _SEED = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -41,6 +45,19 @@ def _check_seed(text: str) -> str:
     return text
 
 
+def _as_table(value: object) -> object:
+    """A budget that is a number, as the table that says the same."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("must be a whole number (of games), or a table")  # noqa: TRY004 - pydantic's
+    if value < 1:
+        raise ValueError("must be at least 1")
+    if value > MAX_GAMES:
+        raise ValueError(f"must be at most {MAX_GAMES}")
+    return {"games": value}
+
+
 def _check_bank(text: str) -> str:
     bank_us, increment_us = parse_bank(text)
     if not 0 < bank_us <= MAX_SECONDS * SECOND_US or increment_us > MAX_SECONDS * SECOND_US:
@@ -50,7 +67,17 @@ def _check_bank(text: str) -> str:
 
 Seconds = Annotated[float, Field(ge=0.001, le=MAX_SECONDS, allow_inf_nan=False)]
 Small = Annotated[int, Field(ge=1, le=1024)]
+Games = Annotated[int, Field(ge=1, le=MAX_GAMES)]
 Sizes = tuple[Annotated[int, Field(strict=True)], ...]
+
+
+class Format(Enum):
+    """Who meets whom."""
+
+    ROUND_ROBIN = "round-robin"
+    """Everybody meets everybody."""
+    GAUNTLET = "gauntlet"
+    """Challengers meet the field, one at each table."""
 
 
 class StageTable(FileModel):
@@ -84,15 +111,35 @@ class FaultsTable(FileModel):
     suspend_after: Annotated[int, Field(ge=0, le=MAX_GAMES)] = 5
 
 
+class BudgetTable(FileModel):
+    """`budget`, one of these."""
+
+    games: Games | None = None
+    """Of the whole tournament."""
+    games_per_bot: Games | None = None
+    """Of the bot that plays most."""
+    minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
+    """Of playing, as is to be expected from the games of the league."""
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise ValueError(f"must say one of {', '.join(BudgetTable.model_fields)}")
+        return self
+
+
 class TournamentFile(StageTable):
     """The whole file."""
 
     name: Name
     bots: Annotated[tuple[str, ...], Field(strict=False)]
-    """Paths from the file's folder, with a slash in them, or names."""
+    """Paths from the file's folder, with a slash in them, or names; of a gauntlet, the field."""
+    format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
+    challengers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
+    """Of a gauntlet; like bots."""
     stage: Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1)] | None = None
-    budget: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
-    """Games of the whole tournament, in place of matches."""
+    budget: Annotated[BudgetTable, BeforeValidator(_as_table)] | None = None
+    """In place of matches; a number is one of games."""
     seed: Annotated[str, AfterValidator(_check_seed)] | None = None
     show_names: bool = False
     lanes: Small | None = None

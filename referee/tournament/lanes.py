@@ -7,8 +7,9 @@ neither on how many workers there are nor on where a run was interrupted.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from referee.errors import RefereeError
@@ -33,6 +34,8 @@ class Lanes:
     Args:
         schedule: all games of the tournament.
         stored: those that are played, by id: the seats that forfeited.
+        parts: indices of the games with which its parts begin: no bundle has games of two of them, so
+            that it is no matter when a tournament was extended.
         games_in_flight: so many games of a lane that follow each other make a bundle.
         workers: how many workers there are; worker w has the lanes l with l mod workers = w.
         suspend_after: forfeits in a row, within a lane, after which a bot is not started there any
@@ -44,6 +47,7 @@ class Lanes:
         schedule: Iterable[ScheduledGame],
         stored: Mapping[str, Iterable[int]],
         *,
+        parts: Sequence[int] = (),
         games_in_flight: int,
         workers: int,
         suspend_after: int,
@@ -55,16 +59,19 @@ class Lanes:
         self._losses: dict[int, int] = {}
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
         """Bundles, what was played taken out."""
-        lanes: dict[int, list[ScheduledGame]] = {}
+        lanes: dict[int, list[list[ScheduledGame]]] = {}
         for game in schedule:
-            lanes.setdefault(game.lane, []).append(game)
+            bundles = lanes.setdefault(game.lane, [])
+            if (
+                not bundles
+                or len(bundles[-1]) == games_in_flight
+                or bisect_right(parts, bundles[-1][0].index) != bisect_right(parts, game.index)
+            ):
+                bundles.append([])
+            bundles[-1].append(game)
             if game.game_id in stored:
                 self.played(game, stored[game.game_id])
-        for lane, games in lanes.items():
-            bundles = (
-                games[first : first + games_in_flight]
-                for first in range(0, len(games), games_in_flight)
-            )
+        for lane, bundles in lanes.items():
             missing = (
                 tuple(game for game in bundle if game.game_id not in stored) for bundle in bundles
             )

@@ -15,6 +15,7 @@ from referee.records import GameRecord
 from referee.schedule import ScheduledGame
 from referee.tournament.lanes import Bundle, Lanes
 from referee.tournament.orders import Assignment, GameOrder
+from referee.tournament.parts import Part, part_of
 from referee.tournament.workers import WorkerLostError, Workers
 
 FEEDERS = 2
@@ -25,7 +26,8 @@ FEEDERS = 2
 class Plan:
     """Everything that settles a tournament's games."""
 
-    seed: bytes
+    parts: Sequence[Part]
+    """With their seeds."""
     bots: Mapping[str, BotSpec]
     """By `name@version`."""
     clocks: Clocks
@@ -35,22 +37,22 @@ class Plan:
 
     def order(self, game: ScheduledGame, suspended: frozenset[str]) -> GameOrder:
         """What a worker needs to play a game."""
+        seed = part_of(self.parts, game.index).seed
+        assert seed is not None  # noqa: S101 - a league has all seeds
         specs = tuple(self.bots[name] for name in game.bots)
         return GameOrder(
             fixture=Fixture(
                 game_id=game.game_id,
                 ruleset=game.ruleset,
                 seating=tuple(spec.bot for spec in specs),
-                deck=deals.deck(self.seed, game.deal_id, game.ruleset),
+                deck=deals.deck(seed, game.deal_id, game.ruleset),
                 clocks=self.clocks,
                 max_strikes=self.max_strikes,
                 isolation=self.isolation,
             ),
             bots=specs,
-            opaque_id=deals.opaque_id(self.seed, game.game_id),
-            seeds=tuple(
-                deals.bot_seed(self.seed, game.game_id, seat) for seat in range(len(specs))
-            ),
+            opaque_id=deals.opaque_id(seed, game.game_id),
+            seeds=tuple(deals.bot_seed(seed, game.game_id, seat) for seat in range(len(specs))),
             names=tuple(spec.bot.name for spec in specs) if self.show_names else (),
             suspended=suspended,
         )

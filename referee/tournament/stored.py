@@ -19,12 +19,10 @@ class StoredTournament:
     """
 
     def __init__(self, league: League, name: str) -> None:
-        found, row = find(league, name), league.tournament(name)
+        found = find(league, name)
         self.where = league.where
         self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
-        self.commitment = row.commitment
-        self.seed: bytes | None = row.seed
-        self.finished = row.finished_at_us is not None
+        self.parts = found.parts
         self._league = league
         self._shown = _Tables(league, name)
 

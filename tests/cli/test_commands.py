@@ -103,7 +103,15 @@ def test_rows_come_as_table_json_and_csv(here, command, row_type, count):
 
 def test_status_of_one_tournament(here):
     value = json.loads(printed(here, "tournament", "status", "cup", "--json"))
-    assert list(value) == ["tournament", "finished", "commitment", "seed", "rounds", "faults"]
+    assert list(value) == [
+        "tournament",
+        "finished",
+        "commitment",
+        "seed",
+        "extensions",
+        "rounds",
+        "faults",
+    ]
     assert (value["tournament"], value["finished"], value["seed"]) == ("cup", True, SEED)
     assert [list(row) for row in value["rounds"]] == [keys_of(StatusRow)] * 3
     assert [row["done"] for row in value["rounds"]] == [6, 6, 12]

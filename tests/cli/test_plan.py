@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from real_runs import place
+from real_runs import SAMPLE_BOTS, place
 
 from referee.reports import PlanRow
 from referee.reports.columns import fields_of
@@ -90,3 +90,54 @@ def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
     assert done.returncode == 0, done.stderr
     checked = here.referee("verify", "small", "--league", "small")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_gauntlet_is_planned_played_and_checked(here):
+    file = here.tournament(
+        "gauntlet",
+        bots=("random", "greedy"),
+        matches=2,
+        more=f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "bait"}"]\n',
+    )
+    [row, _] = json.loads(printed(here, file, "--json"))
+    assert (row["games"], row["games_per_bot"], row["meetings"]) == (8, [4, 8], [2, 2])
+    done = here.referee("tournament", "run", file, "--league", "gauntlet")
+    assert done.returncode == 0, done.stderr
+    assert "8 games, 3 bots" in done.stdout
+    assert here.referee("verify", "gauntlet", "--league", "gauntlet").returncode == 0
+    assert here.referee("tournament", "export", "gauntlet", "--league", "gauntlet").returncode == 0
+    checked = here.referee("verify", "gauntlet.zip", "--league", "nowhere")
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
+    file = here.tournament(
+        "both",
+        bots=("random", "greedy"),
+        more=f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "greedy"}"]\n',
+    )
+    done = here.referee("tournament", "plan", file)
+    assert done.returncode == 2
+    assert done.stderr == f"referee: {file}: challengers[0]: it is in the field too, bots[1]\n"
+
+
+def test_minutes_are_turned_into_games_by_those_of_the_league(here):
+    short = here.tournament("short", matches=1)
+    timed = here.folder / "minutes.toml"
+    here.tournament("minutes", matches=1)
+    timed.write_text(
+        timed.read_text().replace("matches = 1", "budget = { minutes = 0.05 }\nworkers = 1")
+    )
+    done = here.referee("tournament", "run", timed, "--league", "quick")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"referee: {timed}: budget: how long games of classic at a table of 2 last is not known: the"
+        " league has none; play a short tournament of them first, or give games\n"
+    )
+    assert not (here.folder / "quick").exists()
+    assert here.referee("tournament", "run", short, "--league", "quick").returncode == 0
+    row, *_ = json.loads(printed(here, timed, "--json", "--league", "quick"))
+    assert row["playing_us"] <= 3_000_000
+    done = here.referee("tournament", "run", timed, "--league", "quick")
+    assert done.returncode == 0, done.stderr
+    assert f"The budget of 0.05 minutes buys {row['games']} games." in done.stdout

@@ -3,7 +3,7 @@
 from referee.reports import GameKind, game_times, plan_rows
 from referee.reports.plan import ASSUMED_GAME_US
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage, round_robin
+from referee.schedule import Stage, gauntlet, round_robin
 
 BASIC, DUEL = RULESETS["basic"], RULESETS["duel"]
 
@@ -47,6 +47,16 @@ def test_stages_are_added_up_but_for_seats_of_different_tables():
     assert everything.games_per_bot == (11, 11)
     assert everything.games_in_seat == (1, 4)
     assert everything.meetings == (3, 3)
+
+
+def test_of_a_gauntlet_the_pairs_of_challenger_and_field_are_told():
+    bots = ["new", "newer", "ann", "bob", "cy"]
+    schedule = gauntlet("cup", bots, [Stage(BASIC, 3, 2, challengers=2)], lanes=4)
+    row, _ = plan_rows(bots, schedule, {}, workers=1, challengers=2)
+    assert (row.games, row.matches) == (36, 12)
+    assert row.games_per_bot == (18, 24)
+    assert row.meetings == (4, 4)
+    assert row.neighbours == (2, 2)
 
 
 def test_the_time_is_that_of_games_alike_shared_by_the_workers():

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, choice, matches_within
+from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, buy, choice, least
 
 pytestmark = (
     pytest.mark.unmeasured
@@ -29,12 +29,22 @@ def names(bots):
     return [f"bot{number}" for number in range(bots)]
 
 
+def choice_within(budget, bots, seats):
+    """The stages of a balanced choice, whether or not a whole round of all tables is affordable."""
+
+    def affords(stages):
+        return all(stage.balanced for stage in stages) and games_of(stages, bots) <= budget
+
+    return buy([Stage(BASIC, size, 0) for size in seats], bots, affords, most_games=10**6)
+
+
+def games_of(stages, bots):
+    return sum(stage.games(bots) for stage in stages)
+
+
 def schedule(bots, seats, budget, *, steps=choice._STEPS):
     """The games of one stage for each table size, the stages, and all bots."""
-    matches = matches_within(budget, bots, seats)
-    stages = [
-        Stage(BASIC, size, times, balanced=True) for size, times in zip(seats, matches, strict=True)
-    ]
+    stages = choice_within(budget, bots, seats)
     with mock.patch.object(choice, "_STEPS", steps):
         return balanced("cup", names(bots), stages, lanes=5), stages, names(bots)
 
@@ -137,17 +147,10 @@ def test_next_is_always_a_round_of_the_stage_with_the_fewest_games(made):
     budget=st.integers(1, 2000),
 )
 def test_a_budget_is_shared_by_the_stages_and_used_up(bots, seats, budget):
-    least = sum(math.ceil(bots / size) * size for size in seats)
-    if budget < least:
-        reason = (
-            f"^{budget} games are less than one round, in which every bot plays: it has {least}$"
-        )
-        with pytest.raises(ValueError, match=reason):
-            matches_within(budget, bots, seats)
-        return
-    games = [
-        times * size for times, size in zip(matches_within(budget, bots, seats), seats, strict=True)
-    ]
+    smallest = least([Stage(BASIC, size, 0) for size in seats], bots)
+    assert games_of(smallest, bots) == sum(math.ceil(bots / size) * size for size in seats)
+    budget += games_of(smallest, bots)
+    games = [stage.games(bots) for stage in choice_within(budget, bots, seats)]
     assert min(games) >= bots
     assert budget - max(seats) < sum(games) <= budget
     assert max(games) - min(games) <= max(seats)

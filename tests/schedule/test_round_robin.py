@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ScheduledGame, Stage, default_lanes, round_robin, rounds_within
+from referee.schedule import ScheduledGame, Stage, buy, default_lanes, round_robin
 from referee.schedule.tables import tables_in_turn
 
 pytestmark = (
@@ -249,7 +249,15 @@ def test_a_budget_buys_as_many_whole_rounds_as_fit(budget, bots, seats):
     names = [f"bot{number}" for number in range(bots)]
     stages = [Stage(DUEL if size == 2 else BASIC, size, 1) for size in seats]
     one_round = len(round_robin("cup", names, stages, lanes=8))
-    rounds = rounds_within(budget, bots, seats)
+    budget += one_round
+    bought = buy(
+        stages,
+        bots,
+        lambda stages: sum(stage.games(bots) for stage in stages) <= budget,
+        most_games=10**6,
+    )
+    assert not any(stage.balanced for stage in bought)
+    [rounds] = {stage.matches for stage in bought}
     assert rounds * one_round <= budget < (rounds + 1) * one_round
 
 

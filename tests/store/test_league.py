@@ -9,7 +9,7 @@ from records import NAMES, SEED, bot, faulty, filled, played, schedule, tourname
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId
-from referee.store import League
+from referee.store import League, NewExtension
 
 TWICE = "UNIQUE|unique"
 """How databases say that something is there already."""
@@ -245,3 +245,35 @@ def test_everything_is_there_after_it_was_closed(tmp_path, db):
     with League.open(tmp_path, create=False, db=db) as league:
         assert league.record("cup-1") == played(rows[0])
         assert {row.name for row in league.bots()} == set(NAMES)
+
+
+def test_a_tournament_and_its_extensions_are_finished_each_by_itself(league):
+    rows = filled(league)
+    half = len(rows) // 2
+    more = [
+        replace(row, index=row.index + len(rows), match=row.match + rows[-1].match + 1)
+        for row in rows
+    ]
+    more = [replace(row, deal_id=f"{row.deal_id}+", game_id=f"{row.game_id}+") for row in more]
+    for added in (more[:half], more[half:]):
+        league.add_extension("cup", NewExtension(5, 1, added[0].match, b"x" * 32, "c"), added)
+    assert [row.first_match for row in league.extensions("cup")] == [
+        more[0].match,
+        more[half].match,
+    ]
+    assert league.extensions("other") == []
+    assert [row.game_id for row in league.schedule("cup")] == [
+        row.game_id for row in (*rows, *more)
+    ]
+    assert league.tournament("cup").games == 2 * len(rows)
+
+    def finished():
+        parts = (league.tournament("cup"), *league.extensions("cup"))
+        return [part.finished_at_us is not None for part in parts]
+
+    league.add_games(map(played, more[:half]))
+    assert finished() == [False, True, False]
+    league.add_games(map(played, rows))
+    assert finished() == [True, True, False]
+    league.add_games(map(played, more[half:]))
+    assert finished() == [True, True, True]

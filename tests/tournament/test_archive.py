@@ -25,7 +25,7 @@ from referee.store import League
 from referee.tournament.archive import ArchivedTournament, export, layout, record_stream, zipped
 from referee.tournament.audit import audit
 from referee.tournament.conduct import create
-from referee.tournament.config import load_tournament
+from referee.tournament.reading import load_tournament
 from referee.tournament.stored import StoredTournament
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
@@ -503,9 +503,9 @@ def test_no_zip(checked):
 
 
 def test_another_format(data, checked):
-    parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=2))
+    parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=3))
     with pytest.raises(
-        UserError, match=r"cup\.zip: tournament\.json: format: 2; this version .* knows 1"
+        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1 and 2"
     ):
         checked(zipped.pack({**parts, "more": b""}))
 

@@ -8,22 +8,38 @@ from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.schedule import Stage, balanced, round_robin
+from referee.tournament.budget import Budget, Unit
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,
     TournamentConfig,
     canonical_json,
     from_canonical_json,
-    load_tournament,
 )
 from referee.tournament.entries import check_bots
+from referee.tournament.reading import load_tournament
 
 TOURNAMENTS = Path(__file__).parents[2] / "tournaments"
 FIRST = Path(__file__).parent / "golden" / "config-1.json"
+GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
 BASIC = RULESETS["basic"]
 HEAD = 'name = "cup"\n'
 BOTS = 'bots = ["./ann", "./bob", "./cy", "./dee"]\n'
 GOOD = HEAD + BOTS + 'ruleset = "basic"\nseats = 3\nmatches = 2\n'
+
+
+GAUNTLET = GOOD.replace(', "./dee"]', "]") + 'format = "gauntlet"\nchallengers = ["./dee", "zoe"]\n'
+
+
+class FakePace:
+    """What games last, in microseconds, by ruleset and seats."""
+
+    def __init__(self, known, cores=1):
+        self.cores = cores
+        self._known = known
+
+    def game_us(self, ruleset, seats):
+        return self._known.get((ruleset, seats))
 
 
 @pytest.fixture
@@ -137,6 +153,58 @@ def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
     games = balanced("cup", ["a", "b", "c", "d"], config.stages, lanes=4)
     assert len(games) == config.games
     assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_budget_that_is_a_number_is_one_of_games(folder):
+    config = load_tournament(write(folder, GOOD.replace("matches = 2", "budget = 100")))
+    assert config.budget == Budget(Unit.GAMES, 100)
+    said = GOOD.replace("matches = 2", "budget = { games = 100 }")
+    assert load_tournament(write(folder, said)) == config
+    assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_budget_of_games_of_a_bot(folder):
+    text = GOOD.replace("matches = 2", "budget = { games_per_bot = 20 }")
+    assert load_tournament(write(folder, text)).stages == (Stage(BASIC, 3, 2),)  # 9 a round
+    text = GOOD.replace("matches = 2", "budget = { games_per_bot = 8 }")
+    assert load_tournament(write(folder, text)).stages == (Stage(BASIC, 3, 2, balanced=True),)
+
+
+def test_minutes_buy_what_games_of_the_league_make_likely(folder):
+    text = GOOD.replace("matches = 2", "budget = { minutes = 0.5 }\nworkers = 2")
+    config = load_tournament(write(folder, text), FakePace({("basic", 3): 1_000_000}))
+    assert config.stages == (Stage(BASIC, 3, 5),)  # 60 games of a second, two at a time
+    assert config.budget == Budget(Unit.MINUTES, 0.5)
+    text = text.replace("workers = 2", "")
+    config = load_tournament(write(folder, text), FakePace({("basic", 3): 1_000_000}, cores=4))
+    assert config.stages == (Stage(BASIC, 3, 10),)
+    config = load_tournament(write(folder, text), FakePace({("basic", 3): 12_000_000}, cores=4))
+    assert config.stages == (Stage(BASIC, 3, 3, balanced=True),)
+
+
+def test_a_gauntlet_has_challengers_and_a_field(folder):
+    config = load_tournament(write(folder, GAUNTLET))
+    assert [entry.text for entry in config.bots] == ["./dee", "zoe", "./ann", "./bob", "./cy"]
+    assert config.stages == (Stage(BASIC, 3, 2, challengers=2),)
+    assert config.challengers == 2
+    assert [config.key(number) for number in (1, 2)] == ["challengers[1]", "bots[0]"]
+    assert config.schedule == "gauntlet-1"
+    assert config.games == 2 * 3 * 2 * 3
+    assert from_canonical_json(canonical_json(config)) == config
+
+
+def test_a_budget_buys_rounds_of_a_gauntlet_or_a_balanced_choice(folder):
+    whole = load_tournament(write(folder, GAUNTLET.replace("matches = 2", "budget = 40")))
+    assert whole.stages == (Stage(BASIC, 3, 2, challengers=2),)
+    chosen = load_tournament(write(folder, GAUNTLET.replace("matches = 2", "budget = 17")))
+    assert chosen.stages == (Stage(BASIC, 3, 5, balanced=True, challengers=2),)
+    assert chosen.schedule == "gauntlet-1"
+    assert chosen.games == 15
+
+
+def test_the_field_of_a_gauntlet_may_have_fewer_bots_than_a_table_seats(folder):
+    text = GAUNTLET.replace(', "./cy"]', "]")
+    assert load_tournament(write(folder, text)).games == 2 * 1 * 2 * 3
 
 
 def test_tables_of_several_sizes_are_stages_of_the_same_rules(folder):
@@ -279,6 +347,87 @@ BAD = {
         GOOD.replace("matches = 2", "budget = 5"),
         "budget: 5 games are less than one round, in which every bot plays: it has 6",
     ),
+    "unknown format": (
+        GOOD + 'format = "swiss"\n',
+        "format: must be 'round-robin' or 'gauntlet'",
+    ),
+    "a gauntlet without challengers": (
+        GOOD + 'format = "gauntlet"\n',
+        "challengers: missing: they are who runs the gauntlet",
+    ),
+    "no challenger in the list": (
+        GOOD + 'format = "gauntlet"\nchallengers = []\n',
+        "challengers: must not be empty",
+    ),
+    "challengers of a round robin": (
+        GOOD + 'challengers = ["zoe"]\n',
+        'challengers: only format = "gauntlet" has them',
+    ),
+    "a challenger that is not there": (
+        GAUNTLET.replace('"zoe"', '"./zoe"'),
+        "challengers[1]: './zoe': no such folder",
+    ),
+    "a challenger that is in the field": (
+        GAUNTLET.replace('"zoe"', '"./ann/../bob"'),
+        "challengers[1]: it is in the field too, bots[1]",
+    ),
+    "a challenger by name that is in the field": (
+        GAUNTLET.replace('"./bob"', '"zoe"'),
+        "challengers[1]: it is in the field too, bots[1]",
+    ),
+    "a field too small": (
+        GAUNTLET.replace('"./ann", "./bob", ', ""),
+        "bots: 1 do not fill the 2 other seats of a table",
+    ),
+    "budget too small for a gauntlet": (
+        GAUNTLET.replace("matches = 2", "budget = 5"),
+        "budget: 5 games are less than one round, in which every bot plays: it has 6",
+    ),
+    "matches and another budget": (
+        GOOD + "budget = { minutes = 3 }\n",
+        "matches: there is a budget too; one of them must go",
+    ),
+    "half a game": (
+        GOOD.replace("matches = 2", "budget = 9.5"),
+        "budget: must be a whole number (of games), or a table",
+    ),
+    "yes for a budget": (
+        GOOD.replace("matches = 2", "budget = true"),
+        "budget: must be a whole number (of games), or a table",
+    ),
+    "no games": (GOOD.replace("matches = 2", "budget = 0"), "budget: must be at least 1"),
+    "a budget of nothing": (
+        GOOD.replace("matches = 2", "budget = {}"),
+        "budget: must say one of games, games_per_bot, minutes",
+    ),
+    "two budgets": (
+        GOOD.replace("matches = 2", "budget = { games = 9, minutes = 2 }"),
+        "budget: must say one of games, games_per_bot, minutes",
+    ),
+    "a budget of hours": (
+        GOOD.replace("matches = 2", "budget = { hours = 2 }"),
+        "budget.hours: unknown key",
+    ),
+    "no minutes": (
+        GOOD.replace("matches = 2", "budget = { minutes = 0 }"),
+        "budget.minutes: must be more than 0",
+    ),
+    "endless minutes": (
+        GOOD.replace("matches = 2", "budget = { minutes = inf }"),
+        "budget.minutes: must be a finite number",
+    ),
+    "too few games of a bot": (
+        GOOD.replace("matches = 2", "budget = { games_per_bot = 5 }"),
+        "budget: 5 games of a bot are less than one round, in which every bot plays: one of them has 6",
+    ),
+    "too many games of a bot": (
+        GOOD.replace("matches = 2", "budget = { games_per_bot = 1000000 }"),
+        "budget: 1000000 games of a bot buy more than 1000000 games, the limit",
+    ),
+    "minutes of games that nobody knows": (
+        GOOD.replace("matches = 2", "budget = { minutes = 3 }"),
+        "budget: how long games of basic at a table of 3 last is not known: the league has none; play a short tournament of them first, or give games",
+    ),
     "zero matches": (GOOD.replace("matches = 2", "matches = 0"), "matches: must be at least 1"),
     "negative matches": (
         GOOD.replace("matches = 2", "matches = -5"),
@@ -377,6 +526,20 @@ def test_what_is_wrong_is_said_in_one_line(folder, text, reason):
     assert error_of(folder, text) == f"{folder}/cup.toml: {reason}"
 
 
+def test_minutes_that_are_too_few_or_too_many(folder):
+    text = GOOD.replace("matches = 2", "budget = { minutes = 1 }")
+    for lasting_us, reason in (
+        (
+            30_000_000,
+            "1 minutes are less than one round, in which every bot plays: its 6 games should take 3",
+        ),
+        (1, "1 minutes buy more than 1000000 games, the limit"),
+    ):
+        with pytest.raises(UserError) as caught:
+            load_tournament(write(folder, text), FakePace({("basic", 3): lasting_us}))
+        assert str(caught.value) == f"{folder}/cup.toml: budget: {reason}"
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(UserError) as caught:
         load_tournament(tmp_path / "cup.toml")
@@ -438,6 +601,14 @@ def test_what_the_first_release_stored_can_be_read_for_ever():
         schedule="round-robin-1",
         seed=None,
     )
+
+
+def test_what_was_stored_since_there_are_gauntlets_can_be_read_for_ever():
+    config = from_canonical_json(GAUNTLETS.read_text())
+    assert config.stages == (Stage(BASIC, 3, 4, balanced=True, challengers=1),)
+    assert config.challengers == 1
+    assert config.budget == Budget(Unit.GAMES, 14)
+    assert config.schedule == "gauntlet-1"
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):

@@ -8,8 +8,8 @@ from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
 from referee.roster import Roster, Workshop
 from referee.store import League
-from referee.tournament.config import load_tournament
 from referee.tournament.entries import check_bots, enter_bots
+from referee.tournament.reading import load_tournament
 
 
 @pytest.fixture

@@ -158,3 +158,14 @@ def test_forfeits_of_an_earlier_run_count_after_a_resume():
     for game in games[:half]:
         lanes.played(game, [seat for seat, bot in enumerate(game.bots) if bot == "b"])
     assert play_lane(lanes, "b") == uninterrupted[half:]
+
+
+def test_no_bundle_has_games_of_two_parts():
+    games = schedule(lanes=4)
+    parts = (0, 7, 20)
+    lanes = Lanes(games, {}, parts=parts, games_in_flight=3, workers=1, suspend_after=0)
+    numbers = [[int(name.removeprefix("t-")) - 1 for name in names] for _, names in drain(lanes, 1)]
+    assert sorted(number for bundle in numbers for number in bundle) == list(range(len(games)))
+    for bundle in numbers:
+        assert len({sum(number >= first for first in parts) for number in bundle}) == 1
+    assert max(map(len, numbers)) == 3

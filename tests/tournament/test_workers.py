@@ -17,8 +17,8 @@ from referee.bots.manifest import load_bot
 from referee.roster import Roster, Workshop
 from referee.store import League
 from referee.tournament.conduct import create
-from referee.tournament.config import load_tournament
 from referee.tournament.entries import enter_bots
+from referee.tournament.reading import load_tournament
 
 BOTS = Path(__file__).parent / "bots"
 FAULT_OF_MEMORY = 77

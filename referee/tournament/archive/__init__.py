@@ -2,7 +2,7 @@
 
 A zip of five parts, none of them compressed by the zip:
 
-    tournament.json   format, name, configuration, schedule, commitment; the seed once it is finished
+    tournament.json   format, name, configuration, schedule, commitment; the seed once it is finished; the same of extensions
     bots.json         who played: name and version, SHA-256 of the content, manifest
     records.binpb.gz  the games played so far, in the order of the schedule (`record_stream`)
     ratings.json      what these games make of the bots

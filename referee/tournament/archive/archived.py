@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isclose
 from pathlib import Path
 from typing import Self, TypeVar
@@ -19,6 +20,7 @@ from referee.tournament.archive import layout, record_stream, zipped
 from referee.tournament.archive.layout import BotsPart, Head, RatingsPart, TournamentPart
 from referee.tournament.audit import audit
 from referee.tournament.config import TournamentConfig, from_canonical_json
+from referee.tournament.parts import Part
 
 _TOLERANCE = 2e-6
 """By how much ratings may differ: the last digit that is kept, which another machine may round otherwise."""
@@ -40,11 +42,9 @@ class ArchivedTournament:
         tournament = _read(TournamentPart, layout.TOURNAMENT, parts)
         self.where = str(path)
         self.config = _config(path, tournament)
-        self.commitment = tournament.commitment
-        self.seed = None if tournament.seed is None else bytes.fromhex(tournament.seed)
-        self.finished = self.seed is not None
+        self.parts = _parts(self.config, tournament)
         self.seats = _seats(self.config, _read(BotsPart, layout.BOTS, parts))
-        self.schedule = _schedule(self.config, tournament)
+        self.schedule = _schedule(self.config, self.parts, tournament)
         self._records = record_stream.load(parts[layout.RECORDS])
         self._next: GameRecord | None = None
         self._places = {game.game_id: game.index for game in self.schedule}
@@ -62,10 +62,10 @@ class ArchivedTournament:
         parts = zipped.unpack(path, data)
         if layout.TOURNAMENT in parts:
             head = _read(Head, layout.TOURNAMENT, parts)
-            if head.format != layout.FORMAT:
+            if head.format not in (layout.FORMAT, layout.EXTENDED):
                 raise UserError(
                     f"{path}: {layout.TOURNAMENT}: format: {head.format}; this version of the"
-                    f" referee knows {layout.FORMAT}"
+                    f" referee knows {layout.FORMAT} and {layout.EXTENDED}"
                 )
         zipped.check(data, parts, layout.PARTS)
         return cls(path, parts)
@@ -96,7 +96,7 @@ class ArchivedTournament:
         left = self._next or next(self._records, None)
         if left is not None:
             raise _out_of_place(left)
-        if games == len(self.schedule) and self.seed is None:
+        if games == len(self.schedule) and any(part.seed is None for part in self.parts):
             raise Difference(f"{layout.TOURNAMENT}: seed: missing, though all games are played")
         _check_ratings(RatingsPart.of(self._ratings), self._kept)
         return games
@@ -115,7 +115,10 @@ def _config(path: Path, tournament: TournamentPart) -> TournamentConfig:
     where = f"{layout.TOURNAMENT}: configuration"
     try:
         config = from_canonical_json(json.dumps(tournament.configuration))
-        stages = all(stage.matches > 0 and stage.seats > 0 for stage in config.stages)
+        stages = all(
+            stage.matches > 0 and stage.seats > 0 and 0 <= stage.challengers < len(config.bots)
+            for stage in config.stages
+        )
     except UserError as error:
         raise UserError(f"{path}: {where}: {error}") from error
     except ValueError as error:
@@ -143,12 +146,37 @@ def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
     return seats
 
 
-def _schedule(config: TournamentConfig, tournament: TournamentPart) -> tuple[ScheduledGame, ...]:
+def _parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
+    added = tournament.extensions or ()
+    if (tournament.format == layout.EXTENDED) != bool(added):
+        raise Difference(
+            f"{layout.TOURNAMENT}: extensions: not as format {tournament.format} has it"
+        )
+    parts = [_part(0, config.games, None, tournament)]
+    for each in added:
+        first = parts[-1].first + parts[-1].games
+        stages = (replace(stage, matches=each.matches) for stage in config.stages)
+        games = sum(stage.games(len(config.bots)) for stage in stages)
+        parts.append(_part(first, games, each.matches, each))
+    return tuple(parts)
+
+
+def _part(
+    first: int, games: int, matches: int | None, says: TournamentPart | layout.Extension
+) -> Part:
+    seed = None if says.seed is None else bytes.fromhex(says.seed)
+    return Part(first, games, matches, says.commitment, seed, finished=seed is not None)
+
+
+def _schedule(
+    config: TournamentConfig, parts: Sequence[Part], tournament: TournamentPart
+) -> tuple[ScheduledGame, ...]:
     """The games of the schedule. That there are as many as should be, no more, is checked first."""
     where = f"{layout.TOURNAMENT}: schedule"
     count = sum(len(match.games) for match in tournament.schedule)
-    if count != config.games:
-        raise Difference(f"{where}: {count} games; the configuration makes {config.games}")
+    should = sum(part.games for part in parts)
+    if count != should:
+        raise Difference(f"{where}: {count} games; the configuration makes {should}")
     games: list[ScheduledGame] = []
     for number, match in enumerate(tournament.schedule):
         if not 0 <= match.stage < len(config.stages) or len(match.lanes) != len(match.games):

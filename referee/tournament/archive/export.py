@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,8 +15,9 @@ from referee.roster import Roster
 from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament.archive import layout, record_stream, zipped
-from referee.tournament.conduct import find
+from referee.tournament.conduct import Tournament, find
 from referee.tournament.config import TournamentConfig, canonical_json
+from referee.tournament.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +38,32 @@ def export(league: League, roster: Roster, name: str) -> Export:
     Raises NotFoundError when there is no such tournament, and UserError and RefereeError where the
     league is damaged or a bot's copy is gone.
     """
-    found, row = find(league, name), league.tournament(name)
-    played = league.stored(name)  # after `row`: a game that is stored meanwhile ends no tournament
-    finished = row.finished_at_us is not None or len(played) == row.games
+    found, row, added = find(league, name), league.tournament(name), league.extensions(name)
+    played = league.stored(name)  # after `found`: a game that is stored meanwhile ends nothing
+    first, *others = (_seed(found, part, played) for part in found.parts)
     records = [league.record(game.game_id) for game in found.schedule if game.game_id in played]
     ratings = Ratings()
     for record in records:
         ratings.add(layout.RankedRecord.of(record))
     hashes = {bot.bot: bot.content_hash for bot in league.bots()}
     tournament = layout.TournamentPart(
-        format=layout.FORMAT,
+        format=layout.EXTENDED if added else layout.FORMAT,
         name=name,
         created_at_us=row.created_at_us,
         configuration=_configuration(found.config),
         schedule=tuple(_matches(found.schedule)),
         commitment=row.commitment,
-        seed=row.seed.hex() if finished else None,
+        seed=first,
+        extensions=tuple(
+            layout.Extension(
+                created_at_us=each.created_at_us,
+                matches=each.matches,
+                commitment=each.commitment,
+                seed=seed,
+            )
+            for each, seed in zip(added, others, strict=True)
+        )
+        or None,
     )
     bots = layout.BotsPart(
         tuple(
@@ -68,7 +79,14 @@ def export(league: League, roster: Roster, name: str) -> Export:
             layout.RATINGS: _json(layout.RatingsPart.of(ratings)),
         }
     )
-    return Export(data, len(played), row.games, finished)
+    return Export(data, len(played), row.games, None not in (first, *others))
+
+
+def _seed(tournament: Tournament, part: Part, played: Container[str]) -> str | None:
+    """The seed of a part as text, if it is no secret any more."""
+    games = tournament.schedule[part.first : part.first + part.games]
+    finished = part.finished or all(game.game_id in played for game in games)
+    return part.seed.hex() if part.seed is not None and finished else None
 
 
 def _configuration(config: TournamentConfig) -> dict[str, object]:
@@ -96,4 +114,6 @@ def _matches(schedule: Iterable[ScheduledGame]) -> Iterator[layout.Match]:
 def _json(part: BaseModel) -> bytes:
     """A part as text, in which no two ways are possible."""
     values = part.model_dump(mode="json")
+    if isinstance(part, layout.TournamentPart) and part.extensions is None:
+        del values["extensions"]
     return (json.dumps(values, sort_keys=True, separators=(",", ":")) + "\n").encode()

@@ -13,6 +13,8 @@ from referee.records import GameRecord
 
 FORMAT = 1
 """Of an archive. One that has other parts or keys gets another number."""
+EXTENDED = 2
+"""The format of a tournament with extensions."""
 PARTS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
     "tournament.json",
     "bots.json",
@@ -50,6 +52,17 @@ class Match(Part):
     """Of each game."""
 
 
+class Extension(Part):
+    """Matches that were added to a tournament."""
+
+    created_at_us: int
+    matches: Annotated[int, Field(ge=1)]
+    """More at each table."""
+    commitment: Digest
+    seed: Digest | None
+    """None while games of it are missing."""
+
+
 class TournamentPart(Part):
     """tournament.json."""
 
@@ -61,7 +74,9 @@ class TournamentPart(Part):
     schedule: tuple[Match, ...]
     commitment: Digest
     seed: Digest | None
-    """None while games are missing: it is a secret until then."""
+    """None while games are missing, but for those of extensions: it is a secret until then."""
+    extensions: Annotated[tuple[Extension, ...], Field(min_length=1)] | None = None
+    """In format 2, and not there in format 1."""
 
 
 class Bot(Part):

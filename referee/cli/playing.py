@@ -1,0 +1,82 @@
+"""A tournament played in the terminal, whether it is new, resumed or extended."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from referee.cli.interrupts import Interrupts
+from referee.cli.options import INTERRUPTED, league_options
+from referee.cli.output import console
+from referee.cli.progress import conduct
+from referee.cli.results import Choice, current_ratings
+from referee.cli.roster import roster_of
+from referee.errors import RefereeError, UserError
+from referee.reports import FaultRow, RatingRow, RowsTable, fault_rows
+from referee.store import League
+from referee.tournament.conduct import Tournament
+from referee.tournament.parts import title
+
+
+def play_to_end(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
+    """Play what is missing of a tournament, and say how it stands.
+
+    Raises typer.Exit where it was interrupted, and UserError and RefereeError where it cannot go on.
+    """
+    finished = _conduct(store, tournament, interrupts)
+    rows = current_ratings(store, Choice(tournament=tournament.name))
+    if rows:
+        console.print(RowsTable(RatingRow, rows, tournament.name))
+    faults = fault_rows(store.faults(tournament=tournament.name))
+    if faults:
+        console.print(RowsTable(FaultRow, faults, "faults"))
+    if not finished:
+        console.print(
+            f"Interrupted. To resume: {resume_command(store, tournament.name)}", soft_wrap=True
+        )
+        raise typer.Exit(INTERRUPTED)
+    for number, part in enumerate(tournament.parts):
+        seed = part.seed.hex() if part.seed is not None else ""
+        said = f"Seed of {title(number)}" if number else "All games are played. Seed"
+        console.print(f"{said}: {seed}", soft_wrap=True)
+
+
+def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> bool:
+    """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
+    try:
+        _announce(store, tournament)
+        return conduct(store, tournament, roster_of(store), console, interrupts)
+    except UserError:
+        raise
+    except RefereeError:
+        console.print(
+            f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
+        )
+        raise
+
+
+def _announce(store: League, tournament: Tournament) -> None:
+    before = len(store.stored(tournament.name))
+    console.print(
+        f"{tournament.name}: {len(tournament.schedule)} games,"
+        f"{f' of which {before} are played,' if before else ''}"
+        f" {len(tournament.config.bots)} bots."
+        f" Commitment to the seed (SHA-256): {tournament.parts[0].commitment}",
+        soft_wrap=True,
+    )
+    for number, part in enumerate(tournament.parts[1:], 1):
+        console.print(
+            f"{title(number).capitalize()}: {part.games} of the games."
+            f" Commitment to its seed (SHA-256): {part.commitment}",
+            soft_wrap=True,
+        )
+    console.print(
+        "Bots run without isolation, with your rights: play only with bots that you trust.",
+        soft_wrap=True,
+    )
+
+
+def resume_command(store: League, name: str) -> str:
+    """What to type to go on with a tournament."""
+    return shlex.join(["referee", "tournament", "resume", name, *league_options(store)])

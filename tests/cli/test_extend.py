@@ -1,0 +1,239 @@
+"""`referee tournament extend`: more games for a tournament, with a secret of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from real_runs import SEED, place
+
+from referee import deals
+from referee.store import League
+from referee.tournament.archive import layout, zipped
+
+GAMES = 6
+"""Of a round: two seatings at three tables."""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A league with a tournament of two rounds that was extended by one, then by two."""
+    with place(tmp_path_factory.mktemp("extend")) as made:
+        file = made.tournament(matches=2)
+        for words in (
+            ("run", file),
+            ("extend", "cup", "--matches", "1"),
+            ("extend", "cup", "--matches", "2"),
+        ):
+            if words[0] == "extend" and words[-1] == "1":
+                shutil.copytree(made.folder / "league", made.folder / "before")
+            done = made.referee("tournament", *words, "--league", "league")
+            assert done.returncode == 0, done.stderr
+        made.said = done.stdout
+        yield made
+
+
+@pytest.fixture
+def database(here):
+    """A copy of the league, `copy`, to be spoilt."""
+    shutil.copytree(here.folder / "league", here.folder / "copy")
+    connection = sqlite3.connect(here.folder / "copy" / "league.db", isolation_level=None)
+    yield connection
+    connection.close()
+    shutil.rmtree(here.folder / "copy")
+
+
+def extensions_of(here, league="league"):
+    with League.open(here.folder / league, create=False) as store:
+        return store.extensions("cup")
+
+
+def forget(database, first):
+    """Take the games from this one on out of the league, as if they had not been played."""
+    for table in ("faults", "seats", "records", "results"):
+        database.execute(f"DELETE FROM {table} WHERE game_id >= ?", (first,))  # noqa: S608
+    database.execute("UPDATE extensions SET finished_at_us = NULL WHERE id = 2")
+
+
+def test_the_games_there_were_stay_as_they_are(here):
+    before, after = here.records("before"), here.records("league")
+    assert (len(before), len(after)) == (2 * GAMES, 5 * GAMES)
+    assert after[: len(before)] == before
+
+
+def test_each_extension_has_a_seed_of_its_own(here):
+    seeds = [row.seed.hex() for row in extensions_of(here)]
+    assert len({SEED, *seeds}) == 3
+    with League.open(here.folder / "league", create=False) as store:
+        for game in store.schedule("cup"):
+            seed = [SEED, *seeds][(game.index >= 2 * GAMES) + (game.index >= 3 * GAMES)]
+            record = store.record(game.game_id)
+            assert record.deck == deals.deck(bytes.fromhex(seed), game.deal_id, record.ruleset)
+
+
+def test_commitments_are_said_before_and_seeds_after(here):
+    first, second = extensions_of(here)
+    lines = here.said.splitlines()
+    assert lines[0].startswith("cup: 30 games, of which 18 are played, 3 bots. Commitment")
+    assert lines[2] == (
+        "Extension 2: 12 of the games. Commitment to its seed (SHA-256): "
+        + deals.commitment(second.seed)
+    )
+    assert lines[-3:] == [
+        f"All games are played. Seed: {SEED}",
+        f"Seed of extension 1: {first.seed.hex()}",
+        f"Seed of extension 2: {second.seed.hex()}",
+    ]
+
+
+def test_status_and_verify_know_extensions(here):
+    first, _ = extensions_of(here)
+    done = here.referee("tournament", "status", "cup", "--json", "--league", "league")
+    status = json.loads(done.stdout)
+    assert [(each["matches"], each["games"]) for each in status["extensions"]] == [(1, 6), (2, 12)]
+    assert status["extensions"][0]["seed"] == first.seed.hex()
+    assert [row["games"] for row in status["rounds"]] == [GAMES] * 5 + [5 * GAMES]
+    done = here.referee("verify", "--league", "league")
+    assert (done.returncode, done.stdout) == (0, "cup: 30 games check.\n")
+
+
+def test_an_archive_has_them(here):
+    done = here.referee("tournament", "export", "cup", "--league", "league")
+    assert done.returncode == 0, done.stderr
+    done = here.referee("verify", "cup.zip")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("cup: 30 games check, and so do the ratings.\n")
+    for number, row in enumerate(extensions_of(here), 1):
+        assert f"first game of extension {number}? {row.commitment}\n" in done.stdout
+
+
+def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, database):
+    first, second = extensions_of(here)
+    forget(database, 25)
+    said = here.referee("tournament", "status", "cup", "--league", "copy").stdout
+    assert f"seed of extension 1 {first.seed.hex()}" in said
+    assert "The seed of extension 2 is published when all its games are played." in said
+    assert second.seed.hex() not in said
+    done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
+    assert done.returncode == 0, done.stderr
+    assert second.seed.hex().encode() not in (here.folder / "part.zip").read_bytes()
+    assert first.seed.hex().encode() in (here.folder / "part.zip").read_bytes()
+    done = here.referee("verify", "./part.zip")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "cup: 24 of 30 games check, but for the decks of extension 2: the seed is still secret.\n"
+    )
+    done = here.referee("tournament", "resume", "cup", "--league", "copy")
+    assert done.returncode == 0, done.stderr
+    assert here.records("copy") == here.records("league")
+
+
+SPOILT = {
+    "the seed": (
+        "UPDATE extensions SET seed = zeroblob(32) WHERE id = 2",
+        "cup: extension 2: the seed's SHA-256 is 66687aad",
+    ),
+    "its matches": ("UPDATE extensions SET matches = 3 WHERE id = 2", "cup: the schedule has 30"),
+    "no matches": (
+        "UPDATE extensions SET matches = 0 WHERE id = 2",
+        "cup: the configuration makes no schedule: an extension adds",
+    ),
+    "where it begins": (
+        "UPDATE extensions SET first_match = 10 WHERE id = 2",
+        "cup: extension 1: it has other games",
+    ),
+    "a game": (
+        "DELETE FROM results WHERE game_id = 15",
+        "cup: 29 of 30 games check; cup-15 is not stored",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statement", "reason"), SPOILT.values(), ids=SPOILT)
+def test_what_is_wrong_with_an_extension_is_found(here, database, statement, reason):
+    database.execute(statement)
+    done = here.referee("verify", "cup", "--league", "copy")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"referee: {reason}")
+
+
+def changed(archive, *, at, value):
+    """An archive with another value in tournament.json, packed as the referee does it."""
+    parts = zipped.unpack(archive, archive.read_bytes())
+    tournament = json.loads(parts["tournament.json"])
+    *keys, last = at
+    place = tournament
+    for key in keys:
+        place = place[key]
+    place[last] = value
+    parts["tournament.json"] = json.dumps(tournament).encode()
+    return zipped.pack({name: parts[name] for name in layout.PARTS})
+
+
+SPOILT_ARCHIVES = {
+    "format 1": (("format",), 1, "tournament.json: extensions: not as format 1 has it"),
+    "no extensions": (("extensions",), None, "tournament.json: extensions: not as format 2"),
+    "matches": (
+        ("extensions", 0, "matches"),
+        2,
+        "tournament.json: schedule: 30 games; the configuration makes 36",
+    ),
+    "more challengers than bots": (
+        ("configuration", "stages", 0, "challengers"),
+        9,
+        "tournament.json: configuration: it is none that a tournament can have",
+    ),
+    "other seed": (
+        ("extensions", 0, "seed"),
+        "00" * 32,
+        "extension 1: the seed's SHA-256 is 66687aad",
+    ),
+    "no seed": (("extensions", 1, "seed"), None, "tournament.json: seed: missing, though all"),
+}
+
+
+@pytest.mark.parametrize(("at", "value", "reason"), SPOILT_ARCHIVES.values(), ids=SPOILT_ARCHIVES)
+def test_what_is_wrong_with_an_extension_in_an_archive_is_found(here, at, value, reason):
+    archive = here.folder / "whole.zip"
+    words = ("cup", "--league", "league", "--output", archive)
+    assert here.referee("tournament", "export", *words).returncode == 0
+    spoilt = here.folder / "spoilt.zip"
+    spoilt.write_bytes(changed(archive, at=at, value=value))
+    done = here.referee("verify", spoilt)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"referee: {spoilt}: {reason}")
+
+
+BAD = {
+    "no such tournament": (
+        ("other", "--matches", "1"),
+        "league: no tournament 'other'; there are cup",
+    ),
+    "too many games": (
+        ("cup", "--matches", "1000000"),
+        "cup: with these it has more than 1000000 games, the limit",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), BAD.values(), ids=BAD)
+def test_bad_input_changes_nothing(here, words, reason):
+    done = here.referee("tournament", "extend", *words, "--league", "league")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"referee: {reason}\n"
+    assert len(extensions_of(here)) == 2
+
+
+def test_a_balanced_choice_is_not_extended(here):
+    file = here.folder / "few.toml"
+    here.tournament("few", matches=1)
+    file.write_text(file.read_text().replace("matches = 1", "budget = 4"))
+    assert here.referee("tournament", "run", file, "--league", "few").returncode == 0
+    done = here.referee("tournament", "extend", "few", "--matches", "1", "--league", "few")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "referee: few: it cannot be extended: only some of the tables play, a balanced choice; no"
+        " round can be added\n"
+    )

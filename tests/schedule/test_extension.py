@@ -1,0 +1,104 @@
+"""Schedules that are made longer: what is there stays, what is added goes on with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain, combinations, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from referee.rules.ruleset import RULESETS
+from referee.schedule import ALGORITHMS, Stage, extended, longer
+
+pytestmark = (
+    pytest.mark.unmeasured
+)  # a lot of work on lines that others cover: thrice as much when measured
+
+BASIC = RULESETS["basic"]
+NAMES = ["ann", "bob", "cy", "dee", "eve"]
+PATIENT = settings(deadline=None, max_examples=50)
+"""The machine may be busy."""
+
+
+@st.composite
+def tournaments(draw, same_matches=False):
+    """An algorithm, bots, stages, extensions."""
+    challengers = draw(st.integers(0, 2))
+    bots = NAMES[: draw(st.integers(challengers + 3, 5))]
+    same = st.just(draw(st.integers(1, 3)))
+    stage = st.builds(
+        lambda seats, matches: Stage(BASIC, seats, matches, challengers=challengers),
+        st.integers(2, min(4, len(bots) - max(0, challengers - 1))),
+        same if same_matches else st.integers(1, 3),
+    )
+    stages = draw(st.lists(stage, min_size=1, max_size=3))
+    algorithm = "gauntlet-1" if challengers else "round-robin-1"
+    return algorithm, bots, stages, draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+
+
+def parts_of(tournament):
+    algorithm, bots, stages, extensions = tournament
+    return extended(algorithm, "cup", bots, stages, extensions, lanes=5)
+
+
+@PATIENT
+@given(tournaments())
+def test_what_is_there_stays_and_numbers_go_on(tournament):
+    algorithm, bots, stages, extensions = tournament
+    parts = parts_of(tournament)
+    assert len(parts) == 1 + len(extensions)
+    assert parts[0] == ALGORITHMS[algorithm]("cup", bots, stages, lanes=5)
+    assert parts == (*parts_of((algorithm, bots, stages, extensions[:-1])), parts[-1])
+    games = list(chain.from_iterable(parts))
+    assert [game.index for game in games] == list(range(len(games)))
+    assert [game.game_id for game in games] == [f"cup-{n + 1}" for n in range(len(games))]
+    assert [game.lane for game in games] == [n % 5 for n in range(len(games))]
+    assert all(game.deal_id == f"cup-deal-{game.match + 1}" for game in games)
+    assert all(after.match - before.match in {0, 1} for before, after in pairwise(games))
+    assert all((a.match == b.match) == (b.seating > 0) for a, b in pairwise(games))
+    assert len({(game.lane, game.deal_id) for game in games}) == len(games)
+
+
+@PATIENT
+@given(tournaments())
+def test_each_table_gets_so_many_matches_more(tournament):
+    _, bots, stages, extensions = tournament
+    before, *added = parts_of(tournament)
+    rounds = [stage.matches for stage in stages]
+    for matches, games in zip(extensions, added, strict=True):
+        tables = Counter((game.stage, frozenset(game.bots)) for game in games if not game.seating)
+        assert set(tables.values()) == {matches}
+        assert set(tables) == {(game.stage, frozenset(game.bots)) for game in before}
+        for number in range(len(stages)):
+            had = {game.round for game in games if game.stage == number}
+            assert had == set(range(rounds[number], rounds[number] + matches))
+            rounds[number] += matches
+        if not stages[0].challengers:
+            assert tables.keys() == {
+                (number, frozenset(table))
+                for number, stage in enumerate(stages)
+                for table in combinations(bots, stage.seats)
+            }
+
+
+@PATIENT
+@given(tournaments(same_matches=True))
+def test_stages_of_one_length_become_what_they_would_have_been(tournament):
+    algorithm, bots, stages, extensions = tournament
+    whole = ALGORITHMS[algorithm]("cup", bots, longer(stages, sum(extensions)), lanes=5)
+    assert tuple(chain.from_iterable(parts_of(tournament))) == whole
+
+
+@pytest.mark.parametrize(
+    ("stage", "matches", "reason"),
+    [
+        (Stage(BASIC, 2, 4, balanced=True), 1, "a balanced choice; no round can be added"),
+        (Stage(BASIC, 2, 4), 0, "an extension adds a match or more"),
+    ],
+)
+def test_what_cannot_be_extended(stage, matches, reason):
+    algorithm = "balanced-1" if stage.balanced else "round-robin-1"
+    with pytest.raises(ValueError, match=reason):
+        extended(algorithm, "cup", NAMES, [stage], [matches], lanes=5)
