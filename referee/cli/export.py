@@ -14,6 +14,7 @@ from referee.cli.roster import roster_of
 from referee.errors import UserError
 from referee.store import League
 from referee.tournament.archive import export as archive_of
+from referee.tournament.parts import title
 
 
 def export(
@@ -36,6 +37,9 @@ def export(
     _write(path, archive.data)
     of_all = "" if archive.played == archive.games else f" of {archive.games}"
     seed = "with the seed" if archive.has_seed else "without the seed, which is still secret"
+    if archive.has_seed and archive.secret:
+        named = ", ".join(map(title, archive.secret))
+        seed = f"with the seed, but without that of {named}, which is still secret"
     console.print(
         f"{path}: {archive.played}{of_all} games of {name}, {seed}; {len(archive.data)} bytes,"
         f" SHA-256 {hashlib.sha256(archive.data).hexdigest()}",

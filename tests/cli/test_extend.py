@@ -118,6 +118,8 @@ def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, databas
     assert second.seed.hex() not in said
     done = here.referee("tournament", "export", "cup", "--league", "copy", "--output", "part.zip")
     assert done.returncode == 0, done.stderr
+    told = "24 of 30 games of cup, with the seed, but without that of extension 2, which is still"
+    assert told in done.stdout
     assert second.seed.hex().encode() not in (here.folder / "part.zip").read_bytes()
     assert first.seed.hex().encode() in (here.folder / "part.zip").read_bytes()
     done = here.referee("verify", "./part.zip")

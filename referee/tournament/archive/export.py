@@ -30,6 +30,9 @@ class Export:
     games: int
     """Games of the schedule."""
     has_seed: bool
+    """That of the tournament as it was created."""
+    secret: tuple[int, ...]
+    """The extensions, from 1, whose seeds are not in it."""
 
 
 def export(league: League, roster: Roster, name: str) -> Export:
@@ -79,7 +82,8 @@ def export(league: League, roster: Roster, name: str) -> Export:
             layout.RATINGS: _json(layout.RatingsPart.of(ratings)),
         }
     )
-    return Export(data, len(played), row.games, None not in (first, *others))
+    secret = tuple(number for number, seed in enumerate(others, 1) if seed is None)
+    return Export(data, len(played), row.games, first is not None, secret)
 
 
 def _seed(tournament: Tournament, part: Part, played: Container[str]) -> str | None:
