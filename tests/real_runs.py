@@ -46,7 +46,7 @@ class Place:
     Whatever was started here has the second folder in its environment, by which it is found.
     """
 
-    def __init__(self, folder, temp, *, measured=True):
+    def __init__(self, folder, temp, *, measured=False):
         self.folder = folder
         self.temp = temp
         self.hidden = set(NAMING if measured else (*NAMING, *COVERAGE))
@@ -134,8 +134,16 @@ class Place:
         )
         return folder
 
-    def tournament(self, name="cup", *, bots=("random", "greedy", "bait"), matches=4, more=""):
-        """Write a tournament file: the classic game at tables of two."""
+    def tournament(
+        self, name="cup", *, bots=("random", "greedy", "bait"), matches=4, more="", few=True
+    ):
+        """Write a tournament file: the classic game at tables of two.
+
+        With few processes to be started: one worker and two lanes, where `more` says nothing else.
+        """
+        for line in ("workers = 1\n", "lanes = 2\n") if few else ():
+            if line.split()[0] not in more:
+                more = line + more
         folders = [SAMPLE_BOTS / bot if isinstance(bot, str) else bot for bot in bots]
         listed = ", ".join(f'"{folder}"' for folder in folders)
         path = self.folder / f"{name}.toml"
@@ -182,7 +190,7 @@ def run_here(words, folder, environment):
 
 
 @contextmanager
-def place(folder, *, measured=True):
+def place(folder, *, measured=False):
     """A place for a test. Sockets have short paths, so that the second folder is not in the first.
 
     Coverage of what is started there need not be `measured` where others run the same lines: it takes

@@ -29,7 +29,7 @@ READING = [
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path, measured=False) as made:
+    with place(tmp_path) as made:
         yield made
 
 

@@ -16,7 +16,7 @@ from real_runs import BIN, place
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path) as made:
+    with place(tmp_path, measured=True) as made:
         yield made
 
 

@@ -26,7 +26,7 @@ def printed(here, *arguments):
 
 
 def test_the_figures_of_a_file(here):
-    file = here.tournament(matches=3)
+    file = here.tournament(matches=3, few=False)
     said = printed(here, file)
     assert max(map(len, said.splitlines()[:-1])) <= 80
     figures = dict(line.rstrip().split("  ", 1) for line in said.splitlines() if "  " in line)
@@ -47,7 +47,9 @@ def test_the_figures_of_a_file(here):
 
 
 def test_every_stage_and_all_of_them(here):
-    file = here.tournament("stages", more='[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 3\n')
+    file = here.tournament(
+        "stages", more='[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 3\n', few=False
+    )
     rows = json.loads(printed(here, file, "--json"))
     assert [list(row) for row in rows] == [KEYS] * 3
     assert [(row["stage"], row["games"]) for row in rows] == [(0, 24), (1, 12), (None, 36)]
@@ -58,14 +60,14 @@ def test_every_stage_and_all_of_them(here):
 
 
 def test_nothing_is_written(here):
-    file = here.tournament("clean")
+    file = here.tournament("clean", few=False)
     before = sorted(here.folder.rglob("*"))
     printed(here, file)
     assert sorted(here.folder.rglob("*")) == before
 
 
 def test_the_time_is_known_from_the_league(here):
-    file = here.tournament("timed", matches=1)
+    file = here.tournament("timed", matches=1, few=False)
     assert here.referee("tournament", "run", file, "--league", "played").returncode == 0
     *_, everything = json.loads(printed(here, file, "--json", "--league", "played"))
     assert everything["measured"] == 6
@@ -73,7 +75,7 @@ def test_the_time_is_known_from_the_league(here):
 
 
 def test_a_file_that_is_wrong_is_refused_as_by_run(here):
-    file = here.tournament("wrong", matches=0)
+    file = here.tournament("wrong", matches=0, few=False)
     done = here.referee("tournament", "plan", file)
     assert done.returncode == 2
     assert done.stderr == f"referee: {file}: matches: must be at least 1\n"
@@ -81,7 +83,7 @@ def test_a_file_that_is_wrong_is_refused_as_by_run(here):
 
 def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
     file = here.folder / "small.toml"
-    here.tournament("small", bots=("random", "greedy", "bait", "counter"), matches=1)
+    here.tournament("small", bots=("random", "greedy", "bait", "counter"), matches=1, few=False)
     file.write_text(file.read_text().replace("seats = 2\nmatches = 1", "seats = 3\nbudget = 9"))
     [row, _] = json.loads(printed(here, file, "--json"))
     assert (row["games"], row["matches"], row["games_per_bot"]) == (9, 3, [6, 9])
@@ -122,9 +124,9 @@ def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
 
 
 def test_minutes_are_turned_into_games_by_those_of_the_league(here):
-    short = here.tournament("short", matches=1)
+    short = here.tournament("short", matches=1, few=False)
     timed = here.folder / "minutes.toml"
-    here.tournament("minutes", matches=1)
+    here.tournament("minutes", matches=1, few=False)
     timed.write_text(
         timed.read_text().replace("matches = 1", "budget = { minutes = 0.05 }\nworkers = 1")
     )

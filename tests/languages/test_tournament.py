@@ -17,7 +17,7 @@ FILE = FOLDER.parent / "tournaments" / "languages.toml"
 def test_all_six_play_the_same_game(league, tmp_path):
     for name in SIX:
         built(name, league)  # the command has a limit of time, and finds them there
-    with place(tmp_path, measured=False) as here:
+    with place(tmp_path) as here:
         with here.started("tournament", "run", FILE, "--league", league) as run:
             printed, _ = run.communicate(timeout=LIMIT_S)
         assert run.returncode == 0, printed

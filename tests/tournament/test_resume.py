@@ -24,7 +24,7 @@ LEAGUE = "the league"
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """What comes of the tournament where nothing happens to it."""
-    with place(tmp_path_factory.mktemp("whole"), measured=False) as here:
+    with place(tmp_path_factory.mktemp("whole")) as here:
         done = here.referee("tournament", "run", here.tournament(matches=MATCHES))
         assert done.returncode == 0, done.stderr
         assert here.run_folders() == []
@@ -35,7 +35,7 @@ def uninterrupted(tmp_path_factory):
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path, measured=False) as made:
+    with place(tmp_path) as made:
         yield made
 
 

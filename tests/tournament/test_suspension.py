@@ -25,7 +25,7 @@ run(decide)
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path, measured=False) as made:
+    with place(tmp_path) as made:
         yield made
 
 

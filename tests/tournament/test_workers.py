@@ -26,7 +26,7 @@ FAULT_OF_MEMORY = 77
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path, measured=False) as made:
+    with place(tmp_path) as made:
         yield made
 
 
@@ -63,7 +63,7 @@ def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
 def test_ratings_do_not_depend_on_the_number_of_workers(here):
     tables = set()
     for number in (1, 2, 3):
-        file = here.tournament(matches=2, more=f"workers = {number}\n")
+        file = here.tournament(matches=2, more=f"workers = {number}\nlanes = 6\n")
         league = f"league{number}"
         assert here.referee("tournament", "run", file, "--league", league).returncode == 0
         done = here.referee("tournament", "standings", "cup", "--json", "--league", league)
