@@ -16,6 +16,8 @@ import sys
 import pytest
 
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
+PLAYED_MUCH = ("languages", "sample_bots", "stranger")
+"""Folders whose tests play a lot on lines that others cover."""
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
 
 import postgres_server  # noqa: E402 - after that
@@ -30,9 +32,9 @@ def pytest_runtest_setup(item):
             pytest.skip("; ".join(map(how_to_install, missing)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def postgres():
-    """A PostgreSQL server."""
+    """A PostgreSQL server, for a module: tests of other modules want no strange child processes."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     folder = postgres_server.programs()
     if folder is None:
@@ -52,7 +54,7 @@ def postgres_url(postgres):
 def pytest_runtest_call(item):
     """Coverage makes plain Python three times as slow: not for what does much of the same."""
     measure = sys.gettrace()
-    if item.get_closest_marker("unmeasured"):
+    if item.get_closest_marker("unmeasured") or item.path.parent.name in PLAYED_MUCH:
         sys.settrace(None)
     try:
         return (yield)

@@ -111,7 +111,8 @@ async def test_sample_bots_pass(bot):
     assert report.usage.cpu_s > 0
     assert report.usage.memory_bytes > 1 << 20
     assert report.strength.ruleset == "duel"
-    assert (report.strength.margin > report.strength.interval) == (bot != "random")
+    in_intervals = report.strength.margin / report.strength.interval
+    assert abs(in_intervals) < 3 if bot == "random" else in_intervals > 1
     assert "yes" in said(report, "deterministic")
 
 
