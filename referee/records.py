@@ -29,6 +29,16 @@ class BotId:
         return f"{self.name}@{self.version}"
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a bot's process took of the machine, with everything that it started."""
+
+    cpu_s: float
+    """Seconds of CPU time."""
+    peak_memory_kib: int
+    """The most memory that was seen in use at once since the process was started."""
+
+
 class Move(NamedTuple):
     """One decision and what was done."""
 
@@ -88,6 +98,9 @@ class GameRecord:
     moves: tuple[Move, ...]
     faults: tuple[Fault, ...]
     result: Result
+    usage: tuple[Usage | None, ...]
+    """Of each seat, its CPU time that of this game; information only. None where there was no process
+    to be measured."""
     clocks: Clocks
     max_strikes: int
     """The strike that forfeited the game."""

@@ -208,7 +208,7 @@ def place(folder, *, measured=False):
 
 
 def timeless(record):
-    """A record without times, durations and lag."""
+    """A record without times, durations and lag, and what was measured of processes."""
     return replace(
         record,
         moves=tuple(move._replace(elapsed_us=0, lag_us=0) for move in record.moves),
@@ -216,6 +216,7 @@ def timeless(record):
             replace(fault, evidence=replace(fault.evidence, elapsed_us=0))
             for fault in record.faults
         ),
+        usage=(None,) * len(record.seating),
         started_at_us=0,
         duration_us=0,
     )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from referee.errors import VoidGame
+
+_BLOCK_KIB = 4
 
 
 class BotFolder:
@@ -28,6 +31,27 @@ class BotFolder:
             raise VoidGame(f"no room for a bot's folder: {error}") from error
         self.socket = link / "socket"
         """In a folder of its own, so that the bot can be given that one and read only."""
+
+    def scratch_kib(self, enough_kib: int) -> int:
+        """How much of the disk the scratch folder takes; counting ends at `enough_kib`.
+
+        Each name in it counts as one block at least. No link is followed; what cannot be read counts
+        nothing.
+        """
+        size_kib = 0
+        folders = [str(self.scratch)]
+        while folders and size_kib < enough_kib:
+            with suppress(OSError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    size_kib += _BLOCK_KIB
+                    with suppress(OSError):
+                        blocks = entry.stat(follow_symlinks=False).st_blocks
+                        size_kib += max(0, blocks // 2 - _BLOCK_KIB)  # these are of 512 bytes
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                    if size_kib >= enough_kib:
+                        break
+        return size_kib
 
     def remove(self) -> None:
         """Remove it, as far as it can be. No link is followed, no pipe opened.

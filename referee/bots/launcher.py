@@ -18,6 +18,8 @@ from typing import Protocol
 import psutil
 
 from referee.bots.families import FAMILIES, TOKEN, kill
+from referee.bots.gauge import Gauge
+from referee.bots.limits import Limits, Usage
 from referee.bots.toolchains import how_to_install
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 
@@ -46,6 +48,17 @@ class Launched(Protocol):
         """The names of the processes that run because of the program, without its own."""
         ...
 
+    def usage(self) -> Usage:
+        """What it has taken since its start, with all that it started; cheap, for once a game."""
+        ...
+
+    def breach(self) -> Forfeit | None:
+        """What limit of memory or processes it has broken, if any; cheap, for twice a second.
+
+        Asked once more when the program has ended, which may be why.
+        """
+        ...
+
     async def kill(self) -> None:
         """End the program and everything it started, and wait until all of it is gone."""
         ...
@@ -58,9 +71,14 @@ class Launcher(Protocol):
     """Its name, for records."""
 
     async def launch(
-        self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits | None = None,
     ) -> Launched:
-        """Start a program in a folder with exactly this environment.
+        """Start a program in a folder with exactly this environment, and with limits unless None.
 
         Raises `Forfeit` (no_start) when it is missing or cannot be executed, and `VoidGame` when
         the machine has no room for another process.
@@ -78,7 +96,12 @@ class ProcessGroupLauncher:
     rung = "none"
 
     async def launch(
-        self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits | None = None,
     ) -> Launched:
         """Start a program; see `Launcher.launch`."""
         try:
@@ -87,7 +110,7 @@ class ProcessGroupLauncher:
             raise VoidGame(f"no file descriptors left: {error}") from error
         with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
             try:
-                launched = await _start(command, folder, environment, report_end)
+                launched = await _start(command, folder, environment, limits, report_end)
             except OSError as error:
                 raise _failure(error.errno, f"{folder}: {error.strerror}") from error
             finally:
@@ -110,10 +133,15 @@ class ProcessGroup:
     Args:
         process: the program.
         token: the token in its environment.
+        limits: what it may take; None: what it likes.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, token: str) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, token: str, limits: Limits | None
+    ) -> None:
         self.process = process
+        self._limits = limits
+        self._gauge = Gauge(process.pid)
         self._gone = False
         FAMILIES.add(process.pid, token)
 
@@ -130,6 +158,23 @@ class ProcessGroup:
                 if process.status() != psutil.STATUS_ZOMBIE:
                     names.append(process.name())
         return sorted(names)
+
+    def usage(self) -> Usage:
+        """See `Launched.usage`."""
+        return self._gauge.usage()
+
+    def breach(self) -> Forfeit | None:
+        """See `Launched.breach`: by what is seen now."""
+        if self._limits is None:
+            return None
+        size, most_kib = self._gauge.look(), self._limits.memory_mib * 1024
+        if size.memory_kib > most_kib and (shared_kib := self._gauge.shared_kib()) > most_kib:
+            taken = f"{shared_kib // 1024} MiB of memory; its limit is {self._limits.memory_mib}"
+            return Forfeit(Cause.OOM, Evidence(detail=f"takes {taken}"))
+        if size.processes > self._limits.processes:
+            many = f"{size.processes} processes; its limit is {self._limits.processes}"
+            return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=f"runs {many}"))
+        return None
 
     async def kill(self) -> None:
         """Kill the program and its family, and wait until all of it is gone."""
@@ -162,11 +207,17 @@ async def left_behind(launched: Launched) -> list[str]:
 
 
 async def _start(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], report: int
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    limits: Limits | None,
+    report: int,
 ) -> ProcessGroup:
+    open_files = 0 if limits is None else limits.open_files
+    shim = (str(_SHIM), str(os.getpid()), str(report), str(open_files))
     with FAMILIES.starting():
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", str(_SHIM), str(os.getpid()), str(report), *command),
+            *(sys.executable, "-I", "-S", *shim, *command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -175,7 +226,7 @@ async def _start(
             pass_fds=(report,),
             start_new_session=True,
         )
-        return ProcessGroup(process, environment.get(TOKEN, ""))
+        return ProcessGroup(process, environment.get(TOKEN, ""), limits)
 
 
 async def _wait_until_it_runs(report: int, program: str) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from referee import toml_file
+from referee.bots.limits import DEFAULT, Limits, LimitsTable
 from referee.errors import UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
@@ -38,6 +39,7 @@ class BotSpec:
     rulesets: tuple[str, ...] = tuple(RULESETS)
     """Those that it plays, by name."""
     transport: Transport = "unix"
+    limits: Limits = DEFAULT
 
 
 def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -95,6 +97,8 @@ class Manifest(FileModel):
     """Those that the bot plays."""
     build: Build | None = None
     run: Run
+    limits: LimitsTable = LimitsTable()
+    """What it asks for, which may be less than the default, or more."""
 
     @property
     def bot(self) -> BotId:
@@ -104,7 +108,12 @@ class Manifest(FileModel):
     def spec(self, folder: Path) -> BotSpec:
         """What is needed to start the bot, as it lies built in a folder."""
         return BotSpec(
-            self.bot, folder.resolve(), self.run.command, self.rulesets, self.run.transport
+            self.bot,
+            folder.resolve(),
+            self.run.command,
+            self.rulesets,
+            self.run.transport,
+            self.limits.limits(),
         )
 
 

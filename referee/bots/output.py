@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 
 KEPT = 1 << 20
-"""Bytes kept of each of a process's two outputs."""
+"""Bytes kept of an output, where nothing else is said."""
 _CHUNK = 1 << 16
 
 
 class Output:
-    """One output of a process. Only its last `KEPT` bytes count; no more than twice that is held."""
+    """One output of a process. Only its last bytes count; no more than twice that is held.
 
-    def __init__(self) -> None:
+    Args:
+        kept: how many.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
         self._bytes = bytearray()
         self.total = 0
         """Bytes written so far."""
@@ -30,12 +35,12 @@ class Output:
         """Keep a chunk, and forget what is too old."""
         self._bytes += chunk
         self.total += len(chunk)
-        if len(self._bytes) > 2 * KEPT:
-            del self._bytes[:-KEPT]
+        if len(self._bytes) > 2 * self._kept:
+            del self._bytes[: -self._kept]
 
     def kept(self) -> bytes:
-        """The last bytes, at most `KEPT`."""
-        return bytes(self._bytes[-KEPT:])
+        """The last bytes, no more than are to be kept."""
+        return bytes(self._bytes[-self._kept :])
 
     def tail(self, size: int) -> str:
         """The last `size` bytes as text that can be printed: control characters are shown, not obeyed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from referee.bots.limits import Usage
 from referee.bots.process import BotProcess
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 from referee.player import Answer, Ask
@@ -30,6 +31,7 @@ class BotPlayer:
         self._process = process
         self._game_id = opening.game_id
         self._encoder = opening.encoder
+        self._cpu_before_s = process.usage().cpu_s
 
     @classmethod
     async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
@@ -37,6 +39,7 @@ class BotPlayer:
 
         Raises `Forfeit` when it does not get ready in time.
         """
+        player = cls(process, opening)
         try:
             await process.session.start_game(opening.game_id, opening.start, limit_us)
         except BotFault as fault:
@@ -44,7 +47,7 @@ class BotPlayer:
             if process.session.silent and not process.games:
                 process.end_soon()
             raise process.testify(fault) from None
-        return cls(process, opening)
+        return player
 
     async def decide(self, ask: Ask) -> Answer:
         """See `Player.decide`."""
@@ -77,6 +80,11 @@ class BotPlayer:
         """
         if self._process.session.silent and self._process.games == 1:
             self._process.end_soon()
+
+    def usage(self) -> Usage:
+        """What the process has taken since it joined the game, for other games as well."""
+        usage = self._process.usage()
+        return Usage(round(usage.cpu_s - self._cpu_before_s, 6), usage.peak_memory_kib)
 
     def stderr_tail(self) -> str:
         """The end of what the process wrote to standard error, printable."""

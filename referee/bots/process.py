@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots.folder import BotFolder
+from referee.bots.guard import breach
 from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
+from referee.bots.limits import Usage
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
 from referee.bots.questions import Clock
@@ -54,7 +56,8 @@ class BotProcess:
         """How many it holds now, or is about to."""
         self.played = False
         """Whether it has been in a game to its end."""
-        self.output, self.errors = Output(), Output()
+        kept = spec.limits.output_kib * 1024
+        self.output, self.errors = Output(kept), Output(kept)
         self._token = secrets.token_hex(16)
         self._tokens = tokens
         self._tokens.add(self._token)
@@ -113,6 +116,7 @@ class BotProcess:
                         "REFEREE_ADDRESS": self._server.address,
                         "REFEREE_TOKEN": self._token,
                     },
+                    limits=self.spec.limits,
                 )
         except TimeoutError:
             raise VoidGame(f"no program was started within {limit_us / 1e6:g} s") from None
@@ -125,21 +129,28 @@ class BotProcess:
         self._watching.add_done_callback(self._watched)
 
     async def _watch(self, launched: Launched) -> None:
-        """Notice the end of the process or of its stream, and end what is left of it."""
+        """Notice the end of the process or of its stream, or a broken limit, and end what is left."""
         exited = asyncio.ensure_future(launched.process.wait())
         closed = asyncio.ensure_future(self.session.closed.wait())
+        limits = self.spec.limits
+        broken = asyncio.ensure_future(
+            breach(launched, self._folder, limits, playing=lambda: self.games > 0)
+        )
         try:
-            await asyncio.wait((exited, closed), return_when=asyncio.FIRST_COMPLETED)
-            if self.session.connected and self.session.failure is None:
+            await asyncio.wait((exited, closed, broken), return_when=asyncio.FIRST_COMPLETED)
+            connected = self.session.connected and self.session.failure is None
+            if connected and not broken.done():
                 # the last answer may be on its way, or the exit status
                 await asyncio.wait((exited, closed), timeout=_STATUS_S)
         finally:
             exited.cancel()
             closed.cancel()
+            broken.cancel()
+        fault = broken.result() if broken.done() else launched.breach()
         code = launched.process.returncode
         await launched.kill()
         await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
-        self.session.fail(self._obituary(code))
+        self.session.fail(fault or self._obituary(code))
 
     def _watched(self, watching: asyncio.Task[None]) -> None:
         """See that nobody waits for a bot that nobody watches."""
@@ -181,6 +192,11 @@ class BotProcess:
     def usable(self) -> bool:
         """Whether a next game can be played with it."""
         return not (self.dead or self.session.silent)
+
+    def usage(self) -> Usage:
+        """What it has taken of the machine since it was started."""
+        assert self._launched is not None  # noqa: S101 - it has said hello
+        return self._launched.usage()
 
     @property
     def exit_code(self) -> int | None:

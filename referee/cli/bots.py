@@ -30,12 +30,14 @@ from referee.reports import (
     LogRow,
     RatingRow,
     RowsTable,
+    UsageRow,
     bot_rows,
     card,
     fault_rows,
     json_text,
     log_rows,
     log_text,
+    usage_row,
     visible,
 )
 from referee.reports.check import check_data, check_lines
@@ -135,7 +137,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a version of a bot: where it came from, its check, its ratings, its faults by cause.
+    """Show a version of a bot: where it came from, its check, ratings, faults, CPU time and memory.
 
     Example: referee bots show greedy
     """
@@ -145,6 +147,7 @@ def show(
         rows = _rows(store)
         ratings = [row for row in current_ratings(store, Choice()) if row.bot == name]
         faults = fault_rows(fault for fault in store.faults() if fault.bot == name)
+        usage = _usage(store, name)
     (own,) = (row for row in rows if row.bot == name)
     versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
     if as_json:
@@ -156,6 +159,7 @@ def show(
                     "check": json.loads(found.check_report) if found.check_report else None,
                     "ratings": ratings,
                     "faults": faults,
+                    "usage": usage,
                 }
             )
         )
@@ -168,6 +172,8 @@ def show(
         console.print(RowsTable(RatingRow, ratings, "ratings"))
     if faults:
         console.print(RowsTable(FaultRow, faults, "faults"))
+    if usage is not None:
+        console.print(card(usage))
 
 
 @app.command()
@@ -220,6 +226,10 @@ def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption
 
 def _rows(store: League) -> tuple[BotRow, ...]:
     return bot_rows(store.bots(), store.results(free=True), store.faults())
+
+
+def _usage(store: League, bot: str) -> UsageRow | None:
+    return next((usage_row(row) for row in store.usage() if row.bot == bot), None)
 
 
 def _is_of(bot: str, wanted: str) -> bool:

@@ -75,7 +75,7 @@ async def play_game(
         on_forfeit: is told every seat that forfeits during the game, at once; it is not asked again.
 
     A player's faults are charged to it and never end the game. `VoidGame` and anything else that a
-    player raises goes through.
+    player raises goes through. What the players took of the machine is not known here.
     """
     started_at_us, began_us = now_us(), monotonic_us()
     run = _Run(fixture, players, watch, on_forfeit)
@@ -91,6 +91,7 @@ async def play_game(
         moves=tuple(run.moves),
         faults=tuple(run.faults),
         result=result(outcome, run.faults),
+        usage=(None,) * len(players),
         clocks=fixture.clocks,
         max_strikes=fixture.max_strikes,
         isolation=fixture.isolation,

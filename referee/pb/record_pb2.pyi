@@ -37,12 +37,22 @@ class GameRecord(_message.Message):
     def __init__(self, game_id: _Optional[str] = ..., ruleset: _Optional[_Union[_table_pb2.Ruleset, _Mapping]] = ..., seating: _Optional[_Iterable[_Union[Seating, _Mapping]]] = ..., deck: _Optional[_Iterable[int]] = ..., moves: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., clocks: _Optional[_Union[_play_pb2.Clocks, _Mapping]] = ..., isolation: _Optional[str] = ..., started_at_us: _Optional[int] = ..., duration_us: _Optional[int] = ..., max_strikes: _Optional[int] = ...) -> None: ...
 
 class Seating(_message.Message):
-    __slots__ = ("name", "version")
+    __slots__ = ("name", "version", "usage")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+    usage: Usage
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+
+class Usage(_message.Message):
+    __slots__ = ("cpu_us", "peak_memory_kib")
+    CPU_US_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_KIB_FIELD_NUMBER: _ClassVar[int]
+    cpu_us: int
+    peak_memory_kib: int
+    def __init__(self, cpu_us: _Optional[int] = ..., peak_memory_kib: _Optional[int] = ...) -> None: ...
 
 class Move(_message.Message):
     __slots__ = ("seat", "action", "elapsed_us", "lag_us", "stand_in")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
+from referee.clocks import SECOND_US
 from referee.errors import Cause, Evidence
 from referee.pb import record_pb2
 from referee.protocol.messages import (
@@ -15,7 +16,7 @@ from referee.protocol.messages import (
     ruleset_value,
 )
 from referee.protocol.names import TERMINATIONS, TERMINATIONS_BACK
-from referee.records import BotId, Fault, GameRecord, Move, Result
+from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
 
 
 def dumps(record: GameRecord) -> bytes:
@@ -23,7 +24,10 @@ def dumps(record: GameRecord) -> bytes:
     message = record_pb2.GameRecord(
         game_id=record.game_id,
         ruleset=ruleset_message(record.ruleset),
-        seating=[record_pb2.Seating(name=bot.name, version=bot.version) for bot in record.seating],
+        seating=[
+            record_pb2.Seating(name=bot.name, version=bot.version, usage=_usage_message(usage))
+            for bot, usage in zip(record.seating, record.usage, strict=True)
+        ],
         deck=record.deck,
         moves=[_move_message(move) for move in record.moves],
         faults=[_fault_message(fault) for fault in record.faults],
@@ -63,12 +67,27 @@ def loads(data: bytes) -> GameRecord:
             tuple(message.result.ranks),
             tuple(message.result.forfeited),
         ),
+        usage=tuple(map(_usage_value, message.seating)),
         clocks=clocks_value(message.clocks),
         max_strikes=message.max_strikes,
         isolation=message.isolation,
         started_at_us=message.started_at_us,
         duration_us=message.duration_us,
     )
+
+
+def _usage_message(usage: Usage | None) -> record_pb2.Usage | None:
+    if usage is None:
+        return None
+    return record_pb2.Usage(
+        cpu_us=round(usage.cpu_s * SECOND_US), peak_memory_kib=usage.peak_memory_kib
+    )
+
+
+def _usage_value(seating: record_pb2.Seating) -> Usage | None:
+    if not seating.HasField("usage"):
+        return None
+    return Usage(seating.usage.cpu_us / SECOND_US, seating.usage.peak_memory_kib)
 
 
 def _move_message(move: Move) -> record_pb2.Move:

@@ -1,7 +1,7 @@
 """What people and programs get to see: rows first, then tables, JSON and CSV made of them.
 
 Rows are frozen values, made by pure functions from results, ratings, faults and records
-(`standings`, `ratings`, `effects`, `faults`, `games`, `tournaments`, `plan`). One mechanism shows them all (`columns`, with
+(`standings`, `ratings`, `effects`, `faults`, `games`, `tournaments`, `plan`, `usage`). One mechanism shows them all (`columns`, with
 `terminal` and `data` on top of it). A game itself is told as a playthrough or written as JSON
 (`playthrough`, `record_json`). Nothing here reads the store or prints; the README beside this file
 describes the data.
@@ -50,6 +50,7 @@ from referee.reports.standings import StandingRow, Tally, standings
 from referee.reports.table_view import table_view
 from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.reports.tournaments import StatusRow, TournamentRow, status_rows, tournament_row
+from referee.reports.usage import UsageRow, usage_row
 
 __all__ = [
     "BotRow",
@@ -77,6 +78,7 @@ __all__ = [
     "StatusRow",
     "Tally",
     "TournamentRow",
+    "UsageRow",
     "action_json",
     "bot_rows",
     "card",
@@ -108,5 +110,6 @@ __all__ = [
     "stderr_tails",
     "table_view",
     "tournament_row",
+    "usage_row",
     "visible",
 ]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from referee.records import Fault, GameRecord, Move, Result
+from referee.clocks import SECOND_US
+from referee.records import Fault, GameRecord, Move, Result, Usage
 from referee.rules.actions import Action, Choice, DrawDisplay, Play
 from referee.rules.ruleset import Ruleset
 
@@ -30,6 +31,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
         "moves": [_move(move) for move in record.moves],
         "faults": [_fault(fault) for fault in record.faults],
         "result": _result(record.result),
+        "usage": [None if usage is None else _usage(usage) for usage in record.usage],
         "clocks": asdict(record.clocks),
         "max_strikes": record.max_strikes,
         "isolation": record.isolation,
@@ -51,6 +53,13 @@ def action_json(action: Action) -> dict[str, Any]:
 
 def _ruleset(ruleset: Ruleset) -> dict[str, Any]:
     return {**asdict(ruleset), "end_on": ruleset.end_on.value}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "cpu_us": round(usage.cpu_s * SECOND_US),
+        "peak_memory_kib": usage.peak_memory_kib,
+    }
 
 
 def _move(move: Move) -> dict[str, Any]:

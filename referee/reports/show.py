@@ -95,6 +95,11 @@ def duration(duration_us: int) -> str:
     return f"{hours}:{minutes:02}:{seconds:02} h" if hours else f"{minutes}:{seconds:02} min"
 
 
+def memory(size_kib: int) -> str:
+    """Kibibytes as `12.5 MiB`."""
+    return f"{size_kib / 1024:.1f} MiB"
+
+
 def moment(time_us: int) -> str:
     """Microseconds since 1970 as `2026-01-31 12:59:59 UTC`."""
     return datetime.fromtimestamp(time_us // SECOND_US, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

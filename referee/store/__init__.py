@@ -14,6 +14,7 @@ from referee.store.rows import (
     ResultRow,
     ScheduleRow,
     TournamentRow,
+    UsageRow,
     storable,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "ResultRow",
     "ScheduleRow",
     "TournamentRow",
+    "UsageRow",
     "shown_url",
     "storable",
 ]

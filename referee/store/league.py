@@ -26,6 +26,7 @@ from referee.store.rows import (
     ResultRow,
     ScheduleRow,
     TournamentRow,
+    UsageRow,
 )
 
 _FILE = "league.db"
@@ -240,6 +241,11 @@ class League:
         """Faults of stored games, in the order of `results`, each game's in its own order."""
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
+
+    def usage(self) -> list[UsageRow]:
+        """What the bots took of the machine, of those that were measured, as they came."""
+        with self._database.reading() as connection:
+            return queries.usage(connection)
 
 
 def shown_url(db: str) -> str:

@@ -22,6 +22,7 @@ from referee.store.rows import (
     ResultRow,
     ScheduleRow,
     TournamentRow,
+    UsageRow,
 )
 
 
@@ -257,6 +258,30 @@ def faults(connection: Connection, tournament_name: str | None) -> list[FaultRow
         for game_id, seat, name, version, cause, *known in connection.execute(
             _in_order(query).order_by(fault.id)
         )
+    ]
+
+
+def usage(connection: Connection) -> list[UsageRow]:
+    """See `League.usage`."""
+    seat, bot = schema.seats.c, schema.bots.c
+    query = (
+        select(
+            bot.name,
+            bot.version,
+            func.count(seat.cpu_us),
+            func.avg(seat.cpu_us),
+            func.max(seat.cpu_us),
+            func.avg(seat.peak_memory_kib),
+            func.max(seat.peak_memory_kib),
+        )
+        .select_from(schema.seats.join(schema.bots))
+        .where(seat.cpu_us.is_not(None))
+        .group_by(bot.id, bot.name, bot.version)
+        .order_by(bot.id)
+    )
+    return [
+        UsageRow(f"{name}@{version}", games, float(mean_us), max_us, float(mean_kib), max_kib)
+        for name, version, games, mean_us, max_us, mean_kib, max_kib in connection.execute(query)
     ]
 
 

@@ -142,6 +142,20 @@ def storable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What the processes of a bot took of the machine, over all stored games where that was measured."""
+
+    bot: str
+    """`name@version`."""
+    games: int
+    mean_cpu_us: float
+    """A game."""
+    max_cpu_us: int
+    mean_peak_memory_kib: float
+    max_peak_memory_kib: int
+
+
+@dataclass(frozen=True, slots=True)
 class FaultRow:
     """A fault of a stored game; its texts are `storable`."""
 

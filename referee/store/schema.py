@@ -33,7 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The migration that makes these tables and views what they are."""
 
 metadata = MetaData(
@@ -148,6 +148,8 @@ seats = Table(
     Column("rank", SmallInteger, nullable=False),
     Column("forfeited", Boolean, nullable=False),
     Column("elapsed_us", BigInteger, nullable=False),
+    Column("cpu_us", BigInteger, nullable=True),
+    Column("peak_memory_kib", BigInteger, nullable=True),
     sqlite_with_rowid=False,
 )
 
@@ -186,6 +188,8 @@ VIEWS = {
         "forfeited",
         "won",
         "elapsed_s",
+        "cpu_s",
+        "peak_memory_mib",
     ),
     "charged_faults": (
         *_OF_GAME,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Insert, Table, insert, select, update
 
+from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord
@@ -152,8 +153,10 @@ def add_game(connection: Connection, record: GameRecord) -> None:
                 "rank": record.result.ranks[seat],
                 "forfeited": seat in record.result.forfeited,
                 "elapsed_us": elapsed[seat],
+                "cpu_us": None if usage is None else round(usage.cpu_s * SECOND_US),
+                "peak_memory_kib": None if usage is None else usage.peak_memory_kib,
             }
-            for seat, bot in enumerate(record.seating)
+            for seat, (bot, usage) in enumerate(zip(record.seating, record.usage, strict=True))
         ],
     )
     _add_faults(connection, key, record)

@@ -136,7 +136,11 @@ class Conductor:
         self._tournament = tournament
         self._on_game = on_game
         self._on_lost = on_lost
-        self._bots = {text: roster.spec(bot) for text, bot in tournament.seats.items()}
+        specs = {text: roster.spec(bot) for text, bot in tournament.seats.items()}
+        self._bots = {
+            text: replace(spec, limits=spec.limits.at_most(tournament.config.limits))
+            for text, spec in specs.items()
+        }
         self._run: Run | None = None
         self._workers: Workers | None = None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
+from referee.bots.limits import DEFAULT, Limits
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.schedule import ROUND_ROBIN, Stage
@@ -56,6 +57,8 @@ class TournamentConfig:
     """Games of a lane that are played together, where all of their bots can hold so many."""
     clocks: Clocks
     faults: FaultPolicy
+    limits: Limits = DEFAULT
+    """What any bot may ask for at most."""
     show_names: bool
     """Bots are told each other's names."""
     workers: int | None

@@ -12,29 +12,34 @@ from referee.tournament.config import BotEntry, TournamentConfig
 
 
 def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
-    """See whether the bots of a tournament are there and play its rulesets, before anything is made.
+    """See whether the bots of a tournament are there and play by its rules, before anything is made.
 
     Args:
         config: the tournament's.
         roster: that of the league; None where there is no league yet.
 
-    Raises UserError, one line, for a bad manifest, a ruleset that a bot does not play, and a folder that
-    is there twice; NotFoundError for a name that the league does not know.
+    Raises UserError, one line, for a bad manifest, a ruleset that a bot does not play, a limit that it asks for
+    beyond what the tournament allows, and a folder that is there twice; NotFoundError for a name that the league does not know.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
         if first < number:
             raise UserError(f"{config.file}: {config.key(number)}: it is {config.key(first)} too")
         if entry.folder is not None:
-            rulesets, place = load_manifest(entry.folder).rulesets, entry.folder / FILE_NAME
+            manifest, place = load_manifest(entry.folder), entry.folder / FILE_NAME
         elif roster is not None:
-            spec = _player(config, number, entry, roster)
-            rulesets, place = spec.rulesets, Path(str(spec.bot))
+            bot = _player(config, number, entry, roster).bot
+            manifest, place = roster.manifest(bot), Path(str(bot))
         else:
             raise _not_found(config, number, f"the league has no bot {entry.text!r}")
         for stage in config.stages:
-            if stage.ruleset.name not in rulesets:
+            if stage.ruleset.name not in manifest.rulesets:
                 raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
+        for key, asked in manifest.limits.said.items():
+            if asked > (allowed := getattr(config.limits, key)):
+                raise UserError(
+                    f"{place}: limits.{key}: it asks for {asked:g}, {config.file} allows {allowed:g}"
+                )
 
 
 async def enter_bots(

@@ -12,6 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from referee.bots.limits import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.toml_file import FileModel, Name
@@ -149,3 +150,5 @@ class TournamentFile(StageTable):
     max_processes: Annotated[int, Field(ge=1, le=100_000)] = 64
     clocks: ClocksTable = ClocksTable()
     faults: FaultsTable = FaultsTable()
+    limits: LimitsTable = LimitsTable()
+    """The most that a bot may ask for."""

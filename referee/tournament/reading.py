@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee import toml_file
+from referee.bots.limits import Limits
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS
@@ -72,6 +73,7 @@ class _Reading:
             games_in_flight=file.games_in_flight,
             clocks=_clocks(file.clocks),
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
+            limits=file.limits.limits(Limits(cpus=float(file.cores_per_game))),
             show_names=file.show_names,
             workers=self._workers(),
             cores_per_game=file.cores_per_game,

@@ -141,7 +141,7 @@ class GamePlayer:
             watch=watch,
             on_forfeit=lambda seat: _forfeited(players[seat]),
         )
-        record = _with_last_words(played.record, players)
+        record = _measured(_with_last_words(played.record, players), players)
         await _close(order.opaque_id, players, played)
         self._launcher.tidy()
         return record
@@ -200,6 +200,14 @@ def _told(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
     if isinstance(player, Forfeit) or fault.evidence.stderr_tail:
         return fault
     return replace(fault, evidence=replace(fault.evidence, stderr_tail=player.stderr_tail()))
+
+
+def _measured(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
+    """The record, with what the bots' processes took of the machine."""
+    return replace(
+        record,
+        usage=tuple(None if isinstance(each, Forfeit) else each.usage() for each in players),
+    )
 
 
 async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: PlayedGame) -> None:

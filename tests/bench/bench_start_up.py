@@ -26,6 +26,7 @@ import uvloop
 
 from referee.bots import BotPool, ProcessGroupLauncher
 from referee.bots.launcher import Launched
+from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.records import BotId
@@ -84,9 +85,16 @@ class CountingLauncher(ProcessGroupLauncher):
         """By folder."""
 
     async def launch(
-        self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits | None = None,
     ) -> Launched:
-        launched = await super().launch(command, folder=folder, environment=environment)
+        launched = await super().launch(
+            command, folder=folder, environment=environment, limits=limits
+        )
         self.pids[folder].append(launched.process.pid)
         return launched
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec, load_bot, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
@@ -48,6 +49,19 @@ def test_a_bot_to_start_has_an_absolute_folder(tmp_path, monkeypatch):
     assert spec == BotSpec(BotId("greedy", "1.0"), bot.resolve(), ("python3", "bot.py"))
 
 
+def test_a_bot_asks_for_other_limits_than_the_default(tmp_path):
+    text = HEAD + RUN + "[limits]\nmemory_mib = 4096\ncpus = 2\nscratch_mib = 1\n"
+    folder = folder_with(tmp_path, text)
+    assert load_bot(folder).limits == Limits(memory_mib=4096, cpus=2.0, scratch_mib=1)
+    assert load_manifest(folder).limits.said == {"memory_mib": 4096, "cpus": 2.0, "scratch_mib": 1}
+
+
+def test_a_bot_that_says_nothing_of_limits_has_the_defaults(tmp_path):
+    assert load_bot(folder_with(tmp_path, HEAD + RUN)).limits == Limits(
+        1024, 64, 1.0, 64, 1024, 1024
+    )
+
+
 def test_no_such_folder(tmp_path):
     assert error_of(tmp_path / "nobody") == f"{tmp_path}/nobody: no such folder"
 
@@ -76,6 +90,22 @@ BAD = {
     "empty program": (
         HEAD + '[run]\ncommand = ["", "x"]\n',
         "run.command: empty: no program is named",
+    ),
+    "a limit too low to start": (
+        HEAD + RUN + "[limits]\nopen_files = 3\n",
+        "limits.open_files: must be at least 32",
+    ),
+    "half a process": (
+        HEAD + RUN + "[limits]\nprocesses = 1.5\n",
+        "limits.processes: must be a whole number",
+    ),
+    "endless computing": (
+        HEAD + RUN + "[limits]\ncpus = inf\n",
+        "limits.cpus: must be a finite number",
+    ),
+    "an unknown limit": (
+        HEAD + RUN + "[limits]\nmemory = 5\n",
+        "limits.memory: unknown key",
     ),
     "NUL in a command": (
         HEAD + '[run]\ncommand = ["a\\u0000b"]\n',

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from referee import deals
-from referee.bots import process
+from referee.bots import guard, process
+from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
@@ -112,6 +113,16 @@ WRONG = {
     "says_100_kb": Wrong(Cause.TOO_LARGE, "a message of 100008 bytes"),
     "says_5_mb": Wrong(Cause.TOO_LARGE, "a message of 5000010 bytes"),
 }
+TAKES_MUCH = {
+    "takes_much_memory": Wrong(Cause.OOM, r"takes \d+ MiB of memory; its limit is 250"),
+    "takes_much_memory_at_start": Wrong(Cause.OOM, "its limit is 250"),
+    "takes_much_memory_in_children": Wrong(Cause.OOM, "its limit is 250"),
+    "runs_many_processes": Wrong(Cause.TOO_MANY_PROCESSES, r"runs 1\d processes; its limit is 10"),
+    "fills_scratch": Wrong(Cause.SCRATCH_FULL, "more than 1 MiB, its limit, in its scratch"),
+    "fills_scratch_with_names": Wrong(Cause.SCRATCH_FULL, "more than 1 MiB"),
+}
+"""By the limits of `FRUGAL`."""
+FRUGAL = Limits(memory_mib=250, processes=10, scratch_mib=1, open_files=100, output_kib=8)
 BEYOND_GRPC = {"says_20_mb"}
 """gRPC itself breaks the stream: a crash, with or without an exit code."""
 HARMLESS = {
@@ -128,13 +139,15 @@ HARMLESS = {
     "leaves_disguised_daemon",
     "leaves_zombies",
     "is_wrapped",
+    "shares_memory_with_children",
+    "opens_many_files",
 }
 NO_PLAYER = {"tells_what_it_sees"}
 """Serves tests of a real worker."""
 
 
 def test_every_bot_of_the_folder_is_tried():
-    assert {*WRONG, *BEYOND_GRPC, *HARMLESS, *NO_PLAYER} == set(kinds())
+    assert {*WRONG, *TAKES_MUCH, *BEYOND_GRPC, *HARMLESS, *NO_PLAYER} == set(kinds())
 
 
 class Run:
@@ -189,8 +202,8 @@ class Run:
         assert not self.player._pool._tokens
 
 
-def spec(name, *command):
-    return BotSpec(BotId(name, "1"), FOLDER, command or (sys.executable, "bot.py", name))
+def spec(name, *command, **more):
+    return BotSpec(BotId(name, "1"), FOLDER, command or (sys.executable, "bot.py", name), **more)
 
 
 HEALTHY = spec("healthy", sys.executable, "bot.py", "fair")
@@ -201,6 +214,7 @@ OTHER = spec("other", sys.executable, "bot.py", "fair")
 async def run(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(process, "GOODBYE_S", 0.3)
     monkeypatch.setattr(process, "TERM_S", 0.3)
+    monkeypatch.setattr(guard, "LOOK_S", 0.1)
     run = Run(tmp_path_factory.mktemp("r"))
     await run.play_healthy()
     yield run
@@ -232,6 +246,50 @@ async def test_a_fault(run, name):
         assert record.result.forfeited == ((seat,) if wrong.forfeit else ())
         if wrong.forfeit:
             assert record.result.ranks[seat] == 2
+
+
+@pytest.mark.parametrize("name", TAKES_MUCH)
+async def test_a_limit(run, name):
+    wrong = TAKES_MUCH[name]
+    async for seat, record in each_seat(run, spec(name, limits=FRUGAL), game=PATIENT):
+        (fault,) = record.faults
+        assert (fault.cause, fault.forfeit) == (wrong.cause, True)
+        assert re.search(wrong.detail, fault.evidence.detail)
+        assert f"I am {name}" in fault.evidence.stderr_tail
+        assert record.result.forfeited == (seat,)
+        assert record.usage[1 - seat] is not None
+
+
+async def test_memory_that_is_shared_counts_once(run):
+    async for _, record in each_seat(run, spec("shares_memory_with_children", limits=FRUGAL)):
+        assert not record.faults
+        assert max(usage.peak_memory_kib for usage in record.usage) > FRUGAL.memory_mib * 1024
+
+
+async def test_the_limit_of_files(run):
+    async for _, record in each_seat(run, spec("opens_many_files", limits=FRUGAL)):
+        assert not record.faults
+    bot = run.player._pool._processes[0, "opens_many_files@1"]
+    assert "\n100 files are open\n" in bot.stderr_tail()
+
+
+async def test_the_limit_of_output(run):
+    assert not (await run.play(HEALTHY, spec("prints_much", limits=FRUGAL))).faults
+    bot = run.player._pool._processes[0, "prints_much@1"]
+    assert bot.output.total == 64 << 20
+    assert bot.output.kept() == b"o" * (8 << 10)
+    assert len(bot.errors.tail(1 << 20)) <= 16 << 10
+
+
+async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monkeypatch):
+    monkeypatch.setattr(guard, "_IDLE_LOOKS", 1)
+    keen = spec("keen", sys.executable, "bot.py", "fair", limits=FRUGAL)
+    assert not (await run.play(HEALTHY, keen, game=PATIENT)).faults
+    before = run.player._pool._processes[0, "keen@1"]
+    (before._folder.scratch / "late").write_bytes(b"x" * (2 << 20))
+    await before.session.closed.wait()
+    assert not (await run.play(HEALTHY, keen, game=PATIENT)).faults
+    assert run.player._pool._processes[0, "keen@1"] is not before
 
 
 async def test_a_message_that_grpc_does_not_take(run):

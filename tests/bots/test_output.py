@@ -25,9 +25,8 @@ def test_of_much_the_last_is_kept():
     assert output.total == 100 * 65_536
 
 
-def test_single_bytes_take_no_more_memory_than_large_chunks(monkeypatch):
-    monkeypatch.setattr("referee.bots.output.KEPT", 100)
-    output = Output()
+def test_single_bytes_take_no_more_memory_than_large_chunks():
+    output = Output(100)
     for number in range(1000):
         output.add(bytes([number % 251]))
         assert len(output._bytes) <= 200

@@ -104,7 +104,12 @@ def test_a_version_is_shown_with_ratings_and_faults(played):
     assert shown["versions"] == ["fails@1", "fails@2"]
     assert [row["ruleset"] for row in shown["ratings"]] == ["classic"]
     assert [(row["cause"], row["forfeits"]) for row in shown["faults"]] == [("crash", 4)]
+    usage = shown["usage"]
+    assert usage["games"] == 4
+    assert usage["mean_peak_memory_kib"] > 5_000
+    assert usage["max_peak_memory_kib"] >= usage["mean_peak_memory_kib"]
     text = printed(played, "bots", "show", "fails@1")
+    assert f"{usage['max_peak_memory_kib'] / 1024:.1f} MiB" in text
     assert "versions: fails@1, fails@2" in text
     assert "crash" in text
 

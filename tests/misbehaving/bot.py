@@ -12,6 +12,7 @@ import random
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -430,6 +431,69 @@ class OpensManySockets(GoesWrong):
         await self.say(replies=[self.reply(request)])
 
 
+# What it takes of the machine
+
+
+class TakesMuchMemory(GoesWrong):
+    async def go_wrong(self, request):
+        self.hog = b"x" * (300 << 20)
+        await asyncio.sleep(FOREVER_S)
+
+
+class TakesMuchMemoryAtStart(Fair):
+    async def greet(self):
+        self.hog = b"x" * (300 << 20)
+        await asyncio.sleep(FOREVER_S)
+
+
+class TakesMuchMemoryInChildren(GoesWrong):
+    """None of them takes too much; they leave its session."""
+
+    async def go_wrong(self, request):
+        hog = f"import time; hog = b'x' * (100 << 20); time.sleep({FOREVER_S})"
+        for _ in range(3):
+            subprocess.Popen([sys.executable, "-c", hog], start_new_session=True)
+        await asyncio.sleep(FOREVER_S)
+
+
+class SharesMemoryWithChildren(Fair):
+    """All of them together take no more than itself."""
+
+    async def greet(self):
+        self.shared = b"x" * (100 << 20)
+        for _ in range(3):
+            if os.fork() == 0:
+                time.sleep(FOREVER_S)
+        await super().greet()
+
+    async def answer(self, request):
+        if self.asked == AT:
+            await asyncio.sleep(0.5)
+        await super().answer(request)
+
+
+class RunsManyProcesses(GoesWrong):
+    async def go_wrong(self, request):
+        for _ in range(12):
+            if os.fork() == 0:
+                time.sleep(FOREVER_S)
+        await asyncio.sleep(FOREVER_S)
+
+
+class OpensManyFiles(GoesWrong):
+    """As many as it can, and tells how many that were."""
+
+    async def go_wrong(self, request):
+        files = []
+        with suppress(OSError):
+            while True:
+                files.append(os.open("/dev/null", os.O_RDONLY))
+        complain(f"{files[-1] + 1} files are open")
+        for file in files:
+            os.close(file)
+        await self.say(replies=[self.reply(request)])
+
+
 # Output and files
 
 
@@ -449,6 +513,26 @@ class PrintsBinary(GoesWrong):
         os.write(2, b"\x00\xff\xfe\x1b[2J\x1b]0;owned\x07\r\xe2\x80\xae\n" + bytes(range(256)))
         await self.say(replies=[play_pb2.Reply(game_id=request.game_id)])
         await self.say(replies=[self.reply(request, table_pb2.Action())])
+
+
+class FillsScratch(GoesWrong):
+    """In many files, deep down."""
+
+    async def go_wrong(self, request):
+        folder = Path(os.environ["TMPDIR"], "a", "b")
+        folder.mkdir(parents=True)
+        for number in range(5):
+            (folder / str(number)).write_bytes(b"x" * (1 << 18))
+        await asyncio.sleep(FOREVER_S)
+
+
+class FillsScratchWithNames(GoesWrong):
+    """Files without content."""
+
+    async def go_wrong(self, request):
+        for number in range(300):
+            Path(os.environ["TMPDIR"], str(number)).touch()
+        await asyncio.sleep(FOREVER_S)
 
 
 class LittersScratch(Fair):

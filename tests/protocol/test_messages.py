@@ -22,7 +22,7 @@ from referee.protocol.messages import (
     ruleset_value,
 )
 from referee.protocol.names import CHOICES, END_ON, KINDS, TERMINATIONS
-from referee.records import BotId, Fault, GameRecord, Move, Result
+from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Layer
 from referee.rules.events import Event, GameOver, Termination, seen_by
@@ -228,6 +228,7 @@ def full_record() -> GameRecord:
         moves=tuple(moves),
         faults=tuple(faults),
         result=Result(run.outcome.termination, run.outcome.scores, (2, 1), (0,)),
+        usage=(None, Usage(0.12, 34_567)),
         clocks=Clocks(bank_us=7, increment_us=8),
         max_strikes=3,
         isolation="none",

@@ -10,7 +10,7 @@ from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
 from referee.match import stand_in
 from referee.match.play import result
-from referee.records import BotId, Fault, GameRecord, Move
+from referee.records import BotId, Fault, GameRecord, Move, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.rules.table import full_deck
@@ -71,6 +71,7 @@ def record(
         moves=tuple(moves),
         faults=tuple(faults),
         result=result(game.outcome, faults),
+        usage=tuple(Usage(0.01 * seat, 2048) for seat in range(seats)),
         clocks=clocks or Clocks(),
         max_strikes=3,
         isolation="none",

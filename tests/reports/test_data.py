@@ -33,6 +33,7 @@ from referee.reports import (
     StandingRow,
     StatusRow,
     TournamentRow,
+    UsageRow,
     csv_text,
     json_text,
     standings,
@@ -57,6 +58,7 @@ ROW_TYPES = [
     BotRow,
     LogRow,
     PlanRow,
+    UsageRow,
 ]
 README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
 

@@ -9,7 +9,7 @@ from referee import deals
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
 from referee.match import stand_in
-from referee.records import BotId, Fault, GameRecord, Move, Result
+from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
@@ -64,6 +64,7 @@ def played(game: ScheduleRow) -> GameRecord:
         moves=tuple(moves),
         faults=(),
         result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
+        usage=tuple(Usage(0.01 * seat, 2048 + seat) for seat in range(len(game.bots))),
         clocks=Clocks(),
         max_strikes=3,
         isolation="none",

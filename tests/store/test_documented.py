@@ -72,8 +72,8 @@ def test_the_views_say_what_the_league_says(demo: Place):
         games = {game.game_id: game for game in league.games()}
         faults = league.faults()
     shown = demo.execute(
-        "SELECT game, tournament, round, match, ruleset, seat, bot, score, rank, forfeited, won"
-        " FROM played_seats ORDER BY game, seat"
+        "SELECT game, tournament, round, match, ruleset, seat, bot, score, rank, forfeited, won,"
+        " cpu_s, peak_memory_mib FROM played_seats ORDER BY game, seat"
     )
     expected = [
         (
@@ -88,6 +88,8 @@ def test_the_views_say_what_the_league_says(demo: Place):
             row.ranks[seat],
             seat in row.forfeited,
             row.ranks[seat] == 1,
+            0.01 * seat,
+            (2048 + seat) / 1024,
         )
         for row in results
         for seat in range(len(row.bots))

@@ -8,8 +8,8 @@ import pytest
 from records import NAMES, SEED, bot, faulty, filled, played, schedule, tournament
 
 from referee.errors import Cause, NotFoundError, UserError
-from referee.records import BotId
-from referee.store import League, NewExtension
+from referee.records import BotId, Usage
+from referee.store import League, NewExtension, UsageRow
 
 TWICE = "UNIQUE|unique"
 """How databases say that something is there already."""
@@ -216,6 +216,20 @@ def test_faults_come_back_with_their_evidence(league):
     assert (crash.forfeit, crash.move, crash.signal) == (True, 1, "SIGSEGV")
     assert (crash.exit_code, crash.stderr_tail) == (None, "Ouch\n")
     assert league.faults() == [strike, crash]
+
+
+def test_what_bots_took_of_the_machine_is_summed_up_over_their_games(league):
+    first, second = filled(league)[:2]
+    bots = [each for each in first.bots if each in second.bots]
+    assert bots
+
+    def measured(game, cpu_s, peak_kib):
+        usage = tuple(Usage(cpu_s, peak_kib) if bot == bots[0] else None for bot in game.bots)
+        return replace(played(game), usage=usage)
+
+    league.add_games([measured(first, 0.25, 3000), measured(second, 0.75, 2000)])
+    (row,) = league.usage()
+    assert row == UsageRow(str(bots[0]), 2, 500_000.0, 750_000, 2500.0, 3000)
 
 
 def test_texts_of_faults_may_have_any_character_but_nul(league):

@@ -18,7 +18,7 @@ from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
 from referee.match import Difference, stand_in
 from referee.protocol import record as wire
-from referee.records import BotId, GameRecord, Move, Result
+from referee.records import BotId, GameRecord, Move, Result, Usage
 from referee.roster import Roster, Workshop
 from referee.rules.game import Game
 from referee.store import League
@@ -85,6 +85,7 @@ class Made:
             moves=tuple(moves),
             faults=(),
             result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
+            usage=(Usage(0.02, 3072),) * len(game.bots),
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,
             isolation="none",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from referee.bots.limits import Limits
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS, EndOn
@@ -76,6 +77,7 @@ def test_the_common_case(folder):
     assert config.clocks == Clocks()
     assert config.faults == FaultPolicy(max_strikes=3, suspend_after=5)
     assert (config.workers, config.cores_per_game, config.max_processes) == (None, 1, 64)
+    assert config.limits == Limits()
     assert not config.show_names
     assert config.seed is None
     assert config.file == (folder / "cup.toml").resolve()
@@ -88,6 +90,7 @@ def test_everything_said(folder):
         "lanes = 6\nworkers = 3\ncores_per_game = 2\nmax_processes = 20\n"
         '[clocks]\nstart_up = 1\ngame_start = 2.5\ndecision = 0.25\nbank = "60+0.1"\n'
         "[faults]\nmax_strikes = 1\nsuspend_after = 0\n"
+        "[limits]\nmemory_mib = 300\nprocesses = 5\nopen_files = 99\n"
     )
     config = load_tournament(write(folder, text))
     ruleset = BASIC.with_options(end_on=EndOn.DECK, max_turns=90)
@@ -104,6 +107,8 @@ def test_everything_said(folder):
         increment_us=100_000,
     )
     assert config.faults == FaultPolicy(max_strikes=1, suspend_after=0)
+    assert config.limits == Limits(memory_mib=300, processes=5, cpus=2.0, open_files=99)
+    assert from_canonical_json(canonical_json(config)).limits == config.limits
 
 
 def test_stages_say_what_the_top_does_not(folder):
@@ -252,6 +257,10 @@ BAD = {
     "unknown key in a stage": (
         GOOD + '[[stage]]\n[[stage]]\nruleste = "duel"\n',
         "stage[1].ruleste: unknown key",
+    ),
+    "a limit below the least": (
+        GOOD + "[limits]\nmemory_mib = 1\n",
+        "limits.memory_mib: must be at least 16",
     ),
     "misspelt key": (GOOD.replace("name", "nmae"), "nmae: unknown key (and 1 more)"),
     "no name": (GOOD.replace(HEAD, ""), "name: missing"),

@@ -27,11 +27,11 @@ def bot(folder, name, *, version="1", more=""):
     return folder
 
 
-def cup(tmp_path, *bots, ruleset="basic"):
+def cup(tmp_path, *bots, ruleset="basic", more=""):
     listed = ", ".join(f'"{text}"' for text in bots)
     path = tmp_path / "cup.toml"
     path.write_text(
-        f'name = "cup"\nbots = [{listed}]\nruleset = "{ruleset}"\nseats = 2\nmatches = 1\n'
+        f'name = "cup"\nbots = [{listed}]\nruleset = "{ruleset}"\nseats = 2\nmatches = 1\n{more}'
     )
     return load_tournament(path)
 
@@ -112,3 +112,20 @@ async def test_a_bot_that_does_not_play_the_ruleset(roster, tmp_path, by_name):
         check_bots(config, roster)
     place = Path("ann@1") if by_name else folder / "bot.toml"
     assert str(caught.value) == f"{place}: rulesets: it does not play duel"
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_a_bot_that_asks_for_more_than_the_tournament_allows(roster, tmp_path, by_name):
+    folder = bot(tmp_path / "ann", "ann", more="[limits]\nmemory_mib = 512\ncpus = 1.5\n")
+    bot(tmp_path / "bob", "bob")
+    await roster.enter(folder, now_us=0)
+    names = ("ann" if by_name else "./ann", "./bob")
+    allowed = "[limits]\nmemory_mib = 512\ncpus = 1.5\n"
+    check_bots(cup(tmp_path, *names, more=allowed), roster)
+    config = cup(tmp_path, *names, more=allowed.replace("1.5", "1.25"))
+    with pytest.raises(UserError) as caught:
+        check_bots(config, roster)
+    place = Path("ann@1") if by_name else folder / "bot.toml"
+    assert str(caught.value) == (
+        f"{place}: limits.cpus: it asks for 1.5, {config.file} allows 1.25"
+    )

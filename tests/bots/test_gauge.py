@@ -1,0 +1,98 @@
+"""What programs take of the machine. Real processes, no gRPC."""
+
+import asyncio
+import os
+import sys
+import textwrap
+
+import pytest
+
+from referee.bots.launcher import ProcessGroupLauncher
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "REFEREE_TOKEN": "a token"}
+MIB = 1024
+
+
+@pytest.fixture
+async def up(tmp_path):
+    """Programs that have said one line, ended afterwards."""
+    programs = []
+
+    async def up(program):
+        command = (sys.executable, "-c", textwrap.dedent(program))
+        launcher = ProcessGroupLauncher()
+        launched = await launcher.launch(command, folder=tmp_path, environment=ENVIRONMENT)
+        programs.append(launched)
+        await launched.process.stdout.readline()
+        return launched
+
+    yield up
+    for launched in programs:
+        await launched.kill()
+
+
+async def test_cpu_time_and_the_most_memory_of_a_program(up):
+    launched = await up("""
+        import time
+        hog = b"x" * (60 << 20)
+        del hog
+        while time.process_time() < 0.3:
+            pass
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    usage = launched.usage()
+    assert 0.25 <= usage.cpu_s < 0.6
+    assert 60 * MIB < usage.peak_memory_kib < 100 * MIB
+    assert launched.usage().cpu_s <= usage.cpu_s + 0.05
+
+
+async def test_children_count_while_they_run_and_when_they_have_ended(up):
+    launched = await up("""
+        import os, time
+        if os.fork() == 0:
+            while time.process_time() < 0.3:
+                pass
+            os._exit(0)
+        os.wait()
+        if os.fork() == 0:
+            os.setsid()
+            hog = b"x" * (60 << 20)
+            if os.fork() == 0:
+                del hog
+                hog = b"y" * (60 << 20)
+                print("up", flush=True)
+            time.sleep(1000)
+        time.sleep(1000)
+    """)
+    assert launched._gauge.look().processes == 3
+    usage = launched.usage()
+    assert usage.cpu_s >= 0.25
+    assert 120 * MIB < usage.peak_memory_kib < 200 * MIB
+
+
+async def test_a_program_that_has_ended_has_taken_what_was_seen_last(up):
+    launched = await up("import time; print(flush=True); time.sleep(1000)")
+    before = launched.usage()
+    await launched.kill()
+    assert launched.usage() == before
+    assert before.peak_memory_kib > MIB
+
+
+async def test_programs_are_measured_each_by_itself(up):
+    one, two = await asyncio.gather(
+        up("""
+            import os, time
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    hog = b"x" * (60 << 20)
+                    print("up", flush=True)
+                    time.sleep(1000)
+                os._exit(0)
+            os.wait()
+            time.sleep(1000)
+        """),
+        up("import time; print(flush=True); time.sleep(1000)"),
+    )
+    assert one._gauge.look().processes + two._gauge.look().processes == 3
