@@ -105,6 +105,15 @@ FAMILIES = Families()
 """The one of this process: children belong to a process, however many launchers it has."""
 
 
+def read(path: str) -> bytes:
+    """A small file of /proc; in half the time that a file object takes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 1 << 16)
+    finally:
+        os.close(descriptor)
+
+
 def kill(processes: Iterable[psutil.Process]) -> None:
     """Send SIGKILL; those that have ended need it no more."""
     for process in processes:
@@ -124,8 +133,8 @@ def _children(pid: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
-            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as children:  # noqa: PTH123
-                found += map(int, children.read().split())
+            with suppress(OSError):
+                found += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
     return found
 
 

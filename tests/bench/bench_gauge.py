@@ -1,0 +1,59 @@
+"""What it costs to look at what bots take: `python tests/bench/bench_gauge.py`.
+
+CPU time of the referee's process, of a bot in Python, with its threads, and of one with three children:
+for a look (twice a second in a game) and for a measurement (two a game).
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import uvloop
+
+from referee.bots import BotProcess, ProcessGroupLauncher
+from referee.bots.manifest import BotSpec
+from referee.records import BotId
+
+FOLDER = Path(__file__).parents[1] / "misbehaving"
+TIMES = 500
+
+
+async def measure(name: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="b-") as folder:
+        bot = await BotProcess.start(
+            BotSpec(BotId(name, "1"), FOLDER, (sys.executable, "bot.py", name)),
+            launcher=ProcessGroupLauncher(),
+            folder=Path(folder),
+            limit_us=60_000_000,
+            tokens=set(),
+        )
+        launched = bot._launched
+        threads = psutil.Process(bot.pid).num_threads()
+        look_us, usage_us = cost_us(launched.breach), cost_us(launched.usage)
+        scratch_us = cost_us(lambda: bot._folder.scratch_kib(1 << 16))
+        print(
+            f"{name}, {1 + len(launched.others())} processes, {threads} threads in the first:"
+            f" a look {look_us:.0f} + {scratch_us:.0f} µs (scratch folder), a measurement"
+            f" {usage_us:.0f} µs"
+        )
+        await bot.stop(gently=False)
+
+
+def cost_us(act: Callable[[], object]) -> float:
+    began_s = time.thread_time()
+    for _ in range(TIMES):
+        act()
+    return (time.thread_time() - began_s) / TIMES * 1e6
+
+
+async def main() -> None:
+    for name in ("fair", "shares_memory_with_children"):
+        await measure(name)
+
+
+uvloop.run(main())
