@@ -1,5 +1,7 @@
 """Whose a process is: the programs that were started here, and what each of them has started in turn.
 
+When this process itself is killed, its sweeper ends them all (`sweeper`).
+
 An orphan of a program is adopted by this process, which has made itself a subreaper (Linux). It counts as
 the program's in whose session it is, or whose token it has in its environment. One that has left both
 could be anybody's, and goes with the first program that is ended.
@@ -12,10 +14,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psutil
 
 _PR_SET_CHILD_SUBREAPER = 36
+_SWEEPER = Path(__file__).with_name("sweeper.py")
 TOKEN = "REFEREE_TOKEN"  # noqa: S105 - the name of a variable
 """What tells the bots of a run apart; a variable of their environment."""
 
@@ -27,10 +31,18 @@ class Families:
         self._tokens: dict[int, str] = {}
         """By the pid of the program."""
         self._starting = 0
+        self._sweeper: int | None = None
+        """The descriptor by which it is told."""
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """While a program is being started: it may be there and not be known yet."""
+        """While a program is being started: it may be there and not be known yet.
+
+        Raises OSError when the machine has no room for the sweeper.
+        """
+        if self._sweeper is None and sys.platform == "linux":
+            self._sweeper = _start_sweeper()
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._starting += 1
         try:
             yield
@@ -39,13 +51,18 @@ class Families:
 
     def add(self, pid: int, token: str) -> None:
         """A program has been started, in a session of its own."""
-        if sys.platform == "linux" and not self._tokens:
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._tokens[pid] = token
+        self._tell(f"+{pid} {token}")
 
     def discard(self, pid: int) -> None:
         """A program and its family are gone."""
-        self._tokens.pop(pid, None)
+        if self._tokens.pop(pid, None) is not None:
+            self._tell(f"-{pid}")
+
+    def _tell(self, line: str) -> None:
+        if self._sweeper is not None:
+            with suppress(BrokenPipeError):  # somebody has killed it
+                os.write(self._sweeper, f"{line}\n".encode())
 
     def of(self, pid: int) -> list[psutil.Process]:
         """The family of a program: not itself, but also what has ended and waits to be noticed.
@@ -99,6 +116,33 @@ class Families:
         except (psutil.Error, OSError):
             return None
         return next((pid for pid, known in self._tokens.items() if known == token), None)
+
+
+def _start_sweeper() -> int:
+    """Start the sweeper; the descriptor by which it is told, and whose end it waits for.
+
+    It is nobody's child, and in a process group of its own: Ctrl-C is not for it.
+    """
+    told, telling = os.pipe()
+    try:
+        starter = os.posix_spawn(
+            sys.executable,
+            (sys.executable, "-I", "-S", str(_SWEEPER)),
+            {},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, told, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            setpgroup=0,
+        )
+    except OSError:
+        os.close(telling)
+        raise
+    finally:
+        os.close(told)
+    os.waitpid(starter, 0)
+    return telling
 
 
 FAMILIES = Families()

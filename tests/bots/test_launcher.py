@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from referee.bots import families
 from referee.bots.launcher import ProcessGroupLauncher
 from referee.errors import Cause, Forfeit, VoidGame
 
@@ -380,3 +382,80 @@ async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
     launcher.tidy()
     assert await launched.process.wait() == 5
     await launched.kill()
+
+
+KILLED_REFEREE = """
+import asyncio, os, sys
+from pathlib import Path
+from referee.bots import families
+from referee.bots.launcher import ProcessGroupLauncher
+
+async def main():
+    for number in range(2):
+        launched = await ProcessGroupLauncher().launch(
+            [sys.executable, "-c", PROGRAM],
+            folder=Path("."),
+            environment={"PATH": os.environ["PATH"], "REFEREE_TOKEN": f"token {number}"},
+        )
+        pids = [launched.process.pid, *map(int, (await launched.process.stdout.readline()).split())]
+        if number == 0:
+            await launched.kill()
+    print(*pids, flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+MOTHER = """
+import os, sys, time
+other = os.fork()
+if other == 0:
+    time.sleep(1000)
+daemon, told = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1000)
+    os.write(told, str(pid).encode())
+    os._exit(0)
+os.wait()
+disguised = os.fork()
+if disguised == 0:
+    os.execve("/bin/sleep", ["sleep", "1000"], {})
+print(other, disguised, os.read(daemon, 99).decode(), flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_whatever_programs_have_started_ends_with_a_referee_that_is_killed(tmp_path, number):
+    referee = subprocess.Popen(
+        [sys.executable, "-c", f"PROGRAM = {MOTHER!r}\n{KILLED_REFEREE}"],
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    with referee, subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True) as bystander:
+        family = [psutil.Process(int(pid)) for pid in referee.stdout.readline().split()]
+        assert len(family) == 4
+        referee.send_signal(number)
+        referee.wait()
+        _, alive = psutil.wait_procs(family, timeout=20)
+        assert not alive
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+@pytest.mark.parametrize(("told", "spared"), [("+{0} a\n-{0}\n", True), ("+{0} b\n", False)])
+def test_a_sweeper_spares_what_its_referee_has_ended(told, spared):
+    with subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True) as sleeper:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", families._SWEEPER],
+            input=told.format(sleeper.pid),
+            capture_output=True,  # so this waits for its end
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert (done.stdout, done.stderr) == ("", "")
+        assert (sleeper.poll() is None) == spared
+        sleeper.kill()
