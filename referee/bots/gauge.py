@@ -22,11 +22,13 @@ class Size(NamedTuple):
     """How much there is of a family at one moment."""
 
     processes: int
+    """Without those that have ended and that nobody has waited for."""
     memory_kib: int
     """Resident; what several processes share counts in each of them."""
 
 
 class _Stat(NamedTuple):
+    runs: bool
     cpu_ticks: int
     memory_kib: int
 
@@ -67,7 +69,7 @@ class Gauge:
         memory_kib = sum(stat.memory_kib for stat in stats)
         self._cpu_ticks = max(self._cpu_ticks, sum(stat.cpu_ticks for stat in stats))
         self._peak_kib = max(self._peak_kib, memory_kib)
-        return Size(len(stats), memory_kib)
+        return Size(sum(stat.runs for stat in stats), memory_kib)
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -76,7 +78,8 @@ def _stat(pid: int) -> _Stat | None:
         fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
-    return _Stat(sum(map(int, fields[11:15])), int(fields[21]) * _PAGE_KIB)
+    cpu_ticks = sum(map(int, fields[11:15]))
+    return _Stat(fields[0] != b"Z", cpu_ticks, int(fields[21]) * _PAGE_KIB)
 
 
 def _peak_kib(pid: int) -> int:

@@ -18,8 +18,9 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         config: the tournament's.
         roster: that of the league; None where there is no league yet.
 
-    Raises UserError, one line, for a bad manifest, a ruleset that a bot does not play, a limit that it asks for
-    beyond what the tournament allows, and a folder that is there twice; NotFoundError for a name that the league does not know.
+    Raises UserError, one line, for a bad manifest, a ruleset that a bot does not play, a limit that it
+    asks for beyond what the tournament allows, and a folder that is there twice; NotFoundError for a name
+    that the league does not know.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
@@ -38,7 +39,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         for key, asked in manifest.limits.said.items():
             if asked > (allowed := getattr(config.limits, key)):
                 raise UserError(
-                    f"{place}: limits.{key}: it asks for {asked:g}, {config.file} allows {allowed:g}"
+                    f"{place}: limits.{key}: it asks for {asked}, {config.file} allows {allowed}"
                 )
 
 

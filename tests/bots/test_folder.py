@@ -57,3 +57,30 @@ def test_it_may_be_gone_already(folder, tmp_path):
     folder.remove()
     folder.remove()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_lies_in_the_scratch_folder_is_counted_as_the_disk_has_it(folder):
+    assert folder.scratch_kib(1000) == 0
+    deep = folder.scratch / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "file").write_bytes(b"x" * (300 << 10))
+    with (deep / "sparse").open("wb") as sparse:
+        sparse.truncate(1 << 30)
+    assert 300 + 3 * 4 <= folder.scratch_kib(1000) <= 300 + 8 * 4
+    assert folder.scratch_kib(100) >= 100, "it need not count on"
+
+
+def test_links_out_of_the_scratch_folder_are_not_followed(folder, tmp_path):
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "file").write_bytes(b"x" * (300 << 10))
+    (folder.scratch / "folder").symlink_to(tmp_path / "large")
+    (folder.scratch / "file").symlink_to(tmp_path / "large" / "file")
+    (folder.scratch / "itself").symlink_to(folder.scratch)
+    os.mkfifo(folder.scratch / "fifo")
+    assert folder.scratch_kib(1000) == 4 * 4
+
+
+def test_names_without_content_count_too(folder):
+    for number in range(50):
+        (folder.scratch / str(number)).touch()
+    assert folder.scratch_kib(1000) == 50 * 4

@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 
+import psutil
 import pytest
 
 from referee.bots.launcher import ProcessGroupLauncher
@@ -69,6 +70,21 @@ async def test_children_count_while_they_run_and_when_they_have_ended(up):
     usage = launched.usage()
     assert usage.cpu_s >= 0.25
     assert 120 * MIB < usage.peak_memory_kib < 200 * MIB
+
+
+async def test_children_that_have_ended_are_no_processes_though_nobody_waits_for_them(up):
+    launched = await up("""
+        import os, time
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    assert len(psutil.Process(launched.process.pid).children()) == 5
+    assert launched._gauge.look().processes == 1
 
 
 async def test_a_program_that_has_ended_has_taken_what_was_seen_last(up):
