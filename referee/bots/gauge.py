@@ -1,4 +1,4 @@
-"""What a program and its family take of the machine, as Linux tells it in /proc.
+"""What a program and its family take of the machine, as Linux tells it in /proc, and whether it is too much.
 
 A look costs some ten microseconds for each thread and process of the family, so that it can be taken
 during games. What has ended between two looks is seen where its parent has waited for it.
@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from referee.bots.families import FAMILIES, read
-from referee.bots.limits import Usage
+from referee.bots.limits import Limits, Usage
+from referee.errors import Cause, Evidence, Forfeit
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -38,10 +39,12 @@ class Gauge:
 
     Args:
         pid: of the program, which has just been started.
+        limits: what they may take; None: what they like.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, limits: Limits | None) -> None:
         self._pid = pid
+        self._limits = limits
         self._members = [pid]
         self._cpu_ticks = 0
         self._peak_kib = 0
@@ -51,12 +54,20 @@ class Gauge:
         self._members = [self._pid, *FAMILIES.pids(self._pid)]
         return self._read()
 
-    def shared_kib(self) -> int:
-        """The memory of the family as it was last seen, with what is shared counted once.
-
-        That costs milliseconds.
-        """
-        return sum(map(_proportional_kib, self._members))
+    def breach(self) -> Forfeit | None:
+        """What limit of memory or processes is broken now, if any."""
+        if self._limits is None:
+            return None
+        size, most_mib = self.look(), self._limits.memory_mib
+        if size.memory_kib > most_mib * 1024:
+            shared_kib = sum(map(_proportional_kib, self._members))  # takes milliseconds
+            if shared_kib > most_mib * 1024:
+                taken = f"takes {shared_kib // 1024} MiB of memory; its limit is {most_mib}"
+                return Forfeit(Cause.OOM, Evidence(detail=taken))
+        if size.processes > self._limits.processes:
+            many = f"runs {size.processes} processes; its limit is {self._limits.processes}"
+            return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=many))
+        return None
 
     def usage(self) -> Usage:
         """What it has taken so far, looking only at those that were there before."""
@@ -89,6 +100,7 @@ def _peak_kib(pid: int) -> int:
 
 
 def _proportional_kib(pid: int) -> int:
+    """Memory of which every process that shares it counts a part."""
     with suppress(OSError):
         return _kib(read(f"/proc/{pid}/smaps_rollup").splitlines(), b"Pss:")
     return 0

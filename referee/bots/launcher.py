@@ -140,8 +140,7 @@ class ProcessGroup:
         self, process: asyncio.subprocess.Process, token: str, limits: Limits | None
     ) -> None:
         self.process = process
-        self._limits = limits
-        self._gauge = Gauge(process.pid)
+        self._gauge = Gauge(process.pid, limits)
         self._gone = False
         FAMILIES.add(process.pid, token)
 
@@ -165,16 +164,7 @@ class ProcessGroup:
 
     def breach(self) -> Forfeit | None:
         """See `Launched.breach`: by what is seen now."""
-        if self._limits is None:
-            return None
-        size, most_kib = self._gauge.look(), self._limits.memory_mib * 1024
-        if size.memory_kib > most_kib and (shared_kib := self._gauge.shared_kib()) > most_kib:
-            taken = f"{shared_kib // 1024} MiB of memory; its limit is {self._limits.memory_mib}"
-            return Forfeit(Cause.OOM, Evidence(detail=f"takes {taken}"))
-        if size.processes > self._limits.processes:
-            many = f"{size.processes} processes; its limit is {self._limits.processes}"
-            return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=f"runs {many}"))
-        return None
+        return self._gauge.breach()
 
     async def kill(self) -> None:
         """Kill the program and its family, and wait until all of it is gone."""
@@ -213,8 +203,8 @@ async def _start(
     limits: Limits | None,
     report: int,
 ) -> ProcessGroup:
-    open_files = 0 if limits is None else limits.open_files
-    shim = (str(_SHIM), str(os.getpid()), str(report), str(open_files))
+    options = () if limits is None else ("--open-files", str(limits.open_files))
+    shim = (str(_SHIM), str(os.getpid()), str(report), *options, "--")
     with FAMILIES.starting():
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", *shim, *command),
