@@ -11,7 +11,7 @@ since messages that lie one after the other are one message with the elements of
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from referee.clocks import Clocks
 from referee.pb import play_pb2
@@ -61,7 +61,7 @@ class RequestEncoder:
         if decision.kind is DecisionKind.PLAY:
             hand = view.hand
             jokers = hand[JOKER]
-            parts += [part[held][jokers] for part, held in zip(_PLAY_PARTS, hand) if held]  # noqa: B905
+            parts += [part[held][jokers] for part, held in zip(_play_parts(), hand) if held]  # noqa: B905
         else:
             parts.append(_legal_part(decision.legal))
         body = b"".join(parts)
@@ -139,9 +139,17 @@ def _plays_of(value: int, held: int, jokers: int) -> bytes:
     return b"".join(_action_part(play) for play in legal_plays(hand) if play.layer.value == value)
 
 
-_PLAY_PARTS = [
-    [[_plays_of(value, held, jokers) for jokers in range(JOKERS + 1)] for held in range(COPIES + 1)]
-    for value in range(JOKER)
-] + [[[_plays_of(JOKER, held, held)] * (JOKERS + 1) for held in range(JOKERS + 1)]]
-"""By card, how many of it are held, and jokers held: what a hand can play is put together from these, in
-the order of `legal_plays`. Looking up each of some thirty plays took a third of the time of a request."""
+@cache
+def _play_parts() -> list[list[list[bytes]]]:
+    """By card, how many of it are held, and jokers held; made when first needed.
+
+    What a hand can play is put together from these, in the order of `legal_plays`: looking up each of
+    some thirty plays took a third of the time of a request.
+    """
+    return [
+        [
+            [_plays_of(value, held, jokers) for jokers in range(JOKERS + 1)]
+            for held in range(COPIES + 1)
+        ]
+        for value in range(JOKER)
+    ] + [[[_plays_of(JOKER, held, held)] * (JOKERS + 1) for held in range(JOKERS + 1)]]

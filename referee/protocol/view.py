@@ -51,16 +51,18 @@ class ViewWriter:
             self._display, self._discards, self._ghost = view.display, view.discards, view.ghost
             self._middle = _middle(view)
         sizes = bytes(view.hand_sizes)
-        return b"".join((
-            _place(view.seat, view.active_seat, view.victim, view.cards_to_draw, view.snatched),
-            _progress(view.deck_size, view.turn),
-            head(_HAND, len(view.hand)),
-            bytes(view.hand),  # each count is below 128: a byte
-            head(_HAND_SIZES, len(sizes)),
-            sizes,  # so is each size
-            *self._tables,
-            self._middle,
-        ))
+        return b"".join(
+            (
+                _place(view.seat, view.active_seat, view.victim, view.cards_to_draw, view.snatched),
+                _progress(view.deck_size, view.turn),
+                head(_HAND, len(view.hand)),
+                bytes(view.hand),  # each count is below 128: a byte
+                head(_HAND_SIZES, len(sizes)),
+                sizes,  # so is each size
+                *self._tables,
+                self._middle,
+            )
+        )
 
 
 @lru_cache(_CACHED)
