@@ -59,6 +59,9 @@ class Sqlite:
         """Nothing: who plays has the lock of the folder, and a file is on one machine."""
         yield
 
+    def keep_lock(self) -> None:
+        """Nothing: see `lock`."""
+
 
 def _is_frozen(file: Path) -> bool:
     """Whether nobody here can write a database, nor is anybody who could writing it now.
