@@ -17,7 +17,7 @@ from pathlib import Path
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
-from referee.bots.run_folder import run_folder
+from referee.bots.run_folder import remove_abandoned, run_folder
 from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
@@ -149,6 +149,7 @@ class Conductor:
         per_worker = core_sets(config)
         stored = self._league.stored(self._tournament.name)
         if len(stored) == len(self._tournament.schedule):
+            remove_abandoned()  # it may have been killed while it did so
             return True
         lanes = Lanes(
             self._tournament.schedule,
