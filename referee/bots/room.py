@@ -1,6 +1,6 @@
-"""Whether the machine has room for one more bot, and whose fault it is where it has none.
+"""Whether the machine has room for one more process, and whose fault it is where it has none.
 
-It is asked before anything of a bot is made. Where something runs short in the middle of a start, the event
+It is asked before anything of a bot, or of a worker, is made. Where something runs short in the middle of a start, the event
 loop and gRPC do not only fail: they leave things half made, and gRPC may end the whole process. It is asked
 again when a bot has failed: that may have been for want of room.
 """
@@ -24,7 +24,7 @@ _NO_THREAD = "can't start new thread"
 
 
 def check_room() -> None:
-    """Take what a bot may need, and give it back. Raises `VoidGame` when that cannot be had.
+    """Take what a bot or a worker may need, and give it back. Raises `VoidGame` when that cannot be had.
 
     Costs about a millisecond.
     """
@@ -41,7 +41,7 @@ def check_room() -> None:
                 taken.callback(thread.join)
             taken.callback(leave.set)  # before they are joined
         except (OSError, RuntimeError) as error:
-            raise VoidGame(f"no room for another bot: {shortage(error) or error}") from error
+            raise VoidGame(f"no room for another process: {shortage(error) or error}") from error
 
 
 def blame(fault: Forfeit) -> Forfeit | VoidGame:

@@ -81,11 +81,16 @@ async def _show_life(settings: WorkerSettings) -> None:
 
 
 def last_sign(settings: WorkerSettings) -> int | None:
-    """A number that changes while a worker works; None before its first assignment."""
+    """A number that changes while a worker works; None before it has begun."""
     try:
         return _sign(settings).stat().st_mtime_ns
     except OSError:
         return None
+
+
+def forget_sign(settings: WorkerSettings) -> None:
+    """What the signs said was of a worker that is no more."""
+    _sign(settings).unlink(missing_ok=True)
 
 
 def _sign(settings: WorkerSettings) -> Path:

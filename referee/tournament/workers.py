@@ -17,7 +17,7 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from referee.bots.room import shortage
+from referee.bots.room import check_room, shortage
 from referee.bots.run_folder import end_processes
 from referee.errors import RefereeError
 from referee.records import GameRecord
@@ -25,7 +25,9 @@ from referee.tournament import worker
 from referee.tournament.orders import Assignment, WorkerSettings
 
 PATIENCE_S = 60.0
-"""How long a worker may show no sign of life. Its start counts, on a machine that is busy."""
+"""How long a worker that has begun may show no sign of life."""
+_START_S = 120.0
+"""How long it may take to begin: longer, where a machine is very busy."""
 _STEPS = 12
 """How often one looks for a sign in that time."""
 _LOOK_S = 0.01
@@ -69,7 +71,8 @@ class Workers:
         """Have a worker play an assignment.
 
         Raises WorkerLostError when its process dies or hangs meanwhile (a new one is there afterwards),
-        `VoidGame` when a game cannot be finished, and RefereeError when the machine has no room for it.
+        `VoidGame` when a game cannot be finished or the machine has no room for the process, and
+        RefereeError when that gets stuck for want of room.
         """
         executor = self._executors[number]
         try:
@@ -115,6 +118,7 @@ class Workers:
         if number in self._processes:
             asked = loop.run_in_executor(executor, what)
         else:
+            check_room()
             others = set(multiprocessing.active_children())
             try:
                 with _interrupts_held():
@@ -139,7 +143,7 @@ class Workers:
                 sign = worker.last_sign(self._settings[number])
                 silent_s = 0.0 if sign != seen else silent_s + step_s
                 seen = sign
-                if silent_s >= self._patience_s:
+                if silent_s >= (_START_S if sign is None else self._patience_s):
                     self._hung.add(process)
                     process.kill()
             return asked.result()
@@ -149,11 +153,12 @@ class Workers:
     def _replace(self, number: int) -> None:
         """A worker's process is gone: end what is left of it, and have another one."""
         end_processes(self._settings[number].folder)
+        worker.forget_sign(self._settings[number])
         self._executors[number].shutdown(wait=False)
         self._executors[number] = _executor(self._settings[number])
         process = self._processes.pop(number, None)
         if not self._killed:
-            what = f"showed no life for {self._patience_s:g} s" if process in self._hung else "died"
+            what = "showed no sign of life and was ended" if process in self._hung else "died"
             self._on_lost(f"Worker {number} {what}")
 
 
