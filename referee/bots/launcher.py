@@ -20,11 +20,13 @@ import psutil
 from referee.bots.families import FAMILIES, TOKEN, kill
 from referee.bots.gauge import Gauge
 from referee.bots.limits import Limits, Usage
+from referee.bots.room import SHORTAGES
 from referee.bots.toolchains import how_to_install
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 
 _SHIM = Path(__file__).with_name("shim.py")
-_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
+_UNKNOWN = -1
+"""The number of uvloop's error where it cannot duplicate a pipe."""
 _GONE_S = 2.0
 """How long killed processes may take to disappear."""
 _ROUNDS = 20
@@ -235,7 +237,7 @@ async def _wait_until_it_runs(report: int, program: str) -> None:
 
 
 def _failure(number: int | None, text: str) -> Forfeit | VoidGame:
-    if number in _SHORTAGES:
+    if number in {*SHORTAGES, _UNKNOWN}:
         return VoidGame(f"no room for another process: {text}")
     return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))
 

@@ -79,6 +79,11 @@ class BotPool:
         """
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
+    async def close_idle(self) -> None:
+        """End the processes that are in no game: others may need the room that they take."""
+        idle = [key for key, process in self._processes.items() if not process.games]
+        await self._stop(idle, gently=True)
+
     async def close(self) -> None:
         """End all processes."""
         await self._stop(list(self._processes), gently=True)

@@ -17,6 +17,7 @@ from referee.bots.limits import Usage
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
 from referee.bots.questions import Clock
+from referee.bots.room import blame, check_room
 from referee.bots.server import BotServer
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
@@ -92,6 +93,7 @@ class BotProcess:
             bot.max_games = max(1, (await bot.session.hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
+            check_room()
             elapsed_us = (bot._clock.now_ns() - began_ns) // 1000
             evidence = replace(bot.testify(fault).evidence, elapsed_us=elapsed_us)
             raise Forfeit(fault.cause, evidence) from None
@@ -101,6 +103,7 @@ class BotProcess:
         return bot
 
     async def _launch(self, launcher: Launcher, limit_us: int) -> None:
+        check_room()
         await self._server.start()
         scratch = str(self._folder.scratch)
         try:
@@ -158,8 +161,8 @@ class BotProcess:
             assert isinstance(error, Exception)  # noqa: S101 - others end the event loop
             self.session.fail(error)
 
-    def _obituary(self, code: int | None) -> Forfeit:
-        """What to charge a bot with that has ended, with this exit code if any."""
+    def _obituary(self, code: int | None) -> Forfeit | VoidGame:
+        """What to charge a bot with that has ended, with this exit code if any; or why not."""
         ended_by = None
         if code is None:
             what = "closed its stream"
@@ -173,7 +176,7 @@ class BotProcess:
         else:
             cause = Cause.HANDSHAKE if code is None and ended_by is None else Cause.EXITED_EARLY
             what += " before its hello"
-        return Forfeit(cause, Evidence(detail=what, exit_code=code, signal=ended_by))
+        return blame(Forfeit(cause, Evidence(detail=what, exit_code=code, signal=ended_by)))
 
     def testify(self, fault: BotFault) -> BotFault:
         """The same fault with the end of what the process wrote to standard error."""

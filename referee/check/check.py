@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from pathlib import Path
 
+from referee.bots.run_folder import run_folder
 from referee.check.apart import Together
 from referee.check.birth import Birth
 from referee.check.decisions import decisions
@@ -61,7 +62,10 @@ async def check(
     machine has no room for a process.
     """
     meter = Meter()
-    with tempfile.TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True) as scratch:
+    with (
+        run_folder() as parent,
+        tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as scratch,
+    ):
         birth = Birth(folder, workshop, Path(scratch), clocks or Clocks(), meter)
         run = _Check(birth, meter, on_begin, on_step)
         await run.run()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
+import tempfile
+import traceback
 
 import typer
 from rich.console import Console
@@ -38,6 +41,10 @@ for command in (play, verify):
     app.command()(command)
 
 
+_DESCRIPTORS = 64
+"""File descriptors that the libraries take for granted: some end the process where there are none."""
+
+
 def run() -> None:
     """Run the command line and exit. SIGTERM is taken as Ctrl-C is: bots and builds are ended first.
 
@@ -46,20 +53,50 @@ def run() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
+        _check_descriptors()
         app()
     except UserError as error:
         if isinstance(error, BuildError):
             sys.stderr.write(f"{error.output}\n")
-        _complain(error)
+        _complain(str(error))
         sys.exit(USER_ERROR)
     except RefereeError as error:
-        _complain(error)
+        _complain(str(error))
+        sys.exit(UNSOUND)
+    except OSError as error:  # the machine's: no room on a disk, no descriptors, no processes
+        _complain(_told(error))
         sys.exit(UNSOUND)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - a bug of the referee's, whatever it is
+        _complain(f"this is a bug of the referee: {_kept(error)}")
+        sys.exit(UNSOUND)
 
 
-def _complain(error: RefereeError) -> None:
-    Console(stderr=True, soft_wrap=True).print(
-        f"[bold red]referee:[/] {escape(visible(str(error)))}"
-    )
+def _check_descriptors() -> None:
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= allowed < _DESCRIPTORS:
+        raise RefereeError(
+            f"{allowed} open files are allowed (`ulimit -n`), which is too few: {_DESCRIPTORS} are the least"
+        )
+
+
+def _told(error: OSError) -> str:
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror or error}"
+
+
+def _kept(error: Exception) -> str:
+    """One line about an error; the file in which the rest of it is kept, to be reported."""
+    line = traceback.format_exception_only(error)[-1].strip()
+    try:
+        number, name = tempfile.mkstemp(prefix="referee-bug-", suffix=".txt")
+        with open(number, "w") as file:  # noqa: PTH123 - closes the descriptor
+            traceback.print_exception(error, file=file)
+    except OSError:
+        return line
+    return f"{line}; please report it with {name}"
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"[bold red]referee:[/] {escape(visible(text))}")

@@ -11,6 +11,7 @@ import uvloop
 
 from referee import toml_file
 from referee.bots import ProcessGroupLauncher
+from referee.bots.run_folder import run_folder
 from referee.check import Report, Step
 from referee.check import check as check_bot
 from referee.cli.options import UNSOUND, JsonOption
@@ -33,7 +34,10 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
-    with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
+    with (
+        run_folder() as parent,
+        tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder,
+    ):
         workshop = Workshop(Path(folder), ProcessGroupLauncher(), on_build=lambda _: None)
         report = run_check(path, workshop, as_json=as_json)
     if not report.ok:

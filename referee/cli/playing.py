@@ -49,7 +49,7 @@ def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> b
         return conduct(store, tournament, roster_of(store), console, interrupts)
     except UserError:
         raise
-    except RefereeError:
+    except (RefereeError, OSError):
         console.print(
             f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
         )

@@ -122,9 +122,9 @@ class _Screen:
         """Print a line that stays."""
         self._console.print(Text(text), soft_wrap=not self._is_live)
 
-    def lost(self, worker: int) -> None:
+    def lost(self, what: str) -> None:
         """A worker died."""
-        self.say(f"Worker {worker} died; a new one plays its unfinished games again.")
+        self.say(f"{what}; a new one plays its unfinished games again.")
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
         """A game was played and stored."""

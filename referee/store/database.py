@@ -40,6 +40,9 @@ class Backend(Protocol):
     def lock(self) -> AbstractContextManager[None]:
         """Keep out referees that have another folder. Raises UserError when there is one."""
 
+    def keep_lock(self) -> None:
+        """Take the lock again, if it is to be held and was lost. Raises UserError as `lock` does."""
+
 
 class Database:
     """An SQLite file or a PostgreSQL database, as its URL says."""
@@ -60,8 +63,13 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes, all or nothing. Raises StoreError when it cannot be done."""
+        """A transaction that writes, all or nothing.
+
+        Raises StoreError when it cannot be done, and UserError when another referee has the lock by now
+        that this one was to hold.
+        """
         try:
+            self._backend.keep_lock()
             with self._backend.writing.begin() as connection:
                 yield connection
         except IntegrityError as error:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from referee.errors import UserError
 from referee.store.address import shown
@@ -46,6 +46,8 @@ class Postgres:
                 " pip install 'linko-referee[postgres]'"
             ) from None
         event.listen(self._engine, "begin", _begin)
+        self._holder: Connection | None = None
+        """The connection that has the lock, while it is held."""
         self.reading: Engine = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
@@ -67,9 +69,28 @@ class Postgres:
         It goes with the connection: when this process ends, or the server does. Raises UserError, which
         names the process that has it.
         """
-        engine = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.detach()  # closed at the end, not kept for others with the lock on it
+        self._holder = self._locked()
+        try:
+            yield
+        finally:
+            self._holder.close()
+            self._holder = None
+
+    def keep_lock(self) -> None:
+        """See `Backend.keep_lock`: a server that was started anew knows nothing of the lock."""
+        if self._holder is None:
+            return
+        try:
+            self._holder.exec_driver_sql("SELECT 1")
+        except SQLAlchemyError:
+            self._holder.close()
+            self._holder = self._locked()
+
+    def _locked(self) -> Connection:
+        """A connection that has the lock. Raises UserError when another referee has it."""
+        connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
+        connection.detach()  # closed at the end, not kept for others with the lock on it
+        try:
             name = f"process {os.getpid()} on {socket.gethostname()}"
             connection.execute(_SET_NAME, {"name": name})
             connection.exec_driver_sql(f"SET lock_timeout = {_GONE_MS}")
@@ -80,7 +101,10 @@ class Postgres:
                 raise UserError(
                     f"{self.where}: another referee is playing in this league ({owner})"
                 ) from None
-            yield
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")

@@ -5,6 +5,7 @@ So two writers wait for each other rather than fail half-way.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -33,7 +34,7 @@ class Sqlite:
 
     def __init__(self, url: URL) -> None:
         self.where = str(url.database)
-        self._engine = create_engine(url)
+        self._engine = create_engine(_frozen(url) if _is_frozen(Path(self.where)) else url)
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
         self.reading: Engine = self._engine
@@ -57,6 +58,27 @@ class Sqlite:
     def lock(self) -> Iterator[None]:
         """Nothing: who plays has the lock of the folder, and a file is on one machine."""
         yield
+
+    def keep_lock(self) -> None:
+        """Nothing: see `lock`."""
+
+
+def _is_frozen(file: Path) -> bool:
+    """Whether nobody here can write a database, nor is anybody who could writing it now.
+
+    To read one, SQLite wants to make two files beside it. It uses those of a writer; where there are none
+    and none can be made, it has to be told that nothing will change.
+    """
+    try:
+        changes = file.with_name(f"{file.name}-wal")
+        return file.is_file() and not changes.exists() and not os.access(file.parent, os.W_OK)
+    except OSError:
+        return False
+
+
+def _frozen(url: URL) -> URL:
+    file = Path(str(url.database)).absolute().as_uri()
+    return url.set(database=file, query={"mode": "ro", "immutable": "1", "uri": "true"})
 
 
 def _format(engine: Engine) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
+from referee.bots.run_folder import remove_abandoned, run_folder
 from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
@@ -39,7 +40,6 @@ from referee.tournament.lanes import Lanes
 from referee.tournament.orders import WorkerSettings
 from referee.tournament.parts import Part
 from referee.tournament.run import Plan, Run
-from referee.tournament.run_folder import run_folder
 from referee.tournament.workers import Workers
 
 Kept = Callable[[ScheduledGame, GameRecord], None]
@@ -118,7 +118,7 @@ class Conductor:
         tournament: what to play.
         roster: knows how its bots are started.
         on_game: is told of every game once it is stored.
-        on_lost: is told the number of a worker that died; a new one takes its place.
+        on_lost: is told which worker died, and of what; a new one takes its place.
 
     Raises UserError when the league's copy of a bot is gone.
     """
@@ -130,7 +130,7 @@ class Conductor:
         roster: Roster,
         *,
         on_game: Kept,
-        on_lost: Callable[[int], None],
+        on_lost: Callable[[str], None],
     ) -> None:
         self._league = league
         self._tournament = tournament
@@ -153,6 +153,7 @@ class Conductor:
         per_worker = core_sets(config)
         stored = self._league.stored(self._tournament.name)
         if len(stored) == len(self._tournament.schedule):
+            remove_abandoned()  # it may have been killed while it did so
             return True
         lanes = Lanes(
             self._tournament.schedule,

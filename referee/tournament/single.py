@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
+from referee.bots.run_folder import run_folder
 from referee.clocks import Clocks
 from referee.match import Fixture
 from referee.match.play import Watcher
 from referee.records import GameRecord
 from referee.rules.ruleset import Ruleset
 from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
-from referee.tournament.run_folder import run_folder
 from referee.tournament.worker import GamePlayer
 
 MAX_STRIKES = 3

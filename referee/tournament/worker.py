@@ -12,9 +12,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import uvloop
@@ -30,6 +31,10 @@ from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """How often a void game is played again before the tournament is told."""
+VOID_PAUSE_S = 0.5
+"""After how long that is first; the next time after twice as long."""
+SIGN_S = 0.5
+"""How often a worker that is not stuck shows it."""
 _PR_SET_PDEATHSIG = 1
 _STDERR = 2
 T = TypeVar("T")
@@ -46,7 +51,7 @@ class Worker:
 
     def play(self, assignment: Assignment) -> list[GameRecord]:
         """Play the games of an assignment. Raises VoidGame when one cannot be finished."""
-        return self._runner.run(self._play(assignment))
+        return self._runner.run(self._showing_life(self._play(assignment)))
 
     async def _play(self, assignment: Assignment) -> list[GameRecord]:
         if self._player is None:
@@ -56,8 +61,40 @@ class Worker:
     def stop(self) -> None:
         """Say goodbye to all bots and end their processes."""
         if self._player is not None:
-            self._runner.run(self._player.close())
+            self._runner.run(self._showing_life(self._player.close()))
         self._runner.close()
+
+    async def _showing_life(self, work: Coroutine[None, None, T]) -> T:
+        showing = asyncio.ensure_future(_show_life(self._settings))
+        try:
+            return await work
+        finally:
+            showing.cancel()
+
+
+async def _show_life(settings: WorkerSettings) -> None:
+    """See to it that `last_sign` changes as long as the event loop turns."""
+    while True:
+        with suppress(OSError):
+            _sign(settings).touch()
+        await asyncio.sleep(SIGN_S)
+
+
+def last_sign(settings: WorkerSettings) -> int | None:
+    """A number that changes while a worker works; None before it has begun."""
+    try:
+        return _sign(settings).stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def forget_sign(settings: WorkerSettings) -> None:
+    """What the signs said was of a worker that is no more."""
+    _sign(settings).unlink(missing_ok=True)
+
+
+def _sign(settings: WorkerSettings) -> Path:
+    return settings.folder / "alive"
 
 
 class GamePlayer:
@@ -110,7 +147,8 @@ class GamePlayer:
         Not before the others are over: they may be played by the same processes.
         """
         records: dict[str, GameRecord] = {}
-        for _ in range(VOID_ATTEMPTS):
+        for attempt in range(VOID_ATTEMPTS):
+            await asyncio.sleep(attempt * VOID_PAUSE_S)  # what ran short may be there again
             missing = [order for order in orders if order.fixture.game_id not in records]
             played = await _all(
                 (self._play_once(lane, order, watch) for order in missing), VoidGame
@@ -120,6 +158,7 @@ class GamePlayer:
             if not voids:
                 return [records[order.fixture.game_id] for order in orders]
             await self._pool.discard(lane)
+            await self._pool.close_idle()
         game_id = next(
             each.fixture.game_id for each in orders if each.fixture.game_id not in records
         )
@@ -255,11 +294,6 @@ def start(settings: WorkerSettings) -> None:
 def play(assignment: Assignment) -> list[GameRecord]:
     """Play an assignment in this process."""
     return _WORKERS[0].play(assignment)
-
-
-def pid() -> int:
-    """This process."""
-    return os.getpid()
 
 
 def stop() -> None:

@@ -126,3 +126,32 @@ def test_a_server_that_is_cut_off_while_it_keeps_others_out(place, postgres):
             league.add_game(played(rows[0]))
         with league.lock():
             assert set(league.stored("cup")) == {"cup-1"}
+
+
+def test_a_lock_that_was_lost_is_taken_again_before_anything_is_written(place, postgres):
+    with place.open(create=True) as league:
+        rows = filled(league)
+        with league.lock():
+            postgres.cut_off()
+            league.add_game(played(rows[0]))
+            other = Place(place.folder.with_name("other"), place.db)
+            with (
+                other.open(create=True) as beside,
+                pytest.raises(UserError, match="another referee is playing in this league"),
+                beside.lock(),
+            ):
+                pytest.fail("there were two referees")
+
+
+def test_a_lock_that_another_referee_has_taken_meanwhile(place, postgres):
+    other = Place(place.folder.with_name("other"), place.db)
+    with place.open(create=True) as league, other.open(create=True) as beside:
+        rows = filled(league)
+        with league.lock():
+            postgres.cut_off()
+            with beside.lock():
+                with pytest.raises(UserError, match=r"another referee is playing .*\(process "):
+                    league.add_game(played(rows[0]))
+                beside.add_game(played(rows[1]))
+            league.add_game(played(rows[2]))
+            assert set(league.stored("cup")) == {"cup-2", "cup-3"}

@@ -188,7 +188,7 @@ def bots_in(folder):
 
 @pytest.mark.parametrize("kind", ["hangs", "runs_in_circles"])
 def test_bots_die_with_their_worker_however_it_dies(executor, settings, kind):
-    pid = executor.submit(worker.pid).result()
+    pid = executor.submit(os.getpid).result()
     playing = executor.submit(worker.play, Assignment(0, (order(1, kind, kind),)))
     while len(bots := bots_in(settings.folder)) < 2:
         assert not playing.done()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import signal
 
@@ -17,7 +16,6 @@ from referee.store import League
 
 MATCHES = 20
 GAMES = 3 * 2 * MATCHES
-KILLS = 5
 LEAGUE = "the league"
 
 
@@ -55,33 +53,6 @@ def run(here):
 
 def resume(here):
     return here.started("tournament", "resume", "cup", "--league", LEAGUE)
-
-
-def test_killed_at_any_moment_it_ends_as_if_nothing_had_happened(here, uninterrupted):
-    chance = random.Random(29)
-    kept = {}
-    for number in range(KILLS):
-        with resume(here) if number else run(here) as process:
-            process.stdout.readline()  # the tournament is stored; at first it is killed right here
-            if number == 1:
-                let_run(process, chance.uniform(0, 1))  # workers and bots are starting
-            if number > 1:
-                read_until(process, len(kept) + 1)
-                let_run(process, chance.uniform(0, 0.3))
-            kill(process)
-            assert here.left_alone()
-        now = stored(here)
-        assert kept.items() <= now.items(), "a finished game was lost or played again"
-        kept = now
-        assert len(here.run_folders()) <= 1, "the folder of an earlier run is still there"
-    assert 0 < len(kept) < GAMES, "the kills were to come in the middle"
-    last = here.referee("tournament", "resume", "--league", LEAGUE)
-    assert last.returncode == 0, last.stderr
-    assert f"of which {len(kept)} are played" in last.stdout
-    assert here.records(LEAGUE) == uninterrupted
-    assert here.referee("verify", "--league", LEAGUE).returncode == 0
-    assert here.processes() == []
-    assert here.run_folders() == []
 
 
 def test_killed_while_it_is_being_created(here, uninterrupted):

@@ -24,16 +24,20 @@ _LOCK = "lock"
 @contextmanager
 def run_folder() -> Iterator[Path]:
     """A fresh private folder, removed at the end; those of dead runs are removed first."""
-    parent = Path(tempfile.gettempdir())
-    for folder in parent.glob(_PATTERN):
-        _remove_if_abandoned(folder)
-    folder, lock = _make(parent)
+    remove_abandoned()
+    folder, lock = _make(Path(tempfile.gettempdir()))
     try:
         yield folder
     finally:
         end_processes(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         os.close(lock)
+
+
+def remove_abandoned() -> None:
+    """Remove the folders of dead runs, and end what is left of their bots."""
+    for folder in Path(tempfile.gettempdir()).glob(_PATTERN):
+        _remove_if_abandoned(folder)
 
 
 def end_processes(folder: Path) -> None:
@@ -62,6 +66,17 @@ def _make(parent: Path) -> tuple[Path, int]:
         os.close(lock)
 
 
+def _remove(folder: Path) -> None:
+    """Remove a folder, its lock last: whoever is killed here leaves something that others can remove."""
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != _LOCK:
+                entry.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _remove_if_abandoned(folder: Path) -> None:
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -76,7 +91,7 @@ def _remove_if_abandoned(folder: Path) -> None:
             return
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         end_processes(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     except BlockingIOError:
         return  # its run is alive
     finally:

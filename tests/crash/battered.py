@@ -1,0 +1,155 @@
+"""A tournament that is hit at random moments and resumed each time, and what must hold after each blow."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+from real_runs import let_run
+
+from referee.store import League
+
+THOROUGH = os.environ.get("REFEREE_THOROUGH") == "1"
+"""All blows that are promised, not only a few of them."""
+SEED = int(os.environ.get("REFEREE_SEED") or secrets.randbelow(1_000_000))
+"""Of the moments, for a failure to be seen again."""
+GAMES = 60
+MOODY = """
+import os
+from referee.sdk import Bot, run
+
+class Moody(Bot):
+    def start(self, game):
+        self.game = game
+        self.left = game.random.randrange(200)
+
+    def decide(self, request):
+        self.left -= 1
+        if self.left == 0:
+            os._exit(3)
+        return self.game.random.choice(request.legal)
+
+run(Moody)
+"""
+
+
+def tournament(here):
+    """A file, with a bot that plays the same each time, and one that also crashes in the same games."""
+    bots = (here.bot("moody", MOODY), "greedy")
+    more = "workers = 2\nlanes = 4\n" if THOROUGH else ""
+    return here.tournament(bots=bots, matches=GAMES // 2, more=more)
+
+
+class Battered:
+    """Plays one tournament after the other, each in a league of its own, until enough blows have hit.
+
+    Args:
+        here: the place.
+        file: the tournament.
+        whole: the records of an uninterrupted run.
+        span_s: how long that took.
+        db: a function that makes a database and returns its URL; by default a file of the league.
+    """
+
+    def __init__(self, here, file, whole, span_s, db=None):
+        self.here = here
+        self.file = file
+        self.whole = whole
+        self.span_s = span_s
+        self.chance = Random(SEED)
+        self.blows = 0
+        self.between = 0
+        """How many of the blows fell between the first and the last game."""
+        self.ended = 0
+        """How many tournaments were played to their end."""
+        self._new_db = db or (lambda: None)
+        self._begin()
+
+    def _begin(self):
+        self.league = f"league{self.ended}"
+        self.db = self._new_db()
+        self.kept = {}
+        self.is_stored = False
+
+    def options(self):
+        return ("--league", self.league, *(("--db", self.db) if self.db else ()))
+
+    def started(self):
+        words = ("resume", "cup") if self.is_stored else ("run", self.file)
+        return self.here.started("tournament", *words, *self.options())
+
+    def strike(self, blow):
+        """Start or resume, hit at a random moment with `blow(process)`, and look at what is there.
+
+        Returns what the process has said, and its exit code.
+        """
+        with self.started() as process:
+            wait_for_handlers(process)
+            let_run(process, self.chance.uniform(0, self.span_s))
+            hit = process.poll() is None
+            blow(process)
+            said, _ = process.communicate()
+            assert self.here.left_alone()
+        self.blows += hit
+        self._look()
+        self.between += hit and 0 < len(self.kept) < GAMES
+        if process.returncode == 0:
+            self._end()
+        return said, process.returncode
+
+    def finish(self):
+        """Play the last one to its end."""
+        if not self.is_stored and not self.kept:
+            return
+        done = self.here.referee("tournament", "resume", "cup", *self.options())
+        assert done.returncode == 0, done.stderr
+        self._look()
+        self._end()
+
+    def _look(self):
+        """No game that was stored is gone or was played again, and the database is sound."""
+        if self.db is None and (self.here.folder / self.league / "league.db").exists():
+            assert integrity(self.here.folder / self.league / "league.db") == "ok"
+        if not League.is_at(self.here.folder / self.league, self.db):
+            return
+        with League.open(self.here.folder / self.league, create=False, db=self.db) as league:
+            self.is_stored = bool(league.tournaments())
+            assert all(row.games == GAMES for row in league.tournaments()), "half a schedule"
+            now = {row.game_id: league.record(row.game_id) for row in league.results()}
+        assert self.kept.items() <= now.items(), "a finished game was lost or played again"
+        self.kept = now
+
+    def _end(self):
+        assert self.here.records(self.league, db=self.db) == self.whole
+        assert self.here.referee("verify", *self.options()).returncode == 0
+        assert self.here.processes() == []
+        assert self.here.run_folders() == [], list(self.here.temp.rglob("*"))
+        self.ended += 1
+        self._begin()
+
+    def __str__(self):
+        return (
+            f"seed {SEED}: {self.blows} blows, {self.between} of them between the first and the last"
+            f" game; {self.ended} tournaments played to their end"
+        )
+
+
+def wait_for_handlers(process):
+    """Wait until the command has begun: before that, signals are Python's own affair."""
+    while process.poll() is None:
+        with Path(f"/proc/{process.pid}/status").open() as status:
+            caught = next(line for line in status if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1):
+            return
+        time.sleep(0.005)
+
+
+def integrity(file):
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("PRAGMA integrity_check").fetchone()[0]

@@ -1,0 +1,59 @@
+"""Mounts that only some processes see: a small disk, a folder that is read-only."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from real_runs import BIN, PATIENCE_S
+
+
+class Mounted:
+    """What a mount looks like from within. Made by `mounted`."""
+
+    def __init__(self, here, holder):
+        self.here = here
+        self._enter = (
+            *("nsenter", "--target", str(holder.pid), "--user", "--mount"),
+            *("--preserve-credentials", "env", f"--chdir={here.folder}"),
+        )
+        self.root = Path(f"/proc/{holder.pid}/root")
+        """The same files for those outside."""
+
+    def run(self, *command):
+        return subprocess.run(
+            [*self._enter, *map(str, command)],
+            env=self.here.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    def referee(self, *arguments):
+        """Run a command to its end, in a process of its own."""
+        return self.run(BIN / "referee", *arguments)
+
+
+@contextmanager
+def mounted(here, script, *arguments):
+    """A namespace of its own for mounts, in which a script was run; it goes with all its mounts."""
+    words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+    with subprocess.Popen(
+        [*words, f"{script}\necho ready\nexec cat", "sh", *map(str, arguments)],
+        cwd=here.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        if holder.stdout.readline() != "ready\n":
+            pytest.skip(f"no mounts can be made here: {holder.stderr.read().strip()}")
+        yield Mounted(here, holder)
+        holder.stdin.close()
+
+
+READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"'
+DISK = 'mount -t tmpfs -o size="$2" tmpfs "$1"'

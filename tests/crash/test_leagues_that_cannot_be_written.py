@@ -1,0 +1,137 @@
+"""A disk that is full, a database that is locked, a league that may only be read: told in a line, nothing lost."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from battered import integrity
+from mounts import DISK, READ_ONLY, mounted
+from real_runs import place, read_until
+
+pytestmark = pytest.mark.unmeasured
+READING = [
+    ("tournament", "status"),
+    ("tournament", "status", "cup"),
+    ("tournament", "standings", "cup"),
+    ("bots", "list"),
+    ("ratings", "--json"),
+    ("game", "list"),
+    ("verify",),
+]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("played")) as here:
+        done = here.referee("tournament", "run", file(here))
+        assert done.returncode == 0, done.stderr
+        yield here
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        yield made
+
+
+def file(here, matches=3):
+    return here.tournament(bots=("random", "greedy"), matches=matches)
+
+
+def told(done, code, says):
+    """A command that fails as it has to."""
+    assert done.returncode == code, done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_a_league_that_may_only_be_read_is_read(here, played):
+    league = here.folder / "a league?mode=rw#1%20"
+    shutil.copytree(played.folder / "league", league)
+    with mounted(here, READ_ONLY, league) as inside:
+        for command in READING:
+            done = inside.referee(*command, "--league", league)
+            assert done.returncode == 0, done.stderr
+        told(
+            inside.referee("tournament", "run", file(here), "--league", league),
+            2,
+            "the league folder is not writable",
+        )
+        told(
+            inside.referee("tournament", "extend", "cup", "--matches", "1", "--league", league),
+            2,
+            "no lock can be taken: Read-only file system",
+        )
+        told(
+            inside.referee("bots", "retire", "random", "--league", league),
+            1,
+            "attempt to write a readonly database",
+        )
+
+
+def test_a_league_that_may_only_be_read_after_a_kill_has_all_games(here):
+    with here.started("tournament", "run", file(here, matches=40)) as process:
+        read_until(process, 4)
+        process.kill()
+        process.wait()
+        assert here.left_alone()
+    league = here.folder / "league"
+    assert (league / "league.db-wal").stat().st_size > 0
+    with mounted(here, READ_ONLY, league) as inside:
+        done = inside.referee("tournament", "standings", "cup", "--json")
+        assert done.returncode == 0, done.stderr
+    assert here.referee("tournament", "standings", "cup", "--json").stdout == done.stdout
+
+
+def test_a_disk_that_is_full_can_be_emptied_and_the_run_resumed(here):
+    league = here.folder / "league"
+    league.mkdir()
+    with mounted(here, DISK, league, "768k") as inside:
+        done = inside.referee("tournament", "run", file(here, matches=20))
+        told(done, 1, "league.db: database or disk is full")
+        assert "Stopped. To try again: referee tournament resume cup" in done.stdout
+        again = inside.referee("tournament", "resume", "cup")
+        told(again, 1, "database or disk is full")
+        kept = inside.referee("game", "list", "--json", "--limit", "1000")
+        assert kept.returncode == 0, kept.stderr
+        assert integrity(str(inside.root) + str(league / "league.db")) == "ok"
+        assert inside.run("mount", "-o", "remount,size=64m", league).returncode == 0
+        done = inside.referee("tournament", "resume", "cup")
+        assert done.returncode == 0, done.stderr
+        assert "of which" in done.stdout
+        assert inside.referee("verify").returncode == 0
+    assert here.run_folders() == []
+
+
+def test_a_database_that_another_program_has_locked(here, played):
+    shutil.copytree(played.folder / "league", here.folder / "league")
+    database = here.folder / "league" / "league.db"
+    with closing(sqlite3.connect(database, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        done = here.referee("tournament", "extend", "cup", "--matches", "1")
+        told(done, 1, "league.db: database is locked")
+        holder.execute("ROLLBACK")
+    assert integrity(database) == "ok"
+    done = here.referee("tournament", "extend", "cup", "--matches", "1")
+    assert done.returncode == 0, done.stderr
+    assert len(here.records("league")) == 8
+
+
+def test_a_database_that_is_locked_in_the_middle_of_a_run(here):
+    with here.started("tournament", "run", file(here, matches=200)) as process:
+        read_until(process, 1)
+        database = here.folder / "league" / "league.db"
+        with closing(sqlite3.connect(database, isolation_level=None, timeout=20)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            said, _ = process.communicate()
+            holder.execute("ROLLBACK")
+    assert process.returncode == 1, said
+    assert "league.db: database is locked" in said
+    assert "Stopped. To try again: referee tournament resume cup" in said
+    assert "Traceback" not in said
+    assert here.left_alone()
+    assert here.run_folders() == []
+    assert integrity(database) == "ok"

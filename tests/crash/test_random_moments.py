@@ -1,0 +1,104 @@
+"""Killed or interrupted at random moments, a tournament ends as if nothing had happened.
+
+With REFEREE_THOROUGH=1 there are 30 moments of each, and those of a league in PostgreSQL. REFEREE_SEED
+repeats the moments of a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from battered import GAMES, SEED, THOROUGH, Battered, tournament
+from real_runs import let_run, place
+
+pytestmark = pytest.mark.unmeasured
+KILLS = 30 if THOROUGH else 6
+INTERRUPTS = 30 if THOROUGH else 1
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """What comes of the tournament where nothing happens to it, and how long it takes."""
+    with place(tmp_path_factory.mktemp("whole")) as here:
+        file = tournament(here)
+        began = time.monotonic()
+        done = here.referee("tournament", "run", file)
+        span_s = time.monotonic() - began
+        assert done.returncode == 0, done.stderr
+        assert here.run_folders() == []
+        records = here.records("league")
+    assert len({record.game_id for record in records}) == GAMES
+    assert any(record.faults for record in records), "the moody bot was to crash sometimes"
+    return records, span_s
+
+
+@pytest.fixture
+def battered(tmp_path, uninterrupted):
+    with place(tmp_path) as here:
+        yield Battered(here, tournament(here), *uninterrupted)
+
+
+def kill(process):
+    process.kill()
+
+
+def kill_until(battered, blows):
+    folders = 0
+    while battered.blows < blows:
+        said, code = battered.strike(kill)
+        assert code in {-signal.SIGKILL, 0}, said
+        folders = len(battered.here.run_folders())
+        assert folders <= 1, "the folder of an earlier run is still there"
+    battered.finish()
+    sys.stdout.write(f"{battered}\n")
+    assert battered.ended
+    assert battered.between
+
+
+def test_killed_at_random_moments(battered):
+    kill_until(battered, KILLS)
+
+
+if THOROUGH:
+
+    def test_killed_at_random_moments_with_a_database_on_a_server(
+        tmp_path, uninterrupted, postgres
+    ):
+        databases = []
+
+        def new():
+            databases.append(postgres.database())
+            return databases[-1].__enter__()
+
+        with place(tmp_path) as here:
+            kill_until(Battered(here, tournament(here), *uninterrupted, db=new), KILLS)
+        for database in databases:
+            database.__exit__(None, None, None)
+
+
+def interrupt(process):
+    os.killpg(process.pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+def test_interrupted_at_random_moments(battered, times):
+    def blow(process):
+        interrupt(process)
+        if times == 2:
+            let_run(process, battered.chance.uniform(0, 0.3))
+            interrupt(process)
+
+    while battered.blows < INTERRUPTS:
+        said, code = battered.strike(blow)
+        assert code in {130, 0}, said
+        assert "Traceback" not in said
+        assert "Exception ignored" not in said
+        assert "died" not in said
+        assert battered.here.run_folders() == [], SEED
+    if THOROUGH:
+        battered.finish()
+    sys.stdout.write(f"{battered}\n")

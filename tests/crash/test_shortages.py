@@ -1,0 +1,215 @@
+"""Descriptors, processes and room run out, the clock jumps, a worker hangs: nobody is charged, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from real_runs import BIN, let_run, place, read_until
+
+from referee.bots import ProcessGroupLauncher
+from referee.roster import Roster, Workshop
+from referee.store import League
+from referee.tournament import conduct
+from referee.tournament.conduct import Conductor, create
+from referee.tournament.entries import enter_bots
+from referee.tournament.reading import load_tournament
+from referee.tournament.workers import Workers
+
+pytestmark = pytest.mark.unmeasured
+PIDS = Path("/sys/fs/cgroup/pids")
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        yield made
+
+
+def file(here, matches=2):
+    return here.tournament(bots=("random", "greedy"), matches=matches)
+
+
+def run(here, *words, **more):
+    return subprocess.run(
+        [BIN / "referee", "tournament", *map(str, words)],
+        cwd=here.folder,
+        env=here.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **more,
+    )
+
+
+def stopped(here, done, says):
+    """A run that cannot go on says so, charges nobody and leaves nothing."""
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert "Stopped. To try again: referee tournament resume cup" in done.stdout
+    assert here.left_alone()
+    assert here.run_folders() == []
+    assert all(record.faults == () for record in here.records("league"))
+
+
+def resumed(here):
+    done = here.referee("tournament", "resume", "cup")
+    assert done.returncode == 0, done.stderr
+    records = here.records("league")
+    assert len(records) == 4
+    assert all(record.faults == () for record in records)
+
+
+@pytest.mark.parametrize("allowed", [66, 90])
+def test_descriptors_run_out(here, allowed):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+
+    done = run(here, "run", file(here), preexec_fn=few)
+    stopped(here, done, "no room for another process: Too many open files")
+    resumed(here)
+
+
+def test_far_too_few_descriptors_are_told_at_once(here):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+
+    done = run(here, "run", file(here), preexec_fn=few)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "referee: 20 open files are allowed (`ulimit -n`), which is too few: 64 are the least\n"
+    )
+    assert not (here.folder / "league").exists()
+
+
+@contextmanager
+def few_processes(number):
+    """A function that lets the process that calls it have so few processes and threads."""
+    if os.getuid() != 0:
+        threads = sum(
+            process.num_threads()
+            for process in psutil.process_iter()
+            if process.uids().real == os.getuid()
+        )
+        limit = threads + number, resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        yield lambda: resource.setrlimit(resource.RLIMIT_NPROC, limit)
+        return
+    group = PIDS / f"crash-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "pids.max").write_text(str(number))
+    except OSError as error:
+        pytest.skip(f"root is limited by a cgroup alone, and none can be made: {error}")
+    try:
+        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        group.rmdir()
+
+
+def test_processes_run_out(here):
+    with few_processes(10) as few:
+        done = run(here, "run", file(here), preexec_fn=few)
+        stopped(here, done, "no room for another process: no thread can be started")
+    resumed(here)
+
+
+def test_bots_that_end_for_want_of_threads_are_not_charged(here):
+    """So few that the referee begins, and that its bots cannot have all that they need."""
+    with few_processes(48) as few:
+        done = run(here, "run", file(here), preexec_fn=few)
+        assert here.left_alone()
+    assert done.returncode in {0, 1}, done.stderr
+    assert "Traceback" not in done.stderr
+    resumed(here)
+
+
+@pytest.mark.toolchain("faketime")
+@pytest.mark.parametrize("jump", ["+1h", "-1h"])
+def test_the_clock_of_the_wall_jumps(here, jump):
+    file(here, matches=10)
+    whole = here.referee("tournament", "run", "cup.toml", "--league", "whole")
+    assert whole.returncode == 0, whole.stderr
+    now = here.folder / "now"
+    now.write_text("+0")
+    environment = here.environment(
+        LD_PRELOAD=str(next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))),
+        FAKETIME_TIMESTAMP_FILE=str(now),
+        FAKETIME_CACHE_DURATION="1",
+        FAKETIME_DONT_FAKE_MONOTONIC="1",
+    )
+    with subprocess.Popen(
+        [BIN / "referee", "tournament", "run", "cup.toml"],
+        cwd=here.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        read_until(process, 2)
+        now.write_text(jump)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    with League.open(here.folder / "league", create=False) as league:
+        begun = [row.started_at_us for row in league.games(tournament="cup")]
+    assert max(begun) - min(begun) > 3_000_000_000, "the clock was to jump in the middle"
+    assert here.records("league") == here.records("whole")
+
+
+async def test_a_worker_that_hangs_is_ended_and_its_games_are_played_again(here, monkeypatch):
+    """As a run, but in this process, with a referee that waits for 6 seconds."""
+    monkeypatch.setattr(
+        conduct,
+        "Workers",
+        lambda settings, on_lost: Workers(settings, on_lost=on_lost, patience_s=6),
+    )
+    config = load_tournament(file(here, matches=4))
+    told, hung = [], []
+
+    def stop_once(_game, _record):
+        if not hung:
+            hung.extend(
+                child
+                for child in psutil.Process().children()
+                if "spawn_main" in str(child.cmdline())
+            )
+            hung[0].send_signal(signal.SIGSTOP)
+
+    with League.open(here.folder / "league", create=True) as league, league.lock():
+        roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
+        bots = await enter_bots(config, roster, now_us=0)
+        cup = create(league, config, bots, seed=config.seed, now_us=0)
+        conductor = Conductor(league, cup, roster, on_game=stop_once, on_lost=told.append)
+        assert await conductor.play()
+    assert told == ["Worker 0 showed no sign of life and was ended"]
+    assert not hung[0].is_running()
+    records = here.records("league")
+    assert len({record.game_id for record in records}) == 8
+    assert all(record.faults == () for record in records)
+
+
+def test_folders_of_a_check_that_was_killed_are_removed_by_the_next_one(here):
+    bot = here.bot("built", "")
+    manifest = bot / "bot.toml"
+    text = manifest.read_text()
+    manifest.write_text(text + '[build]\ncommand = ["sleep", "1000"]\n')
+    with here.started("bots", "check", bot) as process:
+        while not any(here.temp.glob("*/*/bots/built/*/bot")):
+            assert process.poll() is None
+            let_run(process, 0.02)
+        process.kill()
+        process.wait()
+    assert here.left_alone()
+    assert here.run_folders() != []
+    manifest.write_text(text + '[build]\ncommand = ["false"]\n')
+    done = here.referee("bots", "check", bot)
+    assert done.returncode == 1, done.stderr
+    assert here.run_folders() == []
