@@ -35,9 +35,10 @@ class Move(NamedTuple):
     seat: int
     action: Action
     elapsed_us: int
-    """From the request's write to the reply's arrival; 0 where the stand-in decided unasked."""
+    """From the request's write to the reply's arrival or the fault, the limit at most; 0 where the
+    stand-in decided unasked."""
     lag_us: int
-    """How late the referee itself was in looking at the reply."""
+    """How long after the limit the referee itself took to see the reply, or to stop waiting for it."""
     stand_in: bool
     """The stand-in chose this action."""
 

@@ -3,7 +3,7 @@
 `python -I -S shim.py PARENT REPORT PROGRAM ARGUMENT…`: PARENT is the pid of the referee's process,
 REPORT a file descriptor that closes when the program runs and otherwise says why it does not: the
 error's number and a text. The bot gets no other descriptor than its standard ones, and signals as they
-are by default.
+are by default; it is an ordinary process even where the referee is a real-time one.
 
 Imports nothing of the project: its start is part of every bot's start.
 """
@@ -11,9 +11,27 @@ Imports nothing of the project: its start is part of every bot's start.
 import ctypes
 import os
 import signal
+import struct
 import sys
 
 _PR_SET_PDEATHSIG = 1
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+"""The number of the system call, for which the C library has no function."""
+_SLICE_NS = 100_000
+
+
+def run_in_short_slices() -> None:
+    """Have the kernel run this process often and briefly: it waits less where others want the core too.
+
+    An ordinary process from now on, as nice as it was. Asks for no right; a kernel before Linux 6.12
+    leaves the slice as it is.
+    """
+    number = _SCHED_SETATTR.get(os.uname().machine)
+    if sys.platform == "linux" and number is not None:
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        size, flags = 48, 0
+        attributes = struct.pack("=IIQiIQQQ", size, os.SCHED_OTHER, flags, nice, 0, _SLICE_NS, 0, 0)
+        ctypes.CDLL(None).syscall(number, 0, attributes, 0)
 
 
 def main() -> None:
@@ -26,6 +44,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before it could be watched
         os._exit(1)
+    run_in_short_slices()
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # by Python, by a worker
         signal.signal(ignored, signal.SIG_DFL)
     try:
@@ -36,4 +55,5 @@ def main() -> None:
         os._exit(127)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -60,6 +60,8 @@ class SeatRow:
     mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
     """Mean time of the bot's own decisions; None where it took none."""
     max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
+    lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
+    """How far beyond a decision's limit the referee was at most when it saw the reply or gave it up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,7 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
         stood_in=len(moves) - len(times_us),
         mean_us=sum(times_us) // len(times_us) if times_us else None,
         max_us=max(times_us, default=None),
+        lag_us=max((move.lag_us for move in moves), default=0),
     )
 
 
