@@ -92,6 +92,9 @@ class GameRecord:
     clocks: Clocks
     max_strikes: int
     """The strike that forfeited the game."""
+    dropped: tuple[int, ...] = ()
+    """How many replies and hellos of each seat's bot came too late, twice or unasked while the game was
+    played, and were dropped; empty where none were."""
     isolation: str
     """The rung of the isolation ladder that the bots ran under."""
     started_at_us: int

@@ -216,6 +216,7 @@ def timeless(record):
             replace(fault, evidence=replace(fault.evidence, elapsed_us=0))
             for fault in record.faults
         ),
+        dropped=(),
         started_at_us=0,
         duration_us=0,
     )

@@ -30,6 +30,7 @@ class BotPlayer:
         self._process = process
         self._game_id = opening.game_id
         self._encoder = opening.encoder
+        self._dropped_before = process.session.dropped
 
     @classmethod
     async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
@@ -77,6 +78,11 @@ class BotPlayer:
         """
         if self._process.session.silent and self._process.games == 1:
             self._process.end_soon()
+
+    @property
+    def dropped(self) -> int:
+        """How many messages of the bot nobody had asked for since it joined the game."""
+        return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:
         """The end of what the process wrote to standard error, printable."""

@@ -32,6 +32,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
         "result": _result(record.result),
         "clocks": asdict(record.clocks),
         "max_strikes": record.max_strikes,
+        "dropped": list(record.dropped),
         "isolation": record.isolation,
         "started_at_us": record.started_at_us,
         "duration_us": record.duration_us,

@@ -142,7 +142,7 @@ class GamePlayer:
             watch=watch,
             on_forfeit=lambda seat: _forfeited(players[seat]),
         )
-        record = _with_last_words(played.record, players)
+        record = replace(_with_last_words(played.record, players), dropped=_dropped(players))
         await _close(order.opaque_id, players, played)
         self._launcher.tidy()
         return record
@@ -195,6 +195,11 @@ def _with_last_words(record: GameRecord, players: Sequence[BotPlayer | Forfeit])
     return replace(
         record, faults=tuple(_told(fault, players[fault.seat]) for fault in record.faults)
     )
+
+
+def _dropped(players: Sequence[BotPlayer | Forfeit]) -> tuple[int, ...]:
+    counts = tuple(each.dropped if isinstance(each, BotPlayer) else 0 for each in players)
+    return counts if any(counts) else ()
 
 
 def _told(fault: Fault, player: BotPlayer | Forfeit) -> Fault:

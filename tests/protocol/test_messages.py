@@ -230,6 +230,7 @@ def full_record() -> GameRecord:
         result=Result(run.outcome.termination, run.outcome.scores, (2, 1), (0,)),
         clocks=Clocks(bank_us=7, increment_us=8),
         max_strikes=3,
+        dropped=(0, 4),
         isolation="none",
         started_at_us=1_700_000_000_000_000,
         duration_us=5,
