@@ -61,7 +61,7 @@ LATE = strike(Cause.TIMEOUT, r"no reply within 1\.5 s")
 STRIKES = Wrong(Cause.STRIKES, "strike 2 of 2")
 ILLEGAL = strike(Cause.ILLEGAL, "is no legal answer to")
 MALFORMED = strike(Cause.MALFORMED, "")
-FLOOD = Wrong(Cause.FLOOD, "more than 200 messages")
+FLOOD = Wrong(Cause.FLOOD, "more than 200 messages or streams")
 CLOSED = Wrong(Cause.CRASH, "closed its stream")
 
 WRONG = {
@@ -74,6 +74,9 @@ WRONG = {
     "speaks_http_1": NO_HELLO,
     "speaks_noise": NO_HELLO,
     "says_preface_only": NO_HELLO,
+    "has_huge_headers": NO_HELLO,
+    "stops_itself_at_start": NO_HELLO,
+    "exits_at_start_beside_daemon": early("exited with 0", exit_code=0),
     "closes_before_hello": replace(HANDSHAKE, detail="closed its stream before its hello"),
     "answers_before_hello": replace(HANDSHAKE, detail="the first message has no hello"),
     "says_garbage_for_hello": replace(HANDSHAKE, detail="the first message is no hello"),
@@ -89,6 +92,7 @@ WRONG = {
     "closes_stream": CLOSED,
     "cancels_stream": CLOSED,
     "crashes_beside_daemon": Wrong(Cause.CRASH, "exited with 5", exit_code=5),
+    "exits_with_0_beside_daemon": Wrong(Cause.CRASH, "exited with 0", exit_code=0),
     "dies_while_talking": Wrong(Cause.CRASH, "exited with 6", exit_code=6),
     "leaves_children": Wrong(Cause.CRASH, "exited with 7", exit_code=7),
     "hangs": STRIKES,
@@ -109,6 +113,7 @@ WRONG = {
     "floods_replies": FLOOD,
     "floods_in_one_message": FLOOD,
     "floods_without_reading": FLOOD,
+    "opens_many_streams": FLOOD,
     "says_100_kb": Wrong(Cause.TOO_LARGE, "a message of 100008 bytes"),
     "says_5_mb": Wrong(Cause.TOO_LARGE, "a message of 5000010 bytes"),
 }
@@ -119,11 +124,15 @@ HARMLESS = {
     "holds_four_games",
     "opens_second_stream",
     "opens_many_sockets",
+    "makes_noise_beside",
+    "says_hello_again",
     "repeats_itself",
     "answers_for_others",
     "prints_much",
+    "prints_for_ever",
     "litters_scratch",
     "ignores_goodbye",
+    "stops_itself_at_goodbye",
     "leaves_daemon",
     "leaves_disguised_daemon",
     "leaves_zombies",
@@ -186,6 +195,8 @@ class Run:
         await self.player.close()
         assert not psutil.Process().children(recursive=True)
         assert not list(self.folder.iterdir())
+        sockets = [each.laddr for each in psutil.Process().net_connections("unix")]
+        assert not [path for path in sockets if path.startswith(str(self.folder))]
         assert not self.player._pool._tokens
 
 
@@ -213,6 +224,7 @@ async def each_seat(run, wrong, **clocks):
         bots[seat] = wrong
         record = await run.play(*bots, **clocks)
         assert {fault.seat for fault in record.faults} <= {seat}, "the other is not charged"
+        assert not any(move.stand_in for move in record.moves if move.seat != seat)
         yield seat, record
         await run.play_healthy()
 
@@ -247,9 +259,10 @@ async def test_what_is_no_fault(run, name):
 
 
 async def test_replies_that_nobody_asked_for_are_counted(run):
-    async for _seat, record in each_seat(run, spec("repeats_itself")):
-        assert not record.faults
-    assert run.player._pool._processes[0, "repeats_itself@1"].session.dropped > 4
+    async for seat, record in each_seat(run, spec("repeats_itself")):
+        asked = sum(move.seat == seat for move in record.moves)
+        assert 2 * asked - 2 <= record.dropped[seat] <= 2 * asked, "the last ones come too late"
+        assert record.dropped[1 - seat] == 0
 
 
 @pytest.mark.parametrize(
@@ -273,6 +286,21 @@ async def test_no_bot_of_the_table_starts(run):
     assert record.result.forfeited == (0, 1)
     assert record.result.winners == ()
     await run.play_healthy()
+
+
+async def test_three_that_go_wrong_at_a_table_of_four(run):
+    """Each is charged with its own, and the fourth plays its game to the end."""
+    wrong = ("segfaults", "floods_replies", "stops_itself")
+    for seat in range(4):
+        bots = [spec(name) for name in wrong]
+        bots.insert(seat, HEALTHY)
+        record = await run.play(*bots)
+        charged = {fault.seat: fault.cause for fault in record.faults if fault.forfeit}
+        others = [each for each in range(4) if each != seat]
+        assert charged == dict(zip(others, (Cause.CRASH, Cause.FLOOD, Cause.STRIKES), strict=True))
+        assert record.result.winners == (seat,)
+        assert not any(move.stand_in for move in record.moves if move.seat == seat)
+        await run.play_healthy()
 
 
 async def test_limits_are_kept(run):

@@ -204,6 +204,28 @@ class SaysPrefaceOnly(Fair):
         time.sleep(FOREVER_S)
 
 
+class HasHugeHeaders(Fair):
+    """A stream whose metadata alone are more than gRPC takes."""
+
+    async def run(self):
+        async with grpc.aio.insecure_channel(os.environ["REFEREE_ADDRESS"]) as channel:
+            await channel.stream_stream(METHOD)(metadata=[("x", "x" * 100_000)]).code()
+            await asyncio.sleep(FOREVER_S)
+
+
+class StopsItselfAtStart(Fair):
+    async def run(self):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class ExitsAtStartBesideDaemon(Fair):
+    """Its daemon holds both pipes open, and might yet say hello."""
+
+    async def run(self):
+        start_daemon()
+        os._exit(0)
+
+
 class NeverReady(Fair):
     async def prepare(self, start):
         pass
@@ -256,6 +278,14 @@ class CrashesBesideDaemon(GoesWrong):
     async def go_wrong(self, request):
         start_daemon()
         os._exit(5)
+
+
+class ExitsWith0BesideDaemon(GoesWrong):
+    """Its daemon holds the pipes, and the stream as well."""
+
+    async def go_wrong(self, request):
+        start_daemon()
+        os._exit(0)
 
 
 class DiesWhileTalking(GoesWrong):
@@ -424,10 +454,39 @@ class OpensSecondStream(GoesWrong):
 
 
 class OpensManySockets(GoesWrong):
+    """And keeps them, as far as it can."""
+
     async def go_wrong(self, request):
-        self.sockets = [connect() for _ in range(300)]
-        self.streams = [self.channel.stream_stream(METHOD)() for _ in range(300)]
+        self.sockets = [connect() for _ in range(900)]
         await self.say(replies=[self.reply(request)])
+
+
+class OpensManyStreams(GoesWrong):
+    async def go_wrong(self, request):
+        while True:
+            streams = [self.channel.stream_stream(METHOD)() for _ in range(8)]
+            await asyncio.gather(*(stream.code() for stream in streams))
+
+
+class MakesNoiseBeside(GoesWrong):
+    """Its stream is as it should be; what it sends on further sockets is anything but gRPC."""
+
+    async def go_wrong(self, request):
+        self.sockets = [connect() for _ in range(3)]
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        noise = random.Random(1).randbytes(1 << 16)
+        for link, said in zip(self.sockets, (b"GET / HTTP/1.1\r\n\r\n", preface, noise)):
+            with suppress(OSError):
+                link.sendall(said)
+        await self.say(replies=[self.reply(request)])
+
+
+class SaysHelloAgain(Fair):
+    """With every reply, and once more behind it."""
+
+    async def answer(self, request):
+        await self.say(hello=hello(max_games=9), replies=[self.reply(request)])
+        await self.say(hello=hello(token="0" * 32))
 
 
 # Output and files
@@ -442,6 +501,17 @@ class PrintsMuch(Fair):
                 os.write(1, b"o" * (1 << 16))
                 os.write(2, b"e" * (1 << 16))
         await super().answer(request)
+
+
+class PrintsForEver(Fair):
+    """From a process beside the one that plays."""
+
+    async def greet(self):
+        for descriptor in (1, 2):
+            if os.fork() == 0:
+                while True:
+                    os.write(descriptor, b"x" * (1 << 16))
+        await super().greet()
 
 
 class PrintsBinary(GoesWrong):
@@ -478,6 +548,11 @@ class IgnoresGoodbye(Fair):
 
     async def leave(self):
         time.sleep(FOREVER_S)
+
+
+class StopsItselfAtGoodbye(Fair):
+    async def leave(self):
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class LeavesDaemon(Fair):
