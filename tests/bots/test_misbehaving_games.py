@@ -1,5 +1,6 @@
 """Every misbehaving bot in each seat of a game, each followed by a healthy game in the same run."""
 
+import asyncio
 import os
 import re
 import sys
@@ -138,12 +139,14 @@ HARMLESS = {
     "leaves_zombies",
     "is_wrapped",
 }
-NO_PLAYER = {"tells_what_it_sees"}
-"""Serves tests of a real worker."""
+NONSENSE = {"talks_nonsense"}
+"""Anything that a bot can be charged with for what it says."""
+ELSEWHERE = {"tells_what_it_sees", "stateless", "at_random"}
+"""Serve other tests, and the soak."""
 
 
 def test_every_bot_of_the_folder_is_tried():
-    assert {*WRONG, *BEYOND_GRPC, *HARMLESS, *NO_PLAYER} == set(kinds())
+    assert {*WRONG, *BEYOND_GRPC, *HARMLESS, *NONSENSE, *ELSEWHERE} == set(kinds())
 
 
 class Run:
@@ -161,7 +164,7 @@ class Run:
         self.folder = folder
         self.games = 0
 
-    async def play(self, *specs, start=CLOCKS, game=CLOCKS):
+    async def play(self, *specs, start=CLOCKS, game=CLOCKS, lane=0, deal=None):
         self.player._pool._clocks = start
         self.games += 1
         number = str(self.games)
@@ -170,7 +173,7 @@ class Run:
                 game_id=number,
                 ruleset=RULES,
                 seating=tuple(spec.bot for spec in specs),
-                deck=deals.deck(bytes(32), number, RULES),
+                deck=deals.deck(bytes(32), deal or number, RULES),
                 clocks=game,
                 max_strikes=MAX_STRIKES,
                 isolation="none",
@@ -181,7 +184,7 @@ class Run:
             names=(),
             suspended=frozenset(),
         )
-        (record,) = await self.player.play(Assignment(0, (order,)))
+        (record,) = await self.player.play(Assignment(lane, (order,)))
         check(record)
         return record
 
@@ -206,6 +209,7 @@ def spec(name, *command):
 
 HEALTHY = spec("healthy", sys.executable, "bot.py", "fair")
 OTHER = spec("other", sys.executable, "bot.py", "fair")
+STEADY = [spec(name, sys.executable, "bot.py", "stateless") for name in ("steady", "other_steady")]
 
 
 @pytest.fixture
@@ -301,6 +305,20 @@ async def test_three_that_go_wrong_at_a_table_of_four(run):
         assert record.result.winners == (seat,)
         assert not any(move.stand_in for move in record.moves if move.seat == seat)
         await run.play_healthy()
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_game_beside_nonsense_is_not_changed(run, seed):
+    """The same two play the same deal again, at the same time in another lane, as when they are alone."""
+    nonsense = spec(f"nonsense{seed}", sys.executable, "bot.py", "talks_nonsense", str(seed))
+    alone = await run.play(*STEADY, game=PATIENT, deal="beside")
+    for bots in ((nonsense, HEALTHY), (HEALTHY, nonsense)):
+        record, beside = await asyncio.gather(
+            run.play(*bots), run.play(*STEADY, game=PATIENT, deal="beside", lane=1)
+        )
+        assert {record.seating[fault.seat].name for fault in record.faults} <= {nonsense.bot.name}
+        assert (beside.actions, beside.faults) == (alone.actions, ())
+    await run.play_healthy()
 
 
 async def test_limits_are_kept(run):

@@ -79,6 +79,14 @@ class HoldsFourGames(Fair):
         await self.say(hello=hello(max_games=4))
 
 
+class Stateless(Fair):
+    """The same answer to the same request, whatever it has played before."""
+
+    async def answer(self, request):
+        self.chance.seed(len(request.legal))
+        await super().answer(request)
+
+
 class TellsWhatItSees(Fair):
     """Its environment and its descriptors, by which a bot could reach what is not its own."""
 
@@ -489,6 +497,34 @@ class SaysHelloAgain(Fair):
         await self.say(hello=hello(token="0" * 32))
 
 
+class TalksNonsense(Fair):
+    """Half of what it says is right; the rest is about something else, or noise. `talks_nonsense SEED`."""
+
+    async def greet(self):
+        self.nonsense = random.Random(sys.argv[2])
+        await super().greet()
+
+    async def answer(self, request):
+        for _ in range(self.nonsense.randrange(3)):
+            await self.stream.write(self.something(request))
+        if self.nonsense.random() < 0.9:
+            await super().answer(request)
+
+    def something(self, request):
+        say, reply = self.nonsense, self.reply(request)
+        reply.game_id = say.choice((request.game_id, "", "other"))
+        reply.decision_id += say.choice((-1, 0, 0, 1, 1000))
+        said = play_pb2.BotMessage(
+            replies=[reply] * say.randrange(3),
+            ready=[play_pb2.Ready(game_id=request.game_id)] * say.randrange(2),
+            hello=hello() if say.randrange(4) == 0 else None,
+        )
+        data = bytearray(said.SerializeToString())
+        for _ in range(say.choice((0, 0, 1, 3))):
+            data[say.randrange(len(data) + 1) :] = say.randbytes(say.randrange(20))
+        return bytes(data)
+
+
 # Output and files
 
 
@@ -536,6 +572,32 @@ class LittersScratch(Fair):
         (locked / "file").write_bytes(b"x" * 1000)
         locked.chmod(0)
         await super().greet()
+
+
+class AtRandom(Fair):
+    """Plays most games fair, and goes wrong in the others in any way that it knows. `at_random SEED`.
+
+    The seed of the game says which way: its process may be another one each time.
+    """
+
+    async def greet(self):
+        if random.Random().random() < 0.05:
+            sys.exit(1)
+        await super().greet()
+
+    async def prepare(self, start):
+        chance = random.Random(f"{sys.argv[2]} {start.seed}")
+        ways = (GoesWrong, GoesWrongForGood, RepeatsItself, AnswersForOthers, LeavesZombies)
+        wrong = [
+            kind
+            for name, kind in kinds().items()
+            if issubclass(kind, ways) and name != "says_20_mb"
+        ]
+        kind = chance.choice(wrong) if chance.random() < 0.3 else Fair
+        self.__class__ = type(
+            kind.__name__, (AtRandom, kind) if kind is not Fair else (AtRandom,), {}
+        )
+        await super().prepare(start)
 
 
 # The end of its life
