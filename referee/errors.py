@@ -46,7 +46,7 @@ class Cause(Enum):
     TOO_LARGE = "too_large"
     """A message over the size limit."""
     FLOOD = "flood"
-    """More messages than anybody asked for."""
+    """More messages, or streams, than anybody asked for."""
     STRIKES = "strikes"
     """`max_strikes` decisions were lost."""
     SUSPENDED = "suspended"

@@ -23,11 +23,14 @@ _SLICE_NS = 100_000
 def run_in_short_slices() -> None:
     """Have the kernel run this process often and briefly: it waits less where others want the core too.
 
-    An ordinary process from now on, as nice as it was. Asks for no right; a kernel before Linux 6.12
-    leaves the slice as it is.
+    An ordinary process from now on, as nice as it was. Asks for no right; a kernel before Linux 6.12,
+    or of another machine than those above, leaves the slice as it is.
     """
+    if sys.platform != "linux":
+        return
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     number = _SCHED_SETATTR.get(os.uname().machine)
-    if sys.platform == "linux" and number is not None:
+    if number is not None:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
         size, flags = 48, 0
         attributes = struct.pack("=IIQiIQQQ", size, os.SCHED_OTHER, flags, nice, 0, _SLICE_NS, 0, 0)

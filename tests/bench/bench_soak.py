@@ -54,7 +54,8 @@ suspend_after = 0
 class Reading(NamedTuple):
     """What a run holds at a moment."""
 
-    memory_mib: float
+    driver_mib: float
+    workers_mib: float
     descriptors: int
     sockets: int
     threads: int
@@ -68,8 +69,10 @@ def reading(driver: psutil.Process) -> Reading:
         with suppress(psutil.Error):
             if "spawn_main" in " ".join(child.cmdline()):
                 referee.append(child)
+    memory_mib, *workers_mib = (each.memory_info().rss / 2**20 for each in referee)
     return Reading(
-        sum(each.memory_info().rss for each in referee) / 2**20,
+        memory_mib,
+        sum(workers_mib),
         sum(each.num_fds() for each in referee),
         sum(len(each.net_connections("all")) for each in referee),
         sum(each.num_threads() for each in referee),
