@@ -46,7 +46,7 @@ class Cause(Enum):
     TOO_LARGE = "too_large"
     """A message over the size limit."""
     FLOOD = "flood"
-    """More messages than anybody asked for."""
+    """More messages, or streams, than anybody asked for."""
     OOM = "oom"
     """Its processes took more memory than their limit."""
     TOO_MANY_PROCESSES = "too_many_processes"

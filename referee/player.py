@@ -31,9 +31,9 @@ class Answer(NamedTuple):
     action: Action
     """May be illegal; the match checks it."""
     elapsed_us: int
-    """Microseconds from the request's write to the reply's arrival."""
+    """Microseconds from the request's write to the reply's arrival, the limit at most."""
     lag_us: int
-    """How late the referee itself was in looking at the reply, as far as it can know."""
+    """How long after the limit the referee itself took to see the reply."""
 
 
 class Player(Protocol):

@@ -45,9 +45,10 @@ class Move(NamedTuple):
     seat: int
     action: Action
     elapsed_us: int
-    """From the request's write to the reply's arrival; 0 where the stand-in decided unasked."""
+    """From the request's write to the reply's arrival or the fault, the limit at most; 0 where the
+    stand-in decided unasked."""
     lag_us: int
-    """How late the referee itself was in looking at the reply."""
+    """How long after the limit the referee itself took to see the reply, or to stop waiting for it."""
     stand_in: bool
     """The stand-in chose this action."""
 
@@ -104,6 +105,9 @@ class GameRecord:
     clocks: Clocks
     max_strikes: int
     """The strike that forfeited the game."""
+    dropped: tuple[int, ...] = ()
+    """How many replies and hellos of each seat's bot came too late, twice or unasked while the game was
+    played, and were dropped; empty where none were."""
     isolation: str
     """The rung of the isolation ladder that the bots ran under."""
     started_at_us: int

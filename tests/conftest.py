@@ -19,6 +19,7 @@ REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 PLAYED_MUCH = ("languages", "sample_bots", "stranger")
 """Folders whose tests play a lot on lines that others cover."""
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import postgres_server  # noqa: E402 - after that
 

@@ -217,6 +217,7 @@ def timeless(record):
             for fault in record.faults
         ),
         usage=(None,) * len(record.seating),
+        dropped=(),
         started_at_us=0,
         duration_us=0,
     )

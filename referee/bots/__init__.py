@@ -8,6 +8,8 @@ import os
 
 # Programs are started while threads of gRPC run: its care for forks breaks them, whatever a user has set.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+# What a bot's HTTP/2 frames say would stand in its log, on the terminal of whoever runs the referee.
+os.environ["GRPC_VERBOSITY"] = "NONE"
 
 from referee.bots.launcher import Launcher, ProcessGroupLauncher
 from referee.bots.player import BotPlayer, GameOpening

@@ -32,6 +32,7 @@ class BotPlayer:
         self._game_id = opening.game_id
         self._encoder = opening.encoder
         self._cpu_before_s = process.usage().cpu_s
+        self._dropped_before = process.session.dropped
 
     @classmethod
     async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
@@ -85,6 +86,11 @@ class BotPlayer:
         """What the process has taken since it joined the game, for other games as well."""
         usage = self._process.usage()
         return Usage(round(usage.cpu_s - self._cpu_before_s, 6), usage.peak_memory_kib)
+
+    @property
+    def dropped(self) -> int:
+        """How many messages of the bot nobody had asked for since it joined the game."""
+        return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:
         """The end of what the process wrote to standard error, printable."""

@@ -20,10 +20,13 @@ MESSAGE_LIMIT = 1 << 16
 """Bytes of a message from a bot; larger ones forfeit."""
 _GRPC_LIMIT = 1 << 24
 """Beyond this gRPC itself breaks the stream, and nobody can say why any more."""
+CONNECTIONS = 64
+"""How many sockets a bot may hold, of which it needs one. gRPC closes what is more."""
 _SOCKET_PATH_LIMIT = 100
 _OPTIONS = (
     ("grpc.max_receive_message_length", _GRPC_LIMIT),
     ("grpc.max_concurrent_streams", 8),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS),
     ("grpc.so_reuseport", 0),
 )
 

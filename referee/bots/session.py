@@ -23,7 +23,7 @@ from referee.protocol.encode import PROTOCOL_VERSION
 WRITE_LIMIT_S = 5.0
 """How long a message that nobody waits for may lie in a stream that its bot does not read."""
 FLOOD_QUOTA = 200
-"""Unasked messages that a bot may send between two answers."""
+"""Unasked messages that a bot may send, and streams it may open, between two answers."""
 _HELLO = ""
 """In the place of a game id: the question that a hello answers."""
 _READY = 0
@@ -67,7 +67,7 @@ class Session:
         """0 when nothing is being written."""
         self._unasked = 0
         self.dropped = 0
-        """Replies that came too late, twice, or for something else."""
+        """What came too late, twice, or for something else: replies, and hellos after the first."""
         self.failure: Exception | None = None
         """Why the stream is of no more use."""
         self.closed = asyncio.Event()
@@ -93,6 +93,7 @@ class Session:
     async def serve(self, stream: Stream) -> None:
         """Hold a stream to its end. A second one is refused; the first stays the owner."""
         if self._stream is not None:
+            self._count_unasked(1)
             await stream.abort(grpc.StatusCode.ALREADY_EXISTS, "this bot has its stream already")
         self._stream = stream
         reading = asyncio.ensure_future(self._read(stream))
@@ -137,7 +138,9 @@ class Session:
                 return
 
     def _receive(self, message: play_pb2.BotMessage) -> None:
-        accepted = unasked = 0
+        accepted = 0
+        unasked = int(message.HasField("hello"))
+        self.dropped += unasked
         for reply in message.replies:
             if reply.decision_id != _READY and self._accept(reply.game_id, reply):
                 accepted += 1
@@ -207,7 +210,9 @@ class Session:
     def _count_unasked(self, count: int) -> None:
         self._unasked += count
         if self._unasked > FLOOD_QUOTA:
-            self._fail(Cause.FLOOD, f"more than {FLOOD_QUOTA} messages that nobody asked for")
+            self._fail(
+                Cause.FLOOD, f"more than {FLOOD_QUOTA} messages or streams that nobody asked for"
+            )
 
     def _overdue(self, question: Question) -> None:
         """A bot that has not even read what was written for a whole limit does not read any more."""

@@ -10,7 +10,7 @@ from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 from referee.match.stand_in import stand_in
 from referee.player import Answer, Ask, Player
 from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
-from referee.rules.actions import Action, Decision
+from referee.rules.actions import Decision
 from referee.rules.events import Event, is_private, seen_by
 from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import Ruleset
@@ -137,7 +137,7 @@ class _Run:
         """Put one decision to its seat, or to the stand-in, and apply the answer."""
         seat = self.seats[decision.seat]
         if seat.player is None:
-            self._apply(decision.seat, stand_in(decision), stand_in_for_us=0)
+            self._stand_in(decision, 0, 0)
             return
         ask = Ask(
             len(self.moves) + 1,
@@ -153,10 +153,10 @@ class _Run:
             answer = await seat.player.decide(ask)
             events = self._answer(answer, decision)
         except BotFault as fault:
-            elapsed_us = fault.evidence.elapsed_us
+            elapsed_us = min(fault.evidence.elapsed_us, ask.budget.limit_us)
             seat.clock.spend(elapsed_us)
             self._charge(decision.seat, fault)
-            self._apply(decision.seat, stand_in(decision), stand_in_for_us=elapsed_us)
+            self._stand_in(decision, elapsed_us, fault.evidence.elapsed_us - elapsed_us)
             return
         seat.clock.spend(answer.elapsed_us)
         self.moves.append(
@@ -173,8 +173,10 @@ class _Run:
             evidence = Evidence(detail=detail, elapsed_us=answer.elapsed_us)
             raise Strike(Cause.ILLEGAL, evidence) from error
 
-    def _apply(self, seat: int, action: Action, *, stand_in_for_us: int) -> None:
-        self.moves.append(Move(seat, action, stand_in_for_us, 0, stand_in=True))
+    def _stand_in(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
+        """Take a decision in the place of a bot, which had so long for it before."""
+        action = stand_in(decision)
+        self.moves.append(Move(decision.seat, action, elapsed_us, lag_us, stand_in=True))
         self._tell(self.game.apply(action))
 
     def _tell(self, events: tuple[Event, ...]) -> None:

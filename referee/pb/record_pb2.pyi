@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class GameRecord(_message.Message):
-    __slots__ = ("game_id", "ruleset", "seating", "deck", "moves", "faults", "result", "clocks", "isolation", "started_at_us", "duration_us", "max_strikes")
+    __slots__ = ("game_id", "ruleset", "seating", "deck", "moves", "faults", "result", "clocks", "isolation", "started_at_us", "duration_us", "max_strikes", "dropped")
     GAME_ID_FIELD_NUMBER: _ClassVar[int]
     RULESET_FIELD_NUMBER: _ClassVar[int]
     SEATING_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +22,7 @@ class GameRecord(_message.Message):
     STARTED_AT_US_FIELD_NUMBER: _ClassVar[int]
     DURATION_US_FIELD_NUMBER: _ClassVar[int]
     MAX_STRIKES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     game_id: str
     ruleset: _table_pb2.Ruleset
     seating: _containers.RepeatedCompositeFieldContainer[Seating]
@@ -34,7 +35,8 @@ class GameRecord(_message.Message):
     started_at_us: int
     duration_us: int
     max_strikes: int
-    def __init__(self, game_id: _Optional[str] = ..., ruleset: _Optional[_Union[_table_pb2.Ruleset, _Mapping]] = ..., seating: _Optional[_Iterable[_Union[Seating, _Mapping]]] = ..., deck: _Optional[_Iterable[int]] = ..., moves: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., clocks: _Optional[_Union[_play_pb2.Clocks, _Mapping]] = ..., isolation: _Optional[str] = ..., started_at_us: _Optional[int] = ..., duration_us: _Optional[int] = ..., max_strikes: _Optional[int] = ...) -> None: ...
+    dropped: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, game_id: _Optional[str] = ..., ruleset: _Optional[_Union[_table_pb2.Ruleset, _Mapping]] = ..., seating: _Optional[_Iterable[_Union[Seating, _Mapping]]] = ..., deck: _Optional[_Iterable[int]] = ..., moves: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., clocks: _Optional[_Union[_play_pb2.Clocks, _Mapping]] = ..., isolation: _Optional[str] = ..., started_at_us: _Optional[int] = ..., duration_us: _Optional[int] = ..., max_strikes: _Optional[int] = ..., dropped: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Seating(_message.Message):
     __slots__ = ("name", "version", "usage")

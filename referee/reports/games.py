@@ -57,9 +57,13 @@ class SeatRow:
     """By the bot itself."""
     stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
     """Decisions that the stand-in took for it."""
+    dropped: Annotated[int, Column("dropped", right=True, drop=2)]
+    """Replies and hellos that came too late, twice or unasked."""
     mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
     """Mean time of the bot's own decisions; None where it took none."""
     max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
+    lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
+    """How far beyond a decision's limit the referee was at most when it saw the reply or gave it up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +153,10 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
         forfeited=seat in record.result.forfeited,
         decisions=len(times_us),
         stood_in=len(moves) - len(times_us),
+        dropped=record.dropped[seat] if record.dropped else 0,
         mean_us=sum(times_us) // len(times_us) if times_us else None,
         max_us=max(times_us, default=None),
+        lag_us=max((move.lag_us for move in moves), default=0),
     )
 
 

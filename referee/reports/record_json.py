@@ -34,6 +34,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
         "usage": [None if usage is None else _usage(usage) for usage in record.usage],
         "clocks": asdict(record.clocks),
         "max_strikes": record.max_strikes,
+        "dropped": list(record.dropped),
         "isolation": record.isolation,
         "started_at_us": record.started_at_us,
         "duration_us": record.duration_us,

@@ -21,6 +21,7 @@ from typing import TypeVar
 import uvloop
 
 from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening, ProcessGroupLauncher
+from referee.bots.shim import run_in_short_slices
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match import PlayedGame, play_game
 from referee.match.play import Watcher
@@ -235,6 +236,11 @@ def _with_last_words(record: GameRecord, players: Sequence[BotPlayer | Forfeit])
     )
 
 
+def _dropped(players: Sequence[BotPlayer | Forfeit]) -> tuple[int, ...]:
+    counts = tuple(each.dropped if isinstance(each, BotPlayer) else 0 for each in players)
+    return counts if any(counts) else ()
+
+
 def _told(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
     if isinstance(player, Forfeit) or fault.evidence.stderr_tail:
         return fault
@@ -242,10 +248,11 @@ def _told(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
 
 
 def _measured(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
-    """The record, with what the bots' processes took of the machine."""
+    """The record, with what the bots' processes took of the machine and said in vain."""
     return replace(
         record,
         usage=tuple(None if isinstance(each, Forfeit) else each.usage() for each in players),
+        dropped=_dropped(players),
     )
 
 
@@ -288,7 +295,24 @@ def start(settings: WorkerSettings) -> None:
                 os.sched_setaffinity(0, settings.cores)
     if os.getppid() != settings.parent_pid:
         os._exit(1)  # the driver died before it could be watched
+    os.setsid()  # Linux shares a core among sessions: not to share with all of the driver's
+    _be_on_time()
     _WORKERS.append(Worker(settings))
+
+
+def _be_on_time() -> None:
+    """See that this process runs when it has something to do, however busy its core is.
+
+    It sleeps while bots think and has little to do in between. Where it may it is a real-time process,
+    as its bots are not (see `shim`); a user who has made it nice gets what he wants.
+    """
+    if sys.platform != "linux":
+        return
+    if os.getpriority(os.PRIO_PROCESS, 0) <= 0:
+        with suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+            return
+    run_in_short_slices()
 
 
 def play(assignment: Assignment) -> list[GameRecord]:

@@ -92,6 +92,20 @@ async def test_signals_are_as_in_a_fresh_shell(python):
     assert {signal.Signals(n + 1) for n in range(64) if ignored >> n & 1} <= python_own
 
 
+async def test_a_program_is_an_ordinary_process_whatever_the_referee_is(python):
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # as in a worker
+    try:
+        launched = await python("""
+            import os
+            print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))
+        """)
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    assert (await said(launched)).split() == [str(os.SCHED_OTHER), str(nice)]
+
+
 async def test_a_program_that_is_no_python_gets_a_broken_pipe_as_it_should(launch):
     launched = await launch("sh", "-c", "grep SigIgn /proc/self/status")
     assert (await said(launched)).split()[1].strip("0") == ""

@@ -1,5 +1,6 @@
 """Every misbehaving bot in each seat of a game, each followed by a healthy game in the same run."""
 
+import asyncio
 import os
 import re
 import sys
@@ -62,7 +63,7 @@ LATE = strike(Cause.TIMEOUT, r"no reply within 1\.5 s")
 STRIKES = Wrong(Cause.STRIKES, "strike 2 of 2")
 ILLEGAL = strike(Cause.ILLEGAL, "is no legal answer to")
 MALFORMED = strike(Cause.MALFORMED, "")
-FLOOD = Wrong(Cause.FLOOD, "more than 200 messages")
+FLOOD = Wrong(Cause.FLOOD, "more than 200 messages or streams")
 CLOSED = Wrong(Cause.CRASH, "closed its stream")
 
 WRONG = {
@@ -75,6 +76,9 @@ WRONG = {
     "speaks_http_1": NO_HELLO,
     "speaks_noise": NO_HELLO,
     "says_preface_only": NO_HELLO,
+    "has_huge_headers": NO_HELLO,
+    "stops_itself_at_start": NO_HELLO,
+    "exits_at_start_beside_daemon": early("exited with 0", exit_code=0),
     "closes_before_hello": replace(HANDSHAKE, detail="closed its stream before its hello"),
     "answers_before_hello": replace(HANDSHAKE, detail="the first message has no hello"),
     "says_garbage_for_hello": replace(HANDSHAKE, detail="the first message is no hello"),
@@ -90,6 +94,7 @@ WRONG = {
     "closes_stream": CLOSED,
     "cancels_stream": CLOSED,
     "crashes_beside_daemon": Wrong(Cause.CRASH, "exited with 5", exit_code=5),
+    "exits_with_0_beside_daemon": Wrong(Cause.CRASH, "exited with 0", exit_code=0),
     "dies_while_talking": Wrong(Cause.CRASH, "exited with 6", exit_code=6),
     "leaves_children": Wrong(Cause.CRASH, "exited with 7", exit_code=7),
     "hangs": STRIKES,
@@ -110,6 +115,7 @@ WRONG = {
     "floods_replies": FLOOD,
     "floods_in_one_message": FLOOD,
     "floods_without_reading": FLOOD,
+    "opens_many_streams": FLOOD,
     "says_100_kb": Wrong(Cause.TOO_LARGE, "a message of 100008 bytes"),
     "says_5_mb": Wrong(Cause.TOO_LARGE, "a message of 5000010 bytes"),
 }
@@ -130,11 +136,15 @@ HARMLESS = {
     "holds_four_games",
     "opens_second_stream",
     "opens_many_sockets",
+    "makes_noise_beside",
+    "says_hello_again",
     "repeats_itself",
     "answers_for_others",
     "prints_much",
+    "prints_for_ever",
     "litters_scratch",
     "ignores_goodbye",
+    "stops_itself_at_goodbye",
     "leaves_daemon",
     "leaves_disguised_daemon",
     "leaves_zombies",
@@ -142,12 +152,15 @@ HARMLESS = {
     "shares_memory_with_children",
     "opens_many_files",
 }
-NO_PLAYER = {"tells_what_it_sees"}
-"""Serves tests of a real worker."""
+NONSENSE = {"talks_nonsense"}
+"""Anything that a bot can be charged with for what it says."""
+ELSEWHERE = {"tells_what_it_sees", "stateless", "at_random"}
+"""Serve other tests, and the soak."""
 
 
 def test_every_bot_of_the_folder_is_tried():
-    assert {*WRONG, *TAKES_MUCH, *BEYOND_GRPC, *HARMLESS, *NO_PLAYER} == set(kinds())
+    named = {*WRONG, *TAKES_MUCH, *BEYOND_GRPC, *HARMLESS, *NONSENSE, *ELSEWHERE}
+    assert named == set(kinds())
 
 
 class Run:
@@ -164,8 +177,10 @@ class Run:
         self.player = GamePlayer(settings)
         self.folder = folder
         self.games = 0
+        self.descriptors = 0
+        """That this process has while two bots are at the table."""
 
-    async def play(self, *specs, start=CLOCKS, game=CLOCKS):
+    async def play(self, *specs, start=CLOCKS, game=CLOCKS, lane=0, deal=None):
         self.player._pool._clocks = start
         self.games += 1
         number = str(self.games)
@@ -174,7 +189,7 @@ class Run:
                 game_id=number,
                 ruleset=RULES,
                 seating=tuple(spec.bot for spec in specs),
-                deck=deals.deck(bytes(32), number, RULES),
+                deck=deals.deck(bytes(32), deal or number, RULES),
                 clocks=game,
                 max_strikes=MAX_STRIKES,
                 isolation="none",
@@ -185,7 +200,7 @@ class Run:
             names=(),
             suspended=frozenset(),
         )
-        (record,) = await self.player.play(Assignment(0, (order,)))
+        (record,) = await self.player.play(Assignment(lane, (order,)))
         check(record)
         return record
 
@@ -199,7 +214,14 @@ class Run:
         await self.player.close()
         assert not psutil.Process().children(recursive=True)
         assert not list(self.folder.iterdir())
+        sockets = [each.laddr for each in psutil.Process().net_connections("unix")]
+        assert not [path for path in sockets if path.startswith(str(self.folder))]
         assert not self.player._pool._tokens
+        assert descriptors() < self.descriptors, "as many as with two bots at the table"
+
+
+def descriptors():
+    return psutil.Process().num_fds()
 
 
 def spec(name, *command, **more):
@@ -208,6 +230,7 @@ def spec(name, *command, **more):
 
 HEALTHY = spec("healthy", sys.executable, "bot.py", "fair")
 OTHER = spec("other", sys.executable, "bot.py", "fair")
+STEADY = [spec(name, sys.executable, "bot.py", "stateless") for name in ("steady", "other_steady")]
 
 
 @pytest.fixture
@@ -217,6 +240,7 @@ async def run(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(guard, "LOOK_S", 0.1)
     run = Run(tmp_path_factory.mktemp("r"))
     await run.play_healthy()
+    run.descriptors = descriptors()
     yield run
     await run.end()
 
@@ -227,6 +251,7 @@ async def each_seat(run, wrong, **clocks):
         bots[seat] = wrong
         record = await run.play(*bots, **clocks)
         assert {fault.seat for fault in record.faults} <= {seat}, "the other is not charged"
+        assert not any(move.stand_in for move in record.moves if move.seat != seat)
         yield seat, record
         await run.play_healthy()
 
@@ -300,14 +325,15 @@ async def test_a_message_that_grpc_does_not_take(run):
 
 @pytest.mark.parametrize("name", sorted(HARMLESS))
 async def test_what_is_no_fault(run, name):
-    async for _seat, record in each_seat(run, spec(name)):
+    async for _seat, record in each_seat(run, spec(name), game=PATIENT):
         assert not record.faults
 
 
 async def test_replies_that_nobody_asked_for_are_counted(run):
-    async for _seat, record in each_seat(run, spec("repeats_itself")):
-        assert not record.faults
-    assert run.player._pool._processes[0, "repeats_itself@1"].session.dropped > 4
+    async for seat, record in each_seat(run, spec("repeats_itself")):
+        asked = sum(move.seat == seat for move in record.moves)
+        assert 2 * asked - 2 <= record.dropped[seat] <= 2 * asked, "the last ones come too late"
+        assert record.dropped[1 - seat] == 0
 
 
 @pytest.mark.parametrize(
@@ -330,6 +356,35 @@ async def test_no_bot_of_the_table_starts(run):
     assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 2
     assert record.result.forfeited == (0, 1)
     assert record.result.winners == ()
+    await run.play_healthy()
+
+
+async def test_three_that_go_wrong_at_a_table_of_four(run):
+    """Each is charged with its own, and the fourth plays its game to the end."""
+    wrong = ("segfaults", "floods_replies", "stops_itself")
+    for seat in (0, 2):
+        bots = [spec(name) for name in wrong]
+        bots.insert(seat, HEALTHY)
+        record = await run.play(*bots)
+        charged = {fault.seat: fault.cause for fault in record.faults if fault.forfeit}
+        others = [each for each in range(4) if each != seat]
+        assert charged == dict(zip(others, (Cause.CRASH, Cause.FLOOD, Cause.STRIKES), strict=True))
+        assert record.result.winners == (seat,)
+        assert not any(move.stand_in for move in record.moves if move.seat == seat)
+        await run.play_healthy()
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_game_beside_nonsense_is_not_changed(run, seed):
+    """The same two play the same deal again, at the same time in another lane, as when they are alone."""
+    nonsense = spec(f"nonsense{seed}", sys.executable, "bot.py", "talks_nonsense", str(seed))
+    alone = await run.play(*STEADY, game=PATIENT, deal="beside")
+    for bots in ((nonsense, HEALTHY), (HEALTHY, nonsense)):
+        record, beside = await asyncio.gather(
+            run.play(*bots), run.play(*STEADY, game=PATIENT, deal="beside", lane=1)
+        )
+        assert {record.seating[fault.seat].name for fault in record.faults} <= {nonsense.bot.name}
+        assert (beside.actions, beside.faults) == (alone.actions, ())
     await run.play_healthy()
 
 

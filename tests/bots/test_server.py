@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import random
 import socket
 from contextlib import suppress
@@ -10,6 +11,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
+from referee.bots.server import CONNECTIONS as QUOTA
 from referee.bots.server import BotServer
 from referee.errors import VoidGame
 
@@ -180,6 +182,25 @@ async def test_what_is_no_grpc_disturbs_nobody(server, stream, said):
         link.close()
 
 
+async def test_what_a_bot_says_in_frames_is_no_text_for_a_terminal(server, capfd):
+    settings = frame(4, b"")
+    goaway = frame(7, bytes(7) + b"\x01" + b"\x1b]0;owned\x07")  # an error, and what it is about
+    link = connect(server)
+    link.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + goaway + frame(6, b"read all"))
+    heard = b""
+    while b"read all" not in heard:  # the ping comes back
+        data = await asyncio.to_thread(link.recv, 1 << 16)
+        assert data
+        heard += data
+    link.close()
+    assert capfd.readouterr().err == ""
+
+
+def frame(kind, payload):
+    """Of HTTP/2, for the connection as a whole."""
+    return len(payload).to_bytes(3, "big") + bytes((kind, 0, 0, 0, 0, 0)) + payload
+
+
 async def test_another_method_is_no_stream(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
         other = channel.stream_stream("/linko.v1.RefereeService/Other")()
@@ -202,6 +223,41 @@ async def test_a_socket_path_that_no_system_takes_is_nobodys_fault(stream, tmp_p
     with pytest.raises(VoidGame, match=r"is longer than 100 characters; set TMPDIR to a shorter"):
         await server.start()
     await server.stop()
+
+
+async def test_a_socket_that_somebody_has_left_is_replaced(stream, tmp_path_factory):
+    path = tmp_path_factory.mktemp("s") / "socket"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    server = BotServer(path, stream.serve)
+    await server.start()
+    connect(server).close()
+    await server.stop()
+    assert not path.exists()
+
+
+async def test_a_file_in_the_place_of_a_socket_is_nobodys_fault(stream, tmp_path_factory):
+    path = tmp_path_factory.mktemp("s") / "socket"
+    path.write_text("mine")
+    with pytest.raises(VoidGame, match="cannot listen on"):
+        await BotServer(path, stream.serve).start()
+    assert path.read_text() == "mine"
+
+
+async def test_sockets_beyond_the_quota_are_closed_and_the_stream_stays(server, stream):
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        bot = await call(channel, b"hello")
+        await stream.begun.wait()
+        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - the names are not wanted
+        links = [connect(server) for _ in range(300)]
+        reading = [asyncio.to_thread(link.recv, 1 << 16) for link in links[QUOTA:]]
+        assert await asyncio.gather(*reading) == [b""] * len(reading)
+        held = len(os.listdir("/proc/self/fd")) - before - len(links)  # noqa: PTH208
+        assert held <= QUOTA
+        await bot.done_writing()
+        assert await bot.code() is grpc.StatusCode.OK
+    for link in links:
+        link.close()
 
 
 async def test_a_socket_that_cannot_be_made_is_nobodys_fault(stream, tmp_path_factory):

@@ -325,10 +325,11 @@ async def test_replies_that_nobody_asked_for_are_dropped_and_counted(bot):
         replies(("g", 5), ("g", 5)),
         replies(("g", 5)),
         ready("g"),
+        hello(),
     )
     assert (await asking).reply.decision_id == 5
     await bot.heard()
-    assert bot.session.dropped == 6
+    assert bot.session.dropped == 7
     assert bot.session.failure is None
 
 
@@ -369,6 +370,14 @@ async def test_one_message_can_be_a_flood(bot):
     bot.say(ready(*["other"] * (FLOOD_QUOTA + 1)))
     assert (await fault(asking)).cause is Cause.FLOOD
     await bot.serving
+
+
+async def test_streams_without_end_are_a_flood(bot):
+    for _ in range(FLOOD_QUOTA + 1):
+        assert bot.session.failure is None
+        with pytest.raises(grpc.aio.AbortError):
+            await bot.session.serve(FakeStream())
+    assert bot.session.failure.cause is Cause.FLOOD
 
 
 async def test_a_message_over_the_limit(bot):

@@ -24,10 +24,14 @@ class Faulty:
 
     def __init__(self, fault: Exception, at: int = 1, times: int = 1) -> None:
         self._fault, self._at, self._until = fault, at, at + times
-        self.asked = 0
+        self.asks: list[Ask] = []
+
+    @property
+    def asked(self) -> int:
+        return len(self.asks)
 
     async def decide(self, ask: Ask) -> Answer:
-        self.asked += 1
+        self.asks.append(ask)
         if self._at <= self.asked < self._until:
             raise self._fault
         return Answer(first_legal(ask), 5, 0)
@@ -173,6 +177,16 @@ async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
     assert [budget.limit_us for budget in budgets[:3]] == [900, 860, 820]
     assert [budget.last_elapsed_us for budget in budgets[:3]] == [0, 50, 50]
     assert all(budget.ends_the_bank for budget in budgets)
+
+
+async def test_the_referees_own_lateness_costs_no_time():
+    """The strike says 999 us, of which the bot had 900: the rest went by until somebody looked."""
+    clocks = Clocks(decision_us=900, bank_us=5000)
+    faulty = Faulty(strike())
+    record = (await play(fixture(clocks=clocks), [faulty, *players(2)])).record
+    assert (record.moves[0].elapsed_us, record.moves[0].lag_us) == (900, 99)
+    assert faulty.asks[1].budget.bank_left_us == 4100
+    check(record)
 
 
 async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():

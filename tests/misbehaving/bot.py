@@ -80,6 +80,14 @@ class HoldsFourGames(Fair):
         await self.say(hello=hello(max_games=4))
 
 
+class Stateless(Fair):
+    """The same answer to the same request, whatever it has played before."""
+
+    async def answer(self, request):
+        self.chance.seed(len(request.legal))
+        await super().answer(request)
+
+
 class TellsWhatItSees(Fair):
     """Its environment and its descriptors, by which a bot could reach what is not its own."""
 
@@ -205,6 +213,28 @@ class SaysPrefaceOnly(Fair):
         time.sleep(FOREVER_S)
 
 
+class HasHugeHeaders(Fair):
+    """A stream whose metadata alone are more than gRPC takes."""
+
+    async def run(self):
+        async with grpc.aio.insecure_channel(os.environ["REFEREE_ADDRESS"]) as channel:
+            await channel.stream_stream(METHOD)(metadata=[("x", "x" * 100_000)]).code()
+            await asyncio.sleep(FOREVER_S)
+
+
+class StopsItselfAtStart(Fair):
+    async def run(self):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class ExitsAtStartBesideDaemon(Fair):
+    """Its daemon holds both pipes open, and might yet say hello."""
+
+    async def run(self):
+        start_daemon()
+        os._exit(0)
+
+
 class NeverReady(Fair):
     async def prepare(self, start):
         pass
@@ -257,6 +287,14 @@ class CrashesBesideDaemon(GoesWrong):
     async def go_wrong(self, request):
         start_daemon()
         os._exit(5)
+
+
+class ExitsWith0BesideDaemon(GoesWrong):
+    """Its daemon holds the pipes, and the stream as well."""
+
+    async def go_wrong(self, request):
+        start_daemon()
+        os._exit(0)
 
 
 class DiesWhileTalking(GoesWrong):
@@ -425,9 +463,10 @@ class OpensSecondStream(GoesWrong):
 
 
 class OpensManySockets(GoesWrong):
+    """And keeps them, as far as it can."""
+
     async def go_wrong(self, request):
-        self.sockets = [connect() for _ in range(300)]
-        self.streams = [self.channel.stream_stream(METHOD)() for _ in range(300)]
+        self.sockets = [connect() for _ in range(900)]
         await self.say(replies=[self.reply(request)])
 
 
@@ -493,6 +532,62 @@ class OpensManyFiles(GoesWrong):
         await self.say(replies=[self.reply(request)])
 
 
+class OpensManyStreams(GoesWrong):
+    async def go_wrong(self, request):
+        while True:
+            streams = [self.channel.stream_stream(METHOD)() for _ in range(8)]
+            await asyncio.gather(*(stream.code() for stream in streams))
+
+
+class MakesNoiseBeside(GoesWrong):
+    """Its stream is as it should be; what it sends on further sockets is anything but gRPC."""
+
+    async def go_wrong(self, request):
+        self.sockets = [connect() for _ in range(3)]
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        noise = random.Random(1).randbytes(1 << 16)
+        for link, said in zip(self.sockets, (b"GET / HTTP/1.1\r\n\r\n", preface, noise)):
+            with suppress(OSError):
+                link.sendall(said)
+        await self.say(replies=[self.reply(request)])
+
+
+class SaysHelloAgain(Fair):
+    """With every reply, and once more behind it."""
+
+    async def answer(self, request):
+        await self.say(hello=hello(max_games=9), replies=[self.reply(request)])
+        await self.say(hello=hello(token="0" * 32))
+
+
+class TalksNonsense(Fair):
+    """Half of what it says is right; the rest is about something else, or noise. `talks_nonsense SEED`."""
+
+    async def greet(self):
+        self.nonsense = random.Random(sys.argv[2])
+        await super().greet()
+
+    async def answer(self, request):
+        for _ in range(self.nonsense.randrange(3)):
+            await self.stream.write(self.something(request))
+        if self.nonsense.random() < 0.9:
+            await super().answer(request)
+
+    def something(self, request):
+        say, reply = self.nonsense, self.reply(request)
+        reply.game_id = say.choice((request.game_id, "", "other"))
+        reply.decision_id += say.choice((-1, 0, 0, 1, 1000))
+        said = play_pb2.BotMessage(
+            replies=[reply] * say.randrange(3),
+            ready=[play_pb2.Ready(game_id=request.game_id)] * say.randrange(2),
+            hello=hello() if say.randrange(4) == 0 else None,
+        )
+        data = bytearray(said.SerializeToString())
+        for _ in range(say.choice((0, 0, 1, 3))):
+            data[say.randrange(len(data) + 1) :] = say.randbytes(say.randrange(20))
+        return bytes(data)
+
+
 # Output and files
 
 
@@ -505,6 +600,17 @@ class PrintsMuch(Fair):
                 os.write(1, b"o" * (1 << 16))
                 os.write(2, b"e" * (1 << 16))
         await super().answer(request)
+
+
+class PrintsForEver(Fair):
+    """From a process beside the one that plays."""
+
+    async def greet(self):
+        for descriptor in (1, 2):
+            if os.fork() == 0:
+                while True:
+                    os.write(descriptor, b"x" * (1 << 16))
+        await super().greet()
 
 
 class PrintsBinary(GoesWrong):
@@ -551,6 +657,32 @@ class LittersScratch(Fair):
         await super().greet()
 
 
+class AtRandom(Fair):
+    """Plays most games fair, and goes wrong in the others in any way that it knows. `at_random SEED`.
+
+    The seed of the game says which way: its process may be another one each time.
+    """
+
+    async def greet(self):
+        if random.Random().random() < 0.05:
+            sys.exit(1)
+        await super().greet()
+
+    async def prepare(self, start):
+        chance = random.Random(f"{sys.argv[2]} {start.seed}")
+        ways = (GoesWrong, GoesWrongForGood, RepeatsItself, AnswersForOthers, LeavesZombies)
+        wrong = [
+            kind
+            for name, kind in kinds().items()
+            if issubclass(kind, ways) and name != "says_20_mb"
+        ]
+        kind = chance.choice(wrong) if chance.random() < 0.3 else Fair
+        self.__class__ = type(
+            kind.__name__, (AtRandom, kind) if kind is not Fair else (AtRandom,), {}
+        )
+        await super().prepare(start)
+
+
 # The end of its life
 
 
@@ -561,6 +693,11 @@ class IgnoresGoodbye(Fair):
 
     async def leave(self):
         time.sleep(FOREVER_S)
+
+
+class StopsItselfAtGoodbye(Fair):
+    async def leave(self):
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class LeavesDaemon(Fair):

@@ -231,6 +231,7 @@ def full_record() -> GameRecord:
         usage=(None, Usage(0.12, 34_567)),
         clocks=Clocks(bank_us=7, increment_us=8),
         max_strikes=3,
+        dropped=(0, 4),
         isolation="none",
         started_at_us=1_700_000_000_000_000,
         duration_us=5,

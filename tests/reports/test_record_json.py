@@ -120,6 +120,7 @@ def test_the_whole_record_is_there():
     assert value["result"]["winners"] == list(game.result.winners)
     assert value["usage"][1] == {"cpu_us": 10_000, "peak_memory_kib": 2048}
     assert value["clocks"]["bank_us"] == 30_000_000
+    assert value["dropped"] == []
     assert (value["started_at_us"], value["duration_us"]) == (1_700_000_000_000_000, 123_456)
 
 

@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -174,6 +175,19 @@ def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
     assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "REFEREE_ADDRESS", "REFEREE_TOKEN"}
     assert seen["PATH"].startswith(f"{Path(sys.executable).parent}:")
     assert ast.literal_eval(descriptors) == ["0", "1", "2", "3"]  # 3 lists the folder
+
+
+def test_a_worker_runs_before_its_bots_where_it_may(executor):
+    pid = executor.submit(worker.pid).result()
+    assert os.getsid(pid) == pid
+    assert os.sched_getscheduler(pid) == (os.SCHED_RR if may_be_real_time() else os.SCHED_OTHER)
+
+
+def may_be_real_time():
+    """Asked of another process, to leave this one as it is."""
+    ask = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False)
+    return asked.returncode == 0
 
 
 def bots_in(folder):

@@ -1,0 +1,24 @@
+"""Clocks of a worker whose core is busy with other work: the bench of 10,000 decisions, in short."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+from bench_fair_clocks import busy, played, timeouts
+
+pytestmark = pytest.mark.unmeasured
+SURELY = 0.8
+"""A machine that stands still by itself makes the referee late, to the good of the bot."""
+
+
+async def test_the_clocks_are_fair_on_a_busy_core():
+    cores = sorted(os.sched_getaffinity(0))[:1]
+    with busy(cores):
+        prompt = await played(cores, "1", 500)
+        late = await played(cores, "+5", 20)
+    assert not timeouts(prompt)
+    decisions = sum(len(record.moves) for record in late)
+    assert SURELY * decisions <= len(timeouts(late)) <= decisions
