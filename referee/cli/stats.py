@@ -20,6 +20,7 @@ from referee.cli.options import (
 )
 from referee.cli.output import check_format, console, show_rows
 from referee.cli.results import Choice, analyses, current_ratings, results
+from referee.ratings.until import Until
 from referee.reports import (
     CompanyRow,
     LuckRow,
@@ -115,7 +116,7 @@ def settled(
 
     Example: referee stats settled --tournament demo
     """
-    from referee.ratings.settled import Until, neighbours  # noqa: PLC0415 - as `ratings` says
+    from referee.ratings.settled import neighbours  # noqa: PLC0415 - as `ratings` says
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)

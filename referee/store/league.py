@@ -184,6 +184,15 @@ class League:
         with self._database.writing() as connection:
             writes.add_extension(connection, tournament, extension, schedule)
 
+    def settle(self, tournament: str, *, rounds: int, games: int) -> None:
+        """Keep that a tournament, which must be known, is finished after so many rounds.
+
+        Its first so many games are those of these rounds, and played; the others are dropped. Raises
+        UserError where one of them is played.
+        """
+        with self._database.writing() as connection:
+            writes.settle(connection, tournament, rounds=rounds, games=games)
+
     def extensions(self, tournament: str) -> list[ExtensionRow]:
         """What was added to a tournament, in its order."""
         with self._database.reading() as connection:

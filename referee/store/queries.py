@@ -55,6 +55,7 @@ def tournaments(connection: Connection) -> list[TournamentRow]:
             planned.c.games,
             planned.c.stored,
             table.finished_at_us,
+            table.settled_after,
         )
         .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
         .order_by(table.id)

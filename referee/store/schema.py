@@ -33,7 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The migration that makes these tables and views what they are."""
 
 metadata = MetaData(
@@ -73,6 +73,7 @@ tournaments = Table(
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
     Column("finished_at_us", BigInteger, nullable=True),
+    Column("settled_after", Integer, nullable=True),
 )
 
 extensions = Table(

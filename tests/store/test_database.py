@@ -83,7 +83,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
 def test_a_league_of_a_newer_version_is_refused_and_not_touched(closed):
     closed.execute("UPDATE alembic_version SET version_num = '9999'")
     before = content(closed)
-    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0003"):
+    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0004"):
         closed.open(create=True)
     assert content(closed) == before
 

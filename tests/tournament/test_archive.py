@@ -355,7 +355,7 @@ TOURNAMENT = {
     ),
     "matches": (
         put("configuration", "stages", 0, "matches", value=10**15),
-        "tournament.json: schedule: 18 games; the configuration makes 6000000000000006",
+        "tournament.json: configuration: it is none that a tournament can have",
     ),
     "no match": (
         put("configuration", "stages", 0, "matches", value=0),
@@ -505,7 +505,7 @@ def test_no_zip(checked):
 def test_another_format(data, checked):
     parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=3))
     with pytest.raises(
-        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1 and 2"
+        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1$"
     ):
         checked(zipped.pack({**parts, "more": b""}))
 

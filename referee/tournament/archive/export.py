@@ -18,6 +18,7 @@ from referee.tournament.archive import layout, record_stream, zipped
 from referee.tournament.conduct import Tournament, find
 from referee.tournament.config import TournamentConfig, canonical_json
 from referee.tournament.parts import Part
+from referee.tournament.results import PlayedRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +45,21 @@ def export(league: League, roster: Roster, name: str) -> Export:
     found, row, added = find(league, name), league.tournament(name), league.extensions(name)
     played = league.stored(name)  # after `found`: a game that is stored meanwhile ends nothing
     first, *others = (_seed(found, part, played) for part in found.parts)
-    records = [league.record(game.game_id) for game in found.schedule if game.game_id in played]
+    games = [game for game in found.schedule if game.game_id in played]
+    records = [league.record(game.game_id) for game in games]
     ratings = Ratings()
-    for record in records:
-        ratings.add(layout.RankedRecord.of(record))
+    for game, record in zip(games, records, strict=True):
+        ratings.add(PlayedRecord.of(game, record))
     hashes = {bot.bot: bot.content_hash for bot in league.bots()}
     tournament = layout.TournamentPart(
-        format=layout.EXTENDED if added else layout.FORMAT,
+        format=layout.FORMAT,
         name=name,
         created_at_us=row.created_at_us,
         configuration=_configuration(found.config),
         schedule=tuple(_matches(found.schedule)),
         commitment=row.commitment,
         seed=first,
+        settled_after=found.settled_after,
         extensions=tuple(
             layout.Extension(
                 created_at_us=each.created_at_us,
@@ -65,8 +68,7 @@ def export(league: League, roster: Roster, name: str) -> Export:
                 seed=seed,
             )
             for each, seed in zip(added, others, strict=True)
-        )
-        or None,
+        ),
     )
     bots = layout.BotsPart(
         tuple(
@@ -118,6 +120,4 @@ def _matches(schedule: Iterable[ScheduledGame]) -> Iterator[layout.Match]:
 def _json(part: BaseModel) -> bytes:
     """A part as text, in which no two ways are possible."""
     values = part.model_dump(mode="json")
-    if isinstance(part, layout.TournamentPart) and part.extensions is None:
-        del values["extensions"]
     return (json.dumps(values, sort_keys=True, separators=(",", ":")) + "\n").encode()

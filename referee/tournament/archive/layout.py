@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from referee.bots.manifest import Manifest
 from referee.ratings import Ratings
-from referee.records import GameRecord
 
 FORMAT = 1
 """Of an archive. One that has other parts or keys gets another number."""
-EXTENDED = 2
-"""The format of a tournament with extensions."""
 PARTS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
     "tournament.json",
     "bots.json",
@@ -75,8 +71,9 @@ class TournamentPart(Part):
     commitment: Digest
     seed: Digest | None
     """None while games are missing, but for those of extensions: it is a secret until then."""
-    extensions: Annotated[tuple[Extension, ...], Field(min_length=1)] | None = None
-    """In format 2, and not there in format 1."""
+    settled_after: Annotated[int, Field(ge=1)] | None
+    """It stopped after so many rounds; `schedule` has no others then. None: it did not."""
+    extensions: tuple[Extension, ...]
 
 
 class Bot(Part):
@@ -116,17 +113,3 @@ class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
                 for ruleset, table in ratings.table().items()
             }
         )
-
-
-@dataclass(frozen=True, slots=True)
-class RankedRecord:
-    """A record as ratings take it (`ratings.RankedGame`)."""
-
-    ruleset: str
-    bots: tuple[str, ...]
-    ranks: tuple[int, ...]
-
-    @classmethod
-    def of(cls, record: GameRecord) -> Self:
-        """What ratings need of a record."""
-        return cls(record.ruleset.name, tuple(map(str, record.seating)), record.result.ranks)
