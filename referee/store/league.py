@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from referee.errors import UserError
 from referee.records import BotId, GameRecord
@@ -27,6 +27,9 @@ from referee.store.rows import (
     ScheduleRow,
     TournamentRow,
 )
+
+if TYPE_CHECKING:
+    from referee.store.columns import ResultColumns
 
 _FILE = "league.db"
 _LOCK = "lock"
@@ -245,10 +248,29 @@ class League:
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
 
+    def columns(self, *, tournament: str | None = None) -> ResultColumns:
+        """The same results in columns, without free games: quick where there are many."""
+        from referee.store.columns import result_columns  # noqa: PLC0415 - numpy takes a while to load
+
+        with self._database.reading() as connection:
+            return result_columns(connection, tournament)
+
     def faults(self, *, tournament: str | None = None) -> list[FaultRow]:
         """Faults of stored games, in the order of `results`, each game's in its own order."""
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
+
+    # What spares work
+
+    def checkpoint(self, name: str) -> bytes | None:
+        """What was kept under a name, whoever knows what it is worth now; None: nothing was."""
+        with self._database.reading() as connection:
+            return queries.checkpoint(connection, name)
+
+    def keep_checkpoint(self, name: str, content: bytes) -> None:
+        """Keep something under a name, in place of what was there."""
+        with self._database.writing() as connection:
+            writes.keep_checkpoint(connection, name, content)
 
 
 def shown_url(db: str) -> str:

@@ -225,6 +225,13 @@ def _result(rows: list[Any], names: dict[int, str]) -> ResultRow:
     )
 
 
+def checkpoint(connection: Connection, name: str) -> bytes | None:
+    """See `League.checkpoint`."""
+    table = schema.checkpoints.c
+    content: bytes | None = connection.scalar(select(table.content).where(table.name == name))
+    return content
+
+
 def faults(connection: Connection, tournament_name: str | None) -> list[FaultRow]:
     """See `League.faults`."""
     fault, bot = schema.faults.c, schema.bots.c

@@ -142,6 +142,13 @@ def _base_order(game: ScheduleRow) -> tuple[BotId, ...]:
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
 
 
+def keep_checkpoint(connection: Connection, name: str, content: bytes) -> None:
+    """See `League.keep_checkpoint`."""
+    table = schema.checkpoints
+    connection.execute(delete(table).where(table.c.name == name))
+    connection.execute(insert(table).values(name=name, content=content))
+
+
 def add_game(connection: Connection, record: GameRecord) -> None:
     """See `League.add_game`."""
     key = _game_key(connection, record.game_id)
