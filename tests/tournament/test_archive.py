@@ -425,9 +425,14 @@ RATINGS = {
         put("classic", "bait@1.0", "sigma", value=0.1),
         "ratings.json: classic: bait@1.0 has mu=",
     ),
+    "fit": (
+        put("classic", "bait@1.0", "fit", value=25.5),
+        "ratings.json: classic: bait@1.0 has mu=",
+    ),
+    "no fit": (drop("classic", "bait@1.0", "fit"), "ratings.json: classic: bait@1.0: fit: "),
     "nothing": (drop("duel", "bait@1.0"), "ratings.json: duel: bait@1.0 has none, the games"),
     "bot": (
-        put("duel", "eve@1", value={"mu": 50, "sigma": 1}),
+        put("duel", "eve@1", value={"mu": 50, "sigma": 1, "fit": 50}),
         "ratings.json: duel: eve@1 has not played",
     ),
     "not a number": (put("duel", "bait@1.0", "mu", value=float("nan")), "ratings.json: "),

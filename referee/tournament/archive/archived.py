@@ -13,7 +13,6 @@ from pydantic import BaseModel, ValidationError
 
 from referee.errors import UserError
 from referee.match import Difference
-from referee.ratings import Ratings
 from referee.records import BotId, GameRecord
 from referee.schedule import ScheduledGame, Stage
 from referee.tournament.archive import layout, record_stream, zipped
@@ -53,7 +52,7 @@ class ArchivedTournament:
         self._next: GameRecord | None = None
         self._places = {game.game_id: game.index for game in self.schedule}
         self._kept = _read(RatingsPart, layout.RATINGS, parts)
-        self._ratings = Ratings()
+        self._played: list[PlayedRecord] = []
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -89,7 +88,7 @@ class ArchivedTournament:
 
     def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:
         """See `Claim.check_shown`; the ratings are held against all records together."""
-        self._ratings.add(PlayedRecord.of(game, record))
+        self._played.append(PlayedRecord.of(game, record))
 
     def audit(self) -> int:
         """Check everything that is in it; returns how many games that were.
@@ -102,7 +101,7 @@ class ArchivedTournament:
             raise _out_of_place(left)
         if games == len(self.schedule) and any(part.seed is None for part in self.parts):
             raise Difference(f"{layout.TOURNAMENT}: seed: missing, though all games are played")
-        _check_ratings(RatingsPart.of(self._ratings), self._kept)
+        _check_ratings(RatingsPart.of(self._played), self._kept)
         return games
 
 
@@ -214,9 +213,13 @@ def _check_ratings(made: RatingsPart, kept: RatingsPart) -> None:
     for ruleset, table in made.root.items():
         for bot, rating in table.items():
             claimed = kept.root.get(ruleset, {}).get(bot)
-            if claimed is None or not (
-                isclose(claimed.mu, rating.mu, rel_tol=0, abs_tol=_TOLERANCE)
-                and isclose(claimed.sigma, rating.sigma, rel_tol=0, abs_tol=_TOLERANCE)
+            if claimed is None or not all(
+                isclose(said, made, rel_tol=0, abs_tol=_TOLERANCE)
+                for said, made in (
+                    (claimed.mu, rating.mu),
+                    (claimed.sigma, rating.sigma),
+                    (claimed.fit, rating.fit),
+                )
             ):
                 raise Difference(
                     f"{layout.RATINGS}: {ruleset}: {bot} has {claimed or 'none'},"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from referee.ratings import Ratings
 from referee.roster import Roster
 from referee.schedule import ScheduledGame
 from referee.store import League
@@ -47,9 +46,7 @@ def export(league: League, roster: Roster, name: str) -> Export:
     first, *others = (_seed(found, part, played) for part in found.parts)
     games = [game for game in found.schedule if game.game_id in played]
     records = [league.record(game.game_id) for game in games]
-    ratings = Ratings()
-    for game, record in zip(games, records, strict=True):
-        ratings.add(PlayedRecord.of(game, record))
+    results = [PlayedRecord.of(game, record) for game, record in zip(games, records, strict=True)]
     hashes = {bot.bot: bot.content_hash for bot in league.bots()}
     tournament = layout.TournamentPart(
         format=layout.FORMAT,
@@ -81,7 +78,7 @@ def export(league: League, roster: Roster, name: str) -> Export:
             layout.TOURNAMENT: _json(tournament),
             layout.BOTS: _json(bots),
             layout.RECORDS: record_stream.dump(records),
-            layout.RATINGS: _json(layout.RatingsPart.of(ratings)),
+            layout.RATINGS: _json(layout.RatingsPart.of(results)),
         }
     )
     secret = tuple(number for number, seed in enumerate(others, 1) if seed is None)

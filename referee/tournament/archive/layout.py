@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from referee.bots.manifest import Manifest
-from referee.ratings import Ratings
+from referee.ratings import rate
+from referee.tournament.results import PlayedRecord
 
 FORMAT = 1
 """Of an archive. One that has other parts or keys gets another number."""
@@ -93,23 +95,32 @@ class Rating(Part):
     """What is believed of a bot's skill."""
 
     mu: float
+    """TrueSkill, game after game."""
     sigma: float
+    fit: float
+    """The order-free rating: of all games at once."""
 
 
 class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
     """ratings.json: by ruleset, then bot, from this tournament's games alone."""
 
     @classmethod
-    def of(cls, ratings: Ratings) -> Self:
-        """Ratings, rounded to what is kept of them."""
-        return cls(
-            {
-                ruleset: {
-                    bot: Rating(
-                        mu=round(rating.mu, _DECIMALS), sigma=round(rating.sigma, _DECIMALS)
-                    )
-                    for bot, rating in table.items()
-                }
-                for ruleset, table in ratings.table().items()
+    def of(cls, games: Sequence[PlayedRecord]) -> Self:
+        """What games, in schedule order, make of the bots, rounded to what is kept of it."""
+        from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
+        from referee.ratings.results import Results  # noqa: PLC0415 - the same
+
+        by_ruleset = Results.of(games)
+        found = {}
+        for ruleset, table in rate(games).items():
+            results = by_ruleset[ruleset]
+            fits = dict(zip(results.bots, Analysis(results).ratings.tolist(), strict=True))
+            found[ruleset] = {
+                bot: Rating(
+                    mu=round(rating.mu, _DECIMALS),
+                    sigma=round(rating.sigma, _DECIMALS),
+                    fit=round(fits[bot], _DECIMALS),
+                )
+                for bot, rating in table.items()
             }
-        )
+        return cls(found)
