@@ -225,7 +225,7 @@ def timeless(record):
 
 def games_done(line):
     """How many games a progress line says are played; 0 for any other line."""
-    match = re.search(r": (\d+) of \d+ games", line)
+    match = re.search(r": (\d+) of (?:at most )?\d+ games", line)
     return int(match[1]) if match else 0
 
 

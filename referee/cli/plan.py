@@ -10,6 +10,7 @@ import typer
 from referee.cli.options import DEFAULT_LEAGUE, CsvOption, DbOption, JsonOption, LeagueOption
 from referee.cli.output import check_format, console, show_rows
 from referee.cli.pace import LeaguePace
+from referee.ratings.until import Until
 from referee.reports import PlanRow, card, plan_rows
 from referee.reports.plan import ASSUMED_GAME_US
 from referee.reports.show import duration
@@ -17,6 +18,7 @@ from referee.schedule import ALGORITHMS, default_lanes
 from referee.tournament.conduct import core_sets
 from referee.tournament.config import TournamentConfig
 from referee.tournament.reading import load_tournament
+from referee.tournament.settling import looks_of
 
 
 def plan(
@@ -45,6 +47,8 @@ def plan(
         console.print(card(row), "")
     console.print(card(everything), "")
     console.print(_basis(everything, workers), soft_wrap=True)
+    if config.until is not None:
+        console.print(_stop(config, config.until), soft_wrap=True)
 
 
 def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[PlanRow, ...]:
@@ -52,6 +56,16 @@ def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[Pla
     lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
     schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
     return plan_rows(bots, schedule, pace.times, workers=workers, challengers=config.challengers)
+
+
+def _stop(config: TournamentConfig, until: Until) -> str:
+    """When it may be over before all that is played."""
+    equal = f", or equal within {until.margin:.12g}" if until.margin else ""
+    return (
+        "This is the most. It stops before where every two neighbours in the table are told apart"
+        f"{equal}, with a confidence of {until.confidence:.12g} in all; it is looked at"
+        f" {len(looks_of(config))} times, after whole rounds."
+    )
 
 
 def _basis(everything: PlanRow, workers: int) -> str:

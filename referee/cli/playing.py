@@ -15,8 +15,9 @@ from referee.cli.roster import roster_of
 from referee.errors import RefereeError, UserError
 from referee.reports import FaultRow, RatingRow, RowsTable, fault_rows
 from referee.store import League
-from referee.tournament.conduct import Tournament
+from referee.tournament.conduct import Tournament, find
 from referee.tournament.parts import title
+from referee.tournament.settling import rounds_of
 
 
 def play_to_end(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
@@ -25,6 +26,7 @@ def play_to_end(store: League, tournament: Tournament, interrupts: Interrupts) -
     Raises typer.Exit where it was interrupted, and UserError and RefereeError where it cannot go on.
     """
     finished = _conduct(store, tournament, interrupts)
+    tournament = find(store, tournament.name)  # it may have stopped
     rows = current_ratings(store, Choice(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
@@ -36,9 +38,10 @@ def play_to_end(store: League, tournament: Tournament, interrupts: Interrupts) -
             f"Interrupted. To resume: {resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise typer.Exit(INTERRUPTED)
+    ended = told_stop(tournament) if tournament.config.until else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
-        said = f"Seed of {title(number)}" if number else "All games are played. Seed"
+        said = f"Seed of {title(number)}" if number else f"{ended} Seed"
         console.print(f"{said}: {seed}", soft_wrap=True)
 
 
@@ -59,7 +62,8 @@ def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> b
 def _announce(store: League, tournament: Tournament) -> None:
     before = len(store.stored(tournament.name))
     console.print(
-        f"{tournament.name}: {len(tournament.schedule)} games,"
+        f"{tournament.name}: {'at most ' if tournament.may_stop else ''}"
+        f"{len(tournament.schedule)} games,"
         f"{f' of which {before} are played,' if before else ''}"
         f" {len(tournament.config.bots)} bots."
         f" Commitment to the seed (SHA-256): {tournament.parts[0].commitment}",
@@ -75,6 +79,14 @@ def _announce(store: League, tournament: Tournament) -> None:
         "Bots run without isolation, with your rights: play only with bots that you trust.",
         soft_wrap=True,
     )
+
+
+def told_stop(tournament: Tournament) -> str:
+    """Where a finished tournament with `until` stopped."""
+    rounds, after = rounds_of(tournament.config), tournament.settled_after
+    if after is None:
+        return f"All {rounds} rounds are played: it was not settled before."
+    return f"Settled after {after} of {rounds} rounds."
 
 
 def resume_command(store: League, name: str) -> str:

@@ -82,6 +82,7 @@ class _Screen:
         self._began = time.monotonic()
         self._played = 0
         self._total = len(tournament.schedule)
+        self._at_most = "at most " if tournament.may_stop else ""
         self._done = self._table.games
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -89,7 +90,7 @@ class _Screen:
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(),
-            TextColumn("left"),
+            TextColumn(f"left{' at most' if tournament.may_stop else ''}"),
             console=console,
             expand=True,
         )
@@ -138,7 +139,7 @@ class _Screen:
         is_due = self._done % max(1, self._total // _PLAIN_LINES) == 0
         if not self._is_live and is_due and self._done < self._total:
             seconds = (time.monotonic() - self._began) / self._played * (self._total - self._done)
-            self._line(f"{seconds:.0f} s left")
+            self._line(f"{self._at_most}{seconds:.0f} s left")
 
     def _tell(self, game: ScheduledGame, record: GameRecord, fault: Fault) -> None:
         bot = record.seating[fault.seat]
@@ -157,7 +158,7 @@ class _Screen:
 
     def _line(self, time_text: str) -> None:
         self.say(
-            f"{self._name}: {self._done} of {self._total} games, {self._speed()}, {time_text},"
+            f"{self._name}: {self._done} of {self._at_most}{self._total} games, {self._speed()}, {time_text},"
             f" {self._fault_text()}"
         )
 

@@ -17,7 +17,7 @@ from referee.cli.options import (
     TournamentOption,
 )
 from referee.cli.output import check_format, console, show_rows, write
-from referee.cli.results import Choice, Finished, analyses, current_ratings
+from referee.cli.results import Choice, analyses, current_ratings
 from referee.errors import UserError
 from referee.ratings import history
 from referee.reports import (
@@ -90,8 +90,9 @@ def compare(
     """
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
-        games = choice.games(store)
-        first, second = (_played(store, games, name) for name in (bot, other))
+        games = choice.columns(store)
+        played = {games.bots[number] for number in set(games.bot.flat) if number >= 0}
+        first, second = (_played(store, played, name) for name in (bot, other))
     if first == second:
         raise UserError(f"{bot} and {other} are the same bot")
     pairs = {
@@ -113,7 +114,7 @@ def compare(
 
 def _show_history(store: League, choice: Choice, bot: str, *, as_json: bool, as_csv: bool) -> None:
     games = choice.games(store)
-    name = _played(store, games, bot)
+    name = _played(store, {bot for game in games for bot in game.bots}, bot)
     rows = history_rows(history(games, name, predecessors=choice.predecessors(store)))
     if not (as_json or as_csv):
         for ruleset in dict.fromkeys(row.ruleset for row in rows):
@@ -123,9 +124,8 @@ def _show_history(store: League, choice: Choice, bot: str, *, as_json: bool, as_
     show_rows(HistoryRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
-def _played(store: League, games: list[Finished], text: str) -> str:
+def _played(store: League, played: set[str], text: str) -> str:
     """The newest bot of this name of those that played. Raises UserError when there is none."""
-    played = {bot for game in games for bot in game.bots}
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from referee.cli.roster import roster_of
-from referee.errors import Cause, UserError
-from referee.ratings import rate
+from referee.errors import Cause, StoreError, UserError
+from referee.ratings import Ratings
 from referee.records import Fault, GameRecord
-from referee.reports import RatingRow, rating_rows, standings
+from referee.reports import RatingRow, rating_rows
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ScheduledGame
 from referee.store import League, ResultRow
@@ -19,6 +20,7 @@ from referee.store import League, ResultRow
 if TYPE_CHECKING:
     from referee.ratings.analysis import Analysis
     from referee.ratings.results import Results
+    from referee.store.columns import ResultColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,45 +95,87 @@ class Choice:
 
     def games(self, league: League) -> list[Finished]:
         """The games in schedule order. Raises UserError for what is not there at all."""
-        if self.tournament is not None:
-            league.tournament(self.tournament)
-        if self.ruleset is not None and self.ruleset not in RULESETS:
-            known = ", ".join(RULESETS)
-            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; there are {known}")
+        self._check(league)
         return [
             of_row(row)
             for row in league.results(tournament=self.tournament)
             if self.ruleset in (None, row.ruleset) and self.seats in (None, len(row.bots))
         ]
 
+    def columns(self, league: League) -> ResultColumns:
+        """The same games in columns."""
+        self._check(league)
+        games = league.columns(tournament=self.tournament)
+        wanted = games.ruleset >= 0
+        if self.ruleset is not None:
+            wanted &= games.ruleset == (*games.rulesets, self.ruleset).index(self.ruleset)
+        if self.seats is not None:
+            wanted &= (games.bot >= 0).sum(axis=1) == self.seats
+        return games.chosen(wanted)
+
+    def _check(self, league: League) -> None:
+        if self.tournament is not None:
+            league.tournament(self.tournament)
+        if self.ruleset is not None and self.ruleset not in RULESETS:
+            known = ", ".join(RULESETS)
+            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; there are {known}")
+
     def predecessors(self, league: League) -> Mapping[str, str]:
         """In a tournament all begin as newcomers; in the league a version begins where the last stands."""
         return roster_of(league).predecessors() if self.tournament is None else {}
 
 
-def results(games: Iterable[Finished]) -> dict[str, Results]:
+def results(games: ResultColumns) -> dict[str, Results]:
     """The games of each ruleset, as statistics take them."""
     from referee.ratings.results import Results  # noqa: PLC0415 - as `ratings` says
 
-    return Results.of(games)
+    return Results.of_columns(games)
 
 
-def analyses(games: Iterable[Finished]) -> dict[str, Analysis]:
+def analyses(games: ResultColumns) -> dict[str, Analysis]:
     """What the games of each ruleset say, and how sure that is."""
     from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
 
     return {ruleset: Analysis(each) for ruleset, each in results(games).items()}
 
 
-def current_ratings(league: League, choice: Choice) -> tuple[RatingRow, ...]:
+def current_ratings(league: League, choice: Choice) -> list[RatingRow]:
     """How the bots stand after some games, rated in schedule order, and how sure that is."""
-    games = choice.games(league)
-    ratings = rate(games, predecessors=choice.predecessors(league))
-    rows = standings(games, ratings, league.faults(tournament=choice.tournament))
-    analysed = analyses(games)
-    leads = {
-        (row.ruleset, row.bot, below.bot): analysed[row.ruleset].pair(row.bot, below.bot).chance
-        for row, below in pairwise(rows)
-        if row.ruleset == below.ruleset
-    }
-    return rating_rows(rows, {name: each.bots() for name, each in analysed.items()}, leads)
+    games = choice.columns(league)
+    return standings(league, choice, games, analyses(games))
+
+
+def standings(
+    league: League, choice: Choice, games: ResultColumns, analysed: Mapping[str, Analysis]
+) -> list[RatingRow]:
+    """The same of games that were read and analysed before."""
+    ratings = sequential(league, choice, games).table()
+    strikes = _strikes(games)
+    return [
+        row
+        for name, analysis in analysed.items()
+        for row in rating_rows(name, ratings[name], analysis, strikes[name])
+    ]
+
+
+def sequential(league: League, choice: Choice, games: ResultColumns) -> Ratings:
+    """The ratings after the games that a choice has, from where they were left the last time."""
+    from referee.ratings.checkpoint import rate_from  # noqa: PLC0415 - as `ratings` says
+
+    name = f"ratings: {choice}"
+    ratings, worth_keeping = rate_from(
+        league.checkpoint(name), games, predecessors=choice.predecessors(league)
+    )
+    if worth_keeping is not None:
+        with suppress(StoreError, UserError):  # it spares time, and there may be no right to write
+            league.keep_checkpoint(name, worth_keeping)
+    return ratings
+
+
+def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:
+    """How many strikes the bots have, by ruleset."""
+    strikes = {name: Counter[str]() for name in games.rulesets}
+    for game, seat in zip(*games.strikes.nonzero(), strict=True):
+        ruleset, bot = games.rulesets[games.ruleset[game]], games.bots[games.bot[game, seat]]
+        strikes[ruleset][bot] += int(games.strikes[game, seat])
+    return strikes

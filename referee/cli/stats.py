@@ -19,7 +19,8 @@ from referee.cli.options import (
     TournamentOption,
 )
 from referee.cli.output import check_format, console, show_rows
-from referee.cli.results import Choice, analyses, current_ratings, results
+from referee.cli.results import Choice, analyses, results, standings
+from referee.ratings.until import Until
 from referee.reports import (
     CompanyRow,
     LuckRow,
@@ -81,14 +82,14 @@ def show_crosstable(
     """
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
-        standings = current_ratings(store, choice)
-    rows = _pairs(league, db, choice)
-    if not standings:
+        games = choice.columns(store)
+        analysed = analyses(games)
+        table = standings(store, choice, games, analysed)
+    if not table:
         console.print("crosstable: none")
-    for name in dict.fromkeys(row.ruleset for row in standings):
-        bots = [row.bot for row in standings if row.ruleset == name]
-        own = [row for row in rows if row.ruleset == name]
-        console.print(crosstable(bots, own, f"crosstable, {name}"))
+    for name, analysis in analysed.items():
+        bots = [row.bot for row in table if row.ruleset == name]
+        console.print(crosstable(bots, pair_rows(name, analysis.pairs()), f"crosstable, {name}"))
 
 
 @app.command()
@@ -115,12 +116,12 @@ def settled(
 
     Example: referee stats settled --tournament demo
     """
-    from referee.ratings.settled import Until, neighbours  # noqa: PLC0415 - as `ratings` says
+    from referee.ratings.settled import neighbours  # noqa: PLC0415 - as `ratings` says
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
-        analysed = analyses(choice.games(store))
+        analysed = analyses(choice.columns(store))
     until = Until(confidence=confidence, margin=margin)
     found = zip(analysed, neighbours(list(analysed.values()), until, looks=1), strict=True)
     rows = [row for name, table in found for row in neighbour_rows(name, table)]
@@ -195,7 +196,7 @@ def company(
 
 def _pairs(league: Path, db: str | None, choice: Choice) -> tuple[PairRow, ...]:
     with League.open(league, create=False, db=db) as store:
-        analysed = analyses(choice.games(store))
+        analysed = analyses(choice.columns(store))
     return tuple(
         row for name, analysis in analysed.items() for row in pair_rows(name, analysis.pairs())
     )
@@ -210,5 +211,5 @@ def _effects(
 ) -> tuple[Row, ...]:
     """Rows of every ruleset, of figures reckoned from its games."""
     with League.open(league, create=False, db=db) as store:
-        by_ruleset = results(choice.games(store))
+        by_ruleset = results(choice.columns(store))
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

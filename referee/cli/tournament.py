@@ -23,7 +23,7 @@ from referee.cli.options import (
 from referee.cli.output import check_format, console, show_rows, write
 from referee.cli.pace import LeaguePace
 from referee.cli.plan import plan
-from referee.cli.playing import play_to_end, resume_command
+from referee.cli.playing import play_to_end, resume_command, told_stop
 from referee.cli.results import Choice, current_ratings
 from referee.cli.roster import now_us, roster_of
 from referee.errors import UserError
@@ -159,6 +159,7 @@ def status(
                 {
                     "tournament": name,
                     "finished": finished,
+                    "settled_after": tournament.settled_after,
                     "commitment": first.commitment,
                     "seed": _seed_text(first),
                     "extensions": [
@@ -178,6 +179,8 @@ def status(
         return
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
+        if tournament.settled_after is not None:
+            console.print(told_stop(tournament), soft_wrap=True)
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
             _tell_seed(number, part)
@@ -255,6 +258,7 @@ def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
                 bots=len(config.bots),
                 done=row.stored,
                 games=row.games,
+                settled_after=row.settled_after,
                 created_at_us=row.created_at_us,
             )
         )

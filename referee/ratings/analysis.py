@@ -29,7 +29,11 @@ class BotFigures:
     """What is known of a bot."""
 
     bot: str
+    games: int
     matches: int
+    wins: int
+    """Games of rank 1, shared ones included, forfeited ones not."""
+    forfeits: int
     rating: Estimate
     """The order-free fit (`fit`), moved so that the mean of all bots is the prior's, 25.
 
@@ -38,7 +42,7 @@ class BotFigures:
     score: Estimate
     """Mean points of a game."""
     win_share: Estimate
-    """Games of rank 1, shared ones included, forfeited ones not, as a share of all."""
+    """Wins divided by games."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,6 @@ class Analysis:
         self.results = results
         self._settings = settings or Settings()
         self._sums = sums(results)
-        self._resampling = Resampling.of(results.matches)
         self._company = Company(self._sums.games)
         self._by_bot = Certainty((self._sums.games > 0).sum(axis=0).astype(np.float64))
 
@@ -90,18 +93,30 @@ class Analysis:
         )[0]
         return self._centred(fitted)
 
+    @cached_property
+    def _resampling(self) -> Resampling:
+        return Resampling.of(self.results.matches)
+
     def bots(self) -> tuple[BotFigures, ...]:
         """All bots, in the order of the alphabet."""
         games = self._sums.games.sum(axis=0)
-        points, wins = (each.sum(axis=0) / games for each in (self._sums.points, self._sums.wins))
+        points, wins = self._sums.points.sum(axis=0), self._sums.wins.sum(axis=0)
         ratings = self._by_bot.skewed(self.ratings, self._drawn_ratings)
-        scores = self._by_bot.around(points, self._drawn_means(self._sums.points))
-        shares = self._by_bot.shares(wins, self._drawn_means(self._sums.wins), games)
+        scores = self._by_bot.around(points / games, self._drawn_means(self._sums.points))
+        shares = self._by_bot.shares(wins / games, self._drawn_means(self._sums.wins), games)
+        forfeits = np.bincount(self.results.bot[self.results.forfeited], minlength=len(games))
         return tuple(
-            BotFigures(bot=bot, matches=int(matches), rating=rating, score=score, win_share=won)
-            for bot, matches, rating, score, won in zip(
-                self.results.bots, self._by_bot.matches, ratings, scores, shares, strict=True
+            BotFigures(
+                bot=bot,
+                games=int(games[number]),
+                matches=int(self._by_bot.matches[number]),
+                wins=int(wins[number]),
+                forfeits=int(forfeits[number]),
+                rating=ratings[number],
+                score=scores[number],
+                win_share=shares[number],
             )
+            for number, bot in enumerate(self.results.bots)
         )
 
     def pairs(self) -> tuple[PairFigures, ...]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, Self
 
 from referee.ratings.update import Model, Rating, Settings
 
@@ -27,6 +26,10 @@ class RankedGame(Protocol):
     def ranks(self) -> tuple[int, ...]:
         """Final rank of each seat, 1 the best, equal ranks shared. Forfeits are already in it."""
         ...
+
+
+Table = dict[str, dict[str, Rating]]
+"""Ratings by ruleset, then bot."""
 
 
 class Ratings:
@@ -57,17 +60,21 @@ class Ratings:
         return self._model.prior
 
     def add(self, game: RankedGame) -> None:
-        """Rate one game.
+        """Rate one game; see `rate`."""
+        self.rate(game.ruleset, game.bots, game.ranks)
+
+    def rate(self, ruleset: str, bots: Sequence[str], ranks: Sequence[int]) -> None:
+        """Rate one game, given by who sat where and who came out as what.
 
         Raises ValueError, and nothing has changed, when a bot sits at the table twice, when there is
         one seat only, or when there are not as many ranks as seats.
         """
-        if len(set(game.bots)) != len(game.bots) or len(game.bots) < 2:  # noqa: PLR2004 - a game
-            raise ValueError(f"a game of {', '.join(game.bots)} says nothing about who is better")
-        ratings = self._ratings.get(game.ruleset, {})
-        before = [ratings.get(bot) or self._first(bot, ratings) for bot in game.bots]
-        after = self._model.update(before, game.ranks)
-        self._ratings.setdefault(game.ruleset, ratings).update(zip(game.bots, after, strict=True))
+        if len(set(bots)) != len(bots) or len(bots) < 2:  # noqa: PLR2004 - a game
+            raise ValueError(f"a game of {', '.join(bots)} says nothing about who is better")
+        ratings = self._ratings.get(ruleset, {})
+        before = [ratings.get(bot) or self._first(bot, ratings) for bot in bots]
+        after = self._model.update(before, ranks)
+        self._ratings.setdefault(ruleset, ratings).update(zip(bots, after, strict=True))
 
     def _first(self, bot: str, ratings: Mapping[str, Rating]) -> Rating:
         """The rating of a bot before its first game."""
@@ -80,40 +87,24 @@ class Ratings:
         """The rating of a bot that has played. Raises KeyError for any other."""
         return self._ratings[ruleset][bot]
 
-    def table(self) -> dict[str, dict[str, Rating]]:
+    def table(self) -> Table:
         """The ratings by ruleset, then bot, each in the order of the alphabet."""
         return {
             ruleset: dict(sorted(ratings.items()))
             for ruleset, ratings in sorted(self._ratings.items())
         }
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state as plain data that survives JSON bit by bit."""
-        return {
-            "settings": asdict(self._settings),
-            "predecessors": dict(self._predecessors),
-            "ratings": {
-                ruleset: {bot: list(rating) for bot, rating in ratings.items()}
-                for ruleset, ratings in self.table().items()
-            },
-        }
-
     @classmethod
-    def restore(cls, snapshot: Mapping[str, Any]) -> Self:
-        """The ratings that a snapshot was taken of: adding further games gives what it would have.
-
-        Raises ValueError when the data is no snapshot.
-        """
-        try:
-            restored = cls(
-                Settings(**snapshot["settings"]), predecessors=dict(snapshot["predecessors"])
-            )
-            restored._ratings = {
-                ruleset: {bot: Rating(*map(float, rating)) for bot, rating in ratings.items()}
-                for ruleset, ratings in snapshot["ratings"].items()
-            }
-        except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"no snapshot of ratings: {error}") from error
+    def restore(
+        cls,
+        table: Table,
+        settings: Settings | None = None,
+        *,
+        predecessors: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The ratings that a table was taken of: adding further games gives what it would have."""
+        restored = cls(settings, predecessors=predecessors)
+        restored._ratings = {ruleset: dict(ratings) for ruleset, ratings in table.items()}
         return restored
 
 
@@ -122,7 +113,7 @@ def rate(
     settings: Settings | None = None,
     *,
     predecessors: Mapping[str, str] | None = None,
-) -> dict[str, dict[str, Rating]]:
+) -> Table:
     """The ratings by ruleset, then bot, after some games in schedule order; see `Ratings`."""
     ratings = Ratings(settings, predecessors=predecessors)
     for game in games:

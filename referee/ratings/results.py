@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -53,6 +53,50 @@ class PlayedGame(Protocol):
         ...
 
 
+class Columns(Protocol):
+    """What must be known of G games at tables of at most k seats. What a league has of them fits."""
+
+    @property
+    def bots(self) -> tuple[str, ...]:
+        """Names of bots, those that played among them."""
+        ...
+
+    @property
+    def rulesets(self) -> tuple[str, ...]:
+        """Names of rulesets."""
+        ...
+
+    @property
+    def ruleset(self) -> Ints:
+        """(G,) an index of `rulesets`."""
+        ...
+
+    @property
+    def match(self) -> Ints:
+        """(G,) a number for each match."""
+        ...
+
+    @property
+    def bot(self) -> Ints:
+        """(G, k) an index of `bots`, or NOBODY."""
+        ...
+
+    @property
+    def score(self) -> Ints:
+        """(G, k) points; 0 in an empty place, as is the next."""
+        ...
+
+    @property
+    def rank(self) -> Ints:
+        """(G, k) final rank."""
+        ...
+
+    @property
+    def forfeited(self) -> Flags:
+        """(G, k) whether the seat did."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
     """The games of one ruleset. G games, M matches, n bots.
@@ -92,6 +136,26 @@ class Results:
             by_ruleset.setdefault(game.ruleset, []).append(game)
         return {name: _of_one(each) for name, each in sorted(by_ruleset.items())}
 
+    @classmethod
+    def of_columns(cls, games: Columns) -> dict[str, Results]:
+        """The same of games that come as columns."""
+        missing = ((0, 0), (0, MOST_SEATS - games.bot.shape[1]))
+        bot = np.pad(games.bot, missing, constant_values=NOBODY)
+        score, rank = np.pad(games.score, missing), np.pad(games.rank, missing)
+        forfeited = np.pad(games.forfeited, missing)
+        found = {}
+        for number in np.unique(games.ruleset).tolist():
+            own = games.ruleset == number
+            found[games.rulesets[number]] = _in_order(
+                games.bots,
+                match=games.match[own],
+                bot=bot[own],
+                score=score[own],
+                rank=rank[own],
+                forfeited=forfeited[own],
+            )
+        return dict(sorted(found.items()))
+
     def of_size(self, seats: int) -> Results:
         """Only the games at tables of this size; the bots are the same."""
         return self._chosen(self.seats == seats)
@@ -114,22 +178,42 @@ class Results:
 
 def _of_one(games: list[PlayedGame]) -> Results:
     """Games of the same ruleset."""
-    games.sort(key=lambda game: (game.match, game.bots))  # sums are then rounded alike
-    bots = tuple(sorted({bot for game in games for bot in game.bots}))
-    places = {bot: place for place, bot in enumerate(bots)}
-    numbers = {
-        key: number for number, key in enumerate(dict.fromkeys(game.match for game in games))
-    }
-    return Results(
-        bots=bots,
-        match=np.array([numbers[game.match] for game in games], dtype=np.int64),
-        seats=np.array([len(game.bots) for game in games], dtype=np.int64),
+    names = tuple({bot: None for game in games for bot in game.bots})
+    places = {bot: place for place, bot in enumerate(names)}
+    matches = {key: number for number, key in enumerate(sorted({game.match for game in games}))}
+    return _in_order(
+        names,
+        match=np.array([matches[game.match] for game in games], dtype=np.int64),
         bot=_padded([[places[bot] for bot in game.bots] for game in games], NOBODY),
         score=_padded([game.scores for game in games], 0),
         rank=_padded([game.ranks for game in games], 0),
         forfeited=np.array(
             [[seat in game.forfeited for seat in range(MOST_SEATS)] for game in games], dtype=bool
         ),
+    )
+
+
+def _in_order(
+    names: Sequence[str], *, match: Ints, bot: Ints, score: Ints, rank: Ints, forfeited: Flags
+) -> Results:
+    """Games of the same ruleset, in any order, with all that stands for itself put into one.
+
+    `names` are the bots' by the numbers of `bot`, and maybe of others; matches have any numbers that
+    ascend as they should.
+    """
+    present = sorted(np.unique(bot[bot != NOBODY]).tolist(), key=names.__getitem__)
+    numbers = np.full(len(names) + 1, NOBODY)  # NOBODY takes the last place
+    numbers[present] = np.arange(len(present))
+    bot = numbers[bot]
+    order = np.lexsort((*bot.T[::-1], match))  # sums are then rounded alike
+    return Results(
+        bots=tuple(names[each] for each in present),
+        match=np.unique(match[order], return_inverse=True)[1],
+        seats=(bot[order] != NOBODY).sum(axis=1),
+        bot=bot[order],
+        score=score[order],
+        rank=rank[order],
+        forfeited=forfeited[order],
     )
 
 

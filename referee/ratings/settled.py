@@ -8,35 +8,13 @@ all the same is measured by `tests/bench/bench_settled.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
 from referee.ratings.analysis import Analysis
-
-_GROWTH = 1.2
-"""The next look comes when there is a fifth more to be seen: else each would say what the last one said."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
-    """What must be shown."""
-
-    confidence: float
-    """How sure the whole table has to be, above 0.5 and below 1."""
-    margin: float
-    """Bots whose ratings differ by less are called equal, where that is as sure; 0: never."""
-
-
-def looks(rounds: int) -> list[int]:
-    """After how many rounds to look, of so many; the last look is after the last one."""
-    found: list[int] = []
-    following = 1
-    while following < rounds:
-        found.append(following)
-        following = max(following + 1, int(following * _GROWTH))
-    return [*found, rounds]
+from referee.ratings.until import Until
 
 
 class Verdict(Enum):
@@ -84,6 +62,11 @@ def neighbours(analyses: Sequence[Analysis], until: Until, *, looks: int) -> lis
             ]
         )
     return found
+
+
+def all_settled(tables: Iterable[Iterable[Neighbours]]) -> bool:
+    """Whether of nobody in the tables it is open who follows."""
+    return all(each.verdict is not Verdict.OPEN for table in tables for each in table)
 
 
 def _verdict(analysis: Analysis, bot: str, below: str, margin: float, error: float) -> Verdict:

@@ -46,7 +46,7 @@ from referee.reports.ratings import (
 )
 from referee.reports.record_json import action_json, record_json
 from referee.reports.show import visible
-from referee.reports.standings import StandingRow, Tally, standings
+from referee.reports.standings import StandingRow, Tally
 from referee.reports.table_view import table_view
 from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.reports.tournaments import StatusRow, TournamentRow, status_rows, tournament_row
@@ -105,7 +105,6 @@ __all__ = [
     "record_json",
     "seat_rows",
     "seat_worth_rows",
-    "standings",
     "status_rows",
     "stderr_tails",
     "table_view",

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
-from referee.ratings import Point
+from referee.ratings import Point, Rating
 from referee.ratings.estimate import Estimate
 from referee.reports.columns import Column
 from referee.reports.show import chance, decimal, estimate, percent, percent_estimate
-from referee.reports.standings import StandingRow
+from referee.rules.scoring import competition_ranks
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
-    from referee.ratings.analysis import BotFigures, PairFigures
+    from referee.ratings.analysis import Analysis, PairFigures
     from referee.ratings.settled import Neighbours
 
 
@@ -122,38 +122,42 @@ def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[Neighbour
 
 
 def rating_rows(
-    standings: Sequence[StandingRow],
-    figures: Mapping[str, Sequence[BotFigures]],
-    leads: Mapping[tuple[str, str, str], float | None],
-) -> tuple[RatingRow, ...]:
-    """Standings with what is known of their certainty.
+    ruleset: str,
+    ratings: Mapping[str, Rating],
+    analysis: Analysis,
+    strikes: Mapping[str, int],
+) -> list[RatingRow]:
+    """How the bots of a ruleset stand, the best first.
 
     Args:
-        standings: the rows, best first, ruleset by ruleset.
-        figures: by ruleset, of each bot of the standings.
-        leads: how sure it is that a bot is better than the next one below, by ruleset and both bots.
+        ruleset: its name.
+        ratings: TrueSkill, game after game.
+        analysis: of the same games.
+        strikes: of each bot that has any.
     """
-    known = {(ruleset, each.bot): each for ruleset, bots in figures.items() for each in bots}
-    return tuple(
+    known = {each.bot: each for each in analysis.bots()}
+    ranks = competition_ranks([(ratings[bot].conservative, ratings[bot].mu) for bot in known])
+    table = sorted(zip(ranks, known, strict=True), key=lambda place: place[0])
+    return [
         RatingRow(
-            ruleset=row.ruleset,
-            rank=row.rank,
-            bot=row.bot,
-            mu=row.mu,
-            sigma=row.sigma,
-            conservative=row.conservative,
-            fit=known[row.ruleset, row.bot].rating,
-            ahead=leads.get((row.ruleset, row.bot, below.bot)) if below else None,
-            games=row.games,
-            matches=row.matches,
-            wins=row.wins,
-            win_share=known[row.ruleset, row.bot].win_share,
-            mean_score=known[row.ruleset, row.bot].score,
-            strikes=row.strikes,
-            forfeits=row.forfeits,
+            ruleset=ruleset,
+            rank=rank,
+            bot=bot,
+            mu=ratings[bot].mu,
+            sigma=ratings[bot].sigma,
+            conservative=ratings[bot].conservative,
+            fit=known[bot].rating,
+            ahead=analysis.chance_of_lead(bot, below[1]) if below else None,
+            games=known[bot].games,
+            matches=known[bot].matches,
+            wins=known[bot].wins,
+            win_share=known[bot].win_share,
+            mean_score=known[bot].score,
+            strikes=strikes.get(bot, 0),
+            forfeits=known[bot].forfeits,
         )
-        for row, below in zip_longest(standings, standings[1:])
-    )
+        for (rank, bot), below in zip_longest(table, table[1:])
+    ]
 
 
 def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:

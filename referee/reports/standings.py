@@ -1,9 +1,9 @@
-"""The table of a tournament or a league: how each bot did, and how strong that makes it."""
+"""The table of a tournament while it is played: how each bot did, and how strong that makes it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -91,20 +91,6 @@ class Tally:
             for ruleset, by_bot in sorted(self._sums.items())
             for row in _rows(ruleset, by_bot, ratings[ruleset], strikes)
         )
-
-
-def standings(
-    games: Iterable[FinishedGame],
-    ratings: Mapping[str, Mapping[str, Rating]],
-    faults: Iterable[ChargedFault] = (),
-) -> tuple[StandingRow, ...]:
-    """The standings after some games; see `Tally`."""
-    tally = Tally()
-    for game in games:
-        tally.add(game)
-    for fault in faults:
-        tally.charge(fault)
-    return tally.rows(ratings)
 
 
 def _rows(

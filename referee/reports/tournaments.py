@@ -27,6 +27,8 @@ class TournamentRow:
     """Games of the whole schedule."""
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Done divided by games."""
+    settled_after: Annotated[int | None, Column("settled after", right=True, drop=3)]
+    """It stopped after so many rounds, when its table was settled; None: it did not."""
     created_at_us: Annotated[int, Column("created", show=moment, drop=1)]
     """Microseconds since 1970-01-01 UTC."""
 
@@ -54,6 +56,7 @@ def tournament_row(
     bots: int,
     done: int,
     games: int,
+    settled_after: int | None,
     created_at_us: int,
 ) -> TournamentRow:
     """The row of a tournament with so many games done."""
@@ -64,6 +67,7 @@ def tournament_row(
         done=done,
         games=games,
         share=done / games,
+        settled_after=settled_after,
         created_at_us=created_at_us,
     )
 

@@ -6,7 +6,7 @@ Nothing here knows a worker, a process or a clock.
 from referee.schedule.algorithms import ALGORITHMS, ROUND_ROBIN, algorithm
 from referee.schedule.balanced import balanced
 from referee.schedule.budget import buy, least
-from referee.schedule.extension import extended, longer
+from referee.schedule.extension import extended, longer, shorter
 from referee.schedule.games import ScheduledGame, Stage, default_lanes
 from referee.schedule.gauntlet import gauntlet
 from referee.schedule.round_robin import round_robin
@@ -25,4 +25,5 @@ __all__ = [
     "least",
     "longer",
     "round_robin",
+    "shorter",
 ]

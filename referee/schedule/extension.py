@@ -1,4 +1,4 @@
-"""A schedule made longer: more rounds of all its tables, after what is there already.
+"""A schedule made longer: more rounds of all its tables, after what is there already; or shorter.
 
 Games that are there keep their numbers, deals and lanes. The cyclic orders of the tables go on where they
 were, so that neighbours become as even as in a tournament that was as long from the beginning.
@@ -17,6 +17,11 @@ from referee.schedule.games import ScheduledGame, Stage
 def longer(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
     """Stages with so many more matches at each table."""
     return tuple(replace(stage, matches=stage.matches + matches) for stage in stages)
+
+
+def shorter(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
+    """Stages that end after so many rounds: their schedule is what the longer ones' begins with."""
+    return tuple(replace(stage, matches=min(stage.matches, rounds)) for stage in stages)
 
 
 def extended(

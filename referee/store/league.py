@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from referee.errors import UserError
 from referee.records import BotId, GameRecord
@@ -28,6 +28,9 @@ from referee.store.rows import (
     TournamentRow,
     UsageRow,
 )
+
+if TYPE_CHECKING:
+    from referee.store.columns import ResultColumns
 
 _FILE = "league.db"
 _LOCK = "lock"
@@ -185,6 +188,15 @@ class League:
         with self._database.writing() as connection:
             writes.add_extension(connection, tournament, extension, schedule)
 
+    def settle(self, tournament: str, *, rounds: int, games: int) -> None:
+        """Keep that a tournament, which must be known, is finished after so many rounds.
+
+        Its first so many games are those of these rounds, and played; the others are dropped. Raises
+        UserError where one of them is played.
+        """
+        with self._database.writing() as connection:
+            writes.settle(connection, tournament, rounds=rounds, games=games)
+
     def extensions(self, tournament: str) -> list[ExtensionRow]:
         """What was added to a tournament, in its order."""
         with self._database.reading() as connection:
@@ -237,6 +249,13 @@ class League:
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
 
+    def columns(self, *, tournament: str | None = None) -> ResultColumns:
+        """The same results in columns, without free games: quick where there are many."""
+        from referee.store.columns import result_columns  # noqa: PLC0415 - numpy takes a while to load
+
+        with self._database.reading() as connection:
+            return result_columns(connection, tournament)
+
     def faults(self, *, tournament: str | None = None) -> list[FaultRow]:
         """Faults of stored games, in the order of `results`, each game's in its own order."""
         with self._database.reading() as connection:
@@ -246,6 +265,18 @@ class League:
         """What the bots took of the machine, of those that were measured, as they came."""
         with self._database.reading() as connection:
             return queries.usage(connection)
+
+    # What spares work
+
+    def checkpoint(self, name: str) -> bytes | None:
+        """What was kept under a name, whoever knows what it is worth now; None: nothing was."""
+        with self._database.reading() as connection:
+            return queries.checkpoint(connection, name)
+
+    def keep_checkpoint(self, name: str, content: bytes) -> None:
+        """Keep something under a name, in place of what was there."""
+        with self._database.writing() as connection:
+            writes.keep_checkpoint(connection, name, content)
 
 
 def shown_url(db: str) -> str:

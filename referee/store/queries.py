@@ -56,6 +56,7 @@ def tournaments(connection: Connection) -> list[TournamentRow]:
             planned.c.games,
             planned.c.stored,
             table.finished_at_us,
+            table.settled_after,
         )
         .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
         .order_by(table.id)
@@ -223,6 +224,13 @@ def _result(rows: list[Any], names: dict[int, str]) -> ResultRow:
         ranks=tuple(row[9] for row in rows),
         forfeited=tuple(seat for seat, row in enumerate(rows) if row[10]),
     )
+
+
+def checkpoint(connection: Connection, name: str) -> bytes | None:
+    """See `League.checkpoint`."""
+    table = schema.checkpoints.c
+    content: bytes | None = connection.scalar(select(table.content).where(table.name == name))
+    return content
 
 
 def faults(connection: Connection, tournament_name: str | None) -> list[FaultRow]:

@@ -62,6 +62,8 @@ class TournamentRow(NewTournament):
     finished_at_us: int | None
     """When its last missing game had been played; None: there has always been one missing. Games of
     extensions do not count."""
+    settled_after: int | None
+    """After so many rounds its table was settled, and the rest was dropped; None: it was not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ A game of a schedule is a row of `games` from the beginning; it is played when i
 `results`. Who sits where follows from the match's bots and the seating: seat s of seating j is the
 bot at place (j + s) mod k.
 
-The views are for people (`tournaments/README.md`); the referee itself does not read them.
+Checkpoints spare work that was done before, and are no truth. The views are for people (`tournaments/README.md`); the referee itself does not read them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0004"
+REVISION = "0006"
 """The migration that makes these tables and views what they are."""
 
 metadata = MetaData(
@@ -73,6 +73,7 @@ tournaments = Table(
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
     Column("finished_at_us", BigInteger, nullable=True),
+    Column("settled_after", Integer, nullable=True),
 )
 
 extensions = Table(
@@ -167,6 +168,13 @@ faults = Table(
     Column("signal", String(16), nullable=True),
     Column("elapsed_us", BigInteger, nullable=False),
     Column("stderr_tail", Text, nullable=False),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("content", LargeBinary, nullable=False),
 )
 
 _OF_GAME = ("game", "tournament", "stage", "round", "match", "ruleset")

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, Insert, Table, insert, select, update
+from sqlalchemy import Connection, Insert, Table, delete, exists, func, insert, select, update
 
 from referee.clocks import SECOND_US
 from referee.errors import UserError
@@ -60,6 +60,27 @@ def add_extension(
     key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
     connection.execute(insert(schema.extensions).values(tournament_id=key, **asdict(extension)))
     _add_schedule(connection, key, schedule)
+
+
+def settle(connection: Connection, tournament: str, *, rounds: int, games: int) -> None:
+    """See `League.settle`."""
+    table, matches, results = schema.tournaments, schema.matches, schema.results
+    key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
+    own = select(matches.c.id).where(matches.c.tournament_id == key)
+    left = schema.games.c
+    connection.execute(delete(schema.games).where(left.match_id.in_(own), left.position >= games))
+    dropped = own.where(~exists().where(left.match_id == matches.c.id))
+    connection.execute(delete(schema.match_bots).where(schema.match_bots.c.match_id.in_(dropped)))
+    connection.execute(delete(matches).where(matches.c.id.in_(dropped)))
+    ended = (
+        select(func.max(results.c.started_at_us + results.c.duration_us))
+        .select_from(results.join(schema.games).join(matches))
+        .where(matches.c.tournament_id == key)
+        .scalar_subquery()
+    )
+    connection.execute(
+        update(table).where(table.c.id == key).values(settled_after=rounds, finished_at_us=ended)
+    )
 
 
 def _add_schedule(
@@ -120,6 +141,13 @@ def _base_order(game: ScheduleRow) -> tuple[BotId, ...]:
     """The bots as they sit in seating 0: seat s of seating j has the bot at place (j + s) mod k."""
     size = len(game.bots)
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
+
+
+def keep_checkpoint(connection: Connection, name: str, content: bytes) -> None:
+    """See `League.keep_checkpoint`."""
+    table = schema.checkpoints
+    connection.execute(delete(table).where(table.c.name == name))
+    connection.execute(insert(table).values(name=name, content=content))
 
 
 def add_game(connection: Connection, record: GameRecord) -> None:

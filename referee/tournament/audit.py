@@ -5,7 +5,7 @@ Where it is kept is no matter: `stored` has the tournaments of a league, `archiv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from typing import Protocol
@@ -17,6 +17,8 @@ from referee.records import BotId, GameRecord
 from referee.schedule import ALGORITHMS, ScheduledGame, extended
 from referee.tournament.config import TournamentConfig
 from referee.tournament.parts import Part, extensions, part_of, title
+from referee.tournament.results import PlayedRecord
+from referee.tournament.settling import is_settled, looks_of, stages_played
 
 
 class Claim(Protocol):
@@ -30,6 +32,8 @@ class Claim(Protocol):
     schedule: tuple[ScheduledGame, ...]
     parts: tuple[Part, ...]
     """A seed that is None is secret as yet: no deck of the part can be checked."""
+    settled_after: int | None
+    """It stopped after so many rounds, when its table was settled; None: it did not."""
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
         """The record of a game, if there is one; asked for in the order of the schedule.
@@ -38,7 +42,7 @@ class Claim(Protocol):
         """
         ...
 
-    def check_shown(self, record: GameRecord) -> None:
+    def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:
         """Hold what else is said of a game against its record. Raises Difference."""
         ...
 
@@ -52,8 +56,10 @@ def audit(claim: Claim) -> int:
     """
     for number, part in enumerate(claim.parts):
         _check_seed(number, part)
+    _check_look(claim)
     _check_schedule(claim)
     gone = []
+    played: dict[int, PlayedRecord] = {}
     for game in claim.schedule:
         with naming(game.game_id):
             record = claim.record(game)
@@ -61,13 +67,15 @@ def audit(claim: Claim) -> int:
                 gone.append(game)
                 continue
             _check_game(claim, game, record)
-            claim.check_shown(record)
+            claim.check_shown(game, record)
+            played[game.index] = PlayedRecord.of(game, record)
     games = len(claim.schedule)
     checked = games - len(gone)
     lost = [game.game_id for game in gone if part_of(claim.parts, game.index).finished]
     if lost:
         more = f" and {len(lost) - 1} more are" if len(lost) > 1 else " is"
         raise Difference(f"{checked} of {games} games check; {lost[0]}{more} not stored")
+    _check_stop(claim, played)
     return checked
 
 
@@ -107,7 +115,7 @@ def _check_schedule(claim: Claim) -> None:
             config.schedule,
             config.name,
             list(claim.seats),
-            config.stages,
+            stages_played(config, claim.settled_after),
             extensions(claim.parts),
             lanes=config.lanes,
         )
@@ -124,6 +132,33 @@ def _check_schedule(claim: Claim) -> None:
             raise Difference(
                 f"{title(number) or 'the schedule'}: it has other games than its matches make"
             )
+
+
+def _check_look(claim: Claim) -> None:
+    stop = claim.settled_after
+    if stop is not None and stop not in {look.rounds for look in looks_of(claim.config)[:-1]}:
+        raise Difference(f"it cannot have been settled after {stop} rounds: nobody looked")
+
+
+def _check_stop(claim: Claim, played: Mapping[int, PlayedRecord]) -> None:
+    """It must have stopped at the first look that finds its table settled, and at no other."""
+    stop = claim.settled_after
+    last = max((index for index in played if index < claim.parts[0].games), default=-1)
+    for look in looks_of(claim.config)[:-1]:
+        if last < look.games and look.rounds != stop:
+            return  # as yet it has not gone on
+        games = [played[index] for index in range(look.games) if index in played]
+        if len(games) < look.games:
+            raise Difference(
+                f"games of the first {look.rounds} rounds are missing, but no later ones"
+            )
+        if is_settled(claim.config, games) != (look.rounds == stop):
+            said = (
+                "settled, but it went on" if look.rounds != stop else "not settled, but it stopped"
+            )
+            raise Difference(f"after {look.rounds} rounds the table was {said}")
+        if look.rounds == stop:
+            return
 
 
 def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:

@@ -1,14 +1,13 @@
 """A tournament in a league: created, found again, played to its end however often it is interrupted.
 
-Here the schedule meets the store. The store's rows and the schedule's games say the same; they are
-siblings that do not know each other, so they are mapped here.
+Here the schedule meets the store.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import count
@@ -17,18 +16,12 @@ from pathlib import Path
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
-from referee.bots.run_folder import remove_abandoned, run_folder
+from referee.bots.run_folder import run_folder
 from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
-from referee.schedule import ALGORITHMS, ScheduledGame, Stage, default_lanes
-from referee.store import (
-    ExtensionRow,
-    League,
-    NewTournament,
-    ScheduleRow,
-    TournamentRow,
-)
+from referee.schedule import ALGORITHMS, ScheduledGame, default_lanes
+from referee.store import League, NewTournament
 from referee.tournament.config import (
     BotEntry,
     TournamentConfig,
@@ -37,9 +30,11 @@ from referee.tournament.config import (
     worker_count,
 )
 from referee.tournament.lanes import Lanes
+from referee.tournament.mapping import schedule_row, scheduled, stored_parts
 from referee.tournament.orders import WorkerSettings
 from referee.tournament.parts import Part
 from referee.tournament.run import Plan, Run
+from referee.tournament.settling import is_settled, looks_of
 from referee.tournament.workers import Workers
 
 Kept = Callable[[ScheduledGame, GameRecord], None]
@@ -56,11 +51,18 @@ class Tournament:
     schedule: tuple[ScheduledGame, ...]
     seats: dict[str, BotId]
     """The bots by what the schedule calls them, `name@version`, in its order."""
+    settled_after: int | None = None
+    """It stopped after so many rounds, when its table was settled; None: it did not."""
 
     @property
     def name(self) -> str:
         """Its name in the league."""
         return self.config.name
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether it may be finished before all of its schedule is played."""
+        return self.config.until is not None and not self.parts[0].finished
 
 
 def create(
@@ -98,8 +100,8 @@ def find(league: League, name: str) -> Tournament:
         rows = league.schedule(name)
         played = {str(bot): bot for game in rows for bot in game.bots}
         versions = {entry.text: played[entry.text] for entry in config.bots}
-        schedule = tuple(_game(game, config.stages) for game in rows)
-        parts = _parts(row, league.extensions(name), schedule)
+        schedule = tuple(scheduled(game, config.stages) for game in rows)
+        parts = stored_parts(row, league.extensions(name), schedule)
     except (ValueError, LookupError) as error:
         raise RefereeError(
             f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
@@ -107,7 +109,7 @@ def find(league: League, name: str) -> Tournament:
         ) from error
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
-    return Tournament(config, parts, schedule, versions)
+    return Tournament(config, parts, schedule, versions, row.settled_after)
 
 
 class Conductor:
@@ -141,40 +143,63 @@ class Conductor:
             text: replace(spec, limits=spec.limits.at_most(tournament.config.limits))
             for text, spec in specs.items()
         }
+        self._draining = False
         self._run: Run | None = None
         self._workers: Workers | None = None
 
     async def play(self) -> bool:
         """Play until nothing is missing or `drain` is called; returns whether it is finished.
 
+        A tournament with `until` stops at the looks, and is finished where one finds it settled.
+
         Raises `VoidGame` and RefereeError as `Run.play` does.
         """
-        config = self._tournament.config
-        per_worker = core_sets(config)
-        stored = self._league.stored(self._tournament.name)
-        if len(stored) == len(self._tournament.schedule):
-            remove_abandoned()  # it may have been killed while it did so
-            return True
-        lanes = Lanes(
-            self._tournament.schedule,
-            stored,
-            parts=[part.first for part in self._tournament.parts],
-            games_in_flight=config.games_in_flight,
-            workers=len(per_worker),
-            suspend_after=config.faults.suspend_after,
-        )
+        per_worker = core_sets(self._tournament.config)
         with run_folder() as folder:
             settings = [
                 self._settings(cores, folder / str(number))
                 for number, cores in enumerate(per_worker)
             ]
             async with aclosing(Workers(settings, on_lost=self._on_lost)) as self._workers:
-                self._run = Run(self._plan(), lanes, self._workers, keep=self._keep)
-                await self._run.play()
-        return len(self._league.stored(self._tournament.name)) == len(self._tournament.schedule)
+                return await self._play_between_looks(self._workers)
+
+    async def _play_between_looks(self, workers: Workers) -> bool:
+        tournament = self._tournament
+        began_with = len(self._league.stored(tournament.name))
+        looks = looks_of(tournament.config)[:-1] if tournament.may_stop else ()
+        for look in looks:
+            if look.games < began_with:
+                continue  # an earlier run has looked
+            if not await self._play_first(look.games, workers):
+                return False
+            results = self._league.results(tournament=tournament.name)
+            if await asyncio.to_thread(is_settled, tournament.config, results):
+                self._league.settle(tournament.name, rounds=look.rounds, games=look.games)
+                return True
+        return await self._play_first(len(tournament.schedule), workers)
+
+    async def _play_first(self, games: int, workers: Workers) -> bool:
+        """Play what is missing of the first so many games; returns whether none of them is, then."""
+        config, name = self._tournament.config, self._tournament.name
+        stored = self._league.stored(name)
+        if len(stored) < games and not self._draining:
+            parts = {part.first for part in self._tournament.parts}
+            lanes = Lanes(
+                self._tournament.schedule[:games],
+                stored,
+                bounds=sorted(parts | {look.games for look in looks_of(config)}),
+                games_in_flight=config.games_in_flight,
+                workers=len(workers),
+                suspend_after=config.faults.suspend_after,
+            )
+            self._run = Run(self._plan(), lanes, workers, keep=self._keep)
+            await self._run.play()
+            stored = self._league.stored(name)
+        return len(stored) == games
 
     def drain(self) -> None:
         """Begin no further game."""
+        self._draining = True
         if self._run is not None:
             self._run.drain()
 
@@ -231,54 +256,3 @@ def _free_name(name: str, taken: set[str]) -> str:
     if name not in taken:
         return name
     return next(each for number in count(2) if (each := f"{name}-{number}") not in taken)
-
-
-def _parts(
-    row: TournamentRow, added: Sequence[ExtensionRow], schedule: Sequence[ScheduledGame]
-) -> tuple[Part, ...]:
-    firsts = [
-        bisect_left(schedule, each.first_match, key=lambda game: game.match) for each in added
-    ]
-    ends = [*firsts, len(schedule)]
-    rows: list[TournamentRow | ExtensionRow] = [row, *added]
-    return tuple(
-        Part(
-            first,
-            end - first,
-            each.matches if isinstance(each, ExtensionRow) else None,
-            each.commitment,
-            each.seed,
-            finished=each.finished_at_us is not None,
-        )
-        for first, end, each in zip([0, *firsts], ends, rows, strict=True)
-    )
-
-
-def _game(row: ScheduleRow, stages: Sequence[Stage]) -> ScheduledGame:
-    return ScheduledGame(
-        index=row.index,
-        stage=row.stage,
-        round=row.round,
-        match=row.match,
-        seating=row.seating,
-        lane=row.lane,
-        bots=tuple(map(str, row.bots)),
-        ruleset=stages[row.stage].ruleset,
-        deal_id=row.deal_id,
-        game_id=row.game_id,
-    )
-
-
-def schedule_row(game: ScheduledGame, versions: Mapping[str, BotId]) -> ScheduleRow:
-    """A game as the league keeps it; `versions` are the bots by what the schedule calls them."""
-    return ScheduleRow(
-        index=game.index,
-        stage=game.stage,
-        round=game.round,
-        match=game.match,
-        seating=game.seating,
-        lane=game.lane,
-        bots=tuple(versions[name] for name in game.bots),
-        deal_id=game.deal_id,
-        game_id=game.game_id,
-    )

@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from referee.bots.limits import DEFAULT, Limits
 from referee.clocks import Clocks
 from referee.errors import UserError
+from referee.ratings.until import Until
 from referee.schedule import ROUND_ROBIN, Stage
 from referee.tournament.budget import Budget
 
@@ -70,6 +71,8 @@ class TournamentConfig:
     """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
     budget: Budget | None = None
     """What the file allowed; the stages are what that bought."""
+    until: Until | None = None
+    """What stops it before all of its games are played; None: nothing does."""
     seed: bytes | None = None
     """The secret of the deals, 32 bytes; None where the file leaves it to chance."""
 

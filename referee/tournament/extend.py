@@ -6,9 +6,11 @@ from referee import deals
 from referee.errors import UserError
 from referee.schedule import extended, longer
 from referee.store import League, NewExtension
-from referee.tournament.conduct import Tournament, find, schedule_row
+from referee.tournament.conduct import Tournament, find
 from referee.tournament.file_model import MAX_GAMES
+from referee.tournament.mapping import schedule_row
 from referee.tournament.parts import extensions
+from referee.tournament.settling import stages_played
 
 
 def extend(
@@ -23,11 +25,18 @@ def extend(
         seed: of the new games; that of others may be known already.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError where it is a balanced choice, and where it would have too many games.
+    Raises UserError where it is a balanced choice, where it would have too many games, and where it is
+    not known yet after how many rounds it will stop.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - settled when the tournament was created
-    stages = longer(config.stages, sum(extensions(tournament.parts)) + matches)
+    if tournament.may_stop:
+        raise UserError(
+            f"{config.name}: it cannot be extended before it has stopped, which depends on its games:"
+            " resume it first"
+        )
+    played = stages_played(config, tournament.settled_after)
+    stages = longer(played, sum(extensions(tournament.parts)) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
         raise UserError(f"{config.name}: with these it has more than {MAX_GAMES} games, the limit")
     try:
@@ -35,7 +44,7 @@ def extend(
             config.schedule,
             config.name,
             list(tournament.seats),
-            config.stages,
+            played,
             [*extensions(tournament.parts), matches],
             lanes=config.lanes,
         )

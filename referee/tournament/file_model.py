@@ -23,6 +23,8 @@ MAX_SECONDS = 86_400
 """Of any one limit: a day."""
 MAX_MINUTES = 525_600
 """Of a budget: a year."""
+MAX_MARGIN = 25.0
+"""Of rating: that is what bots have on average."""
 _SEED = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -129,6 +131,13 @@ class BudgetTable(FileModel):
         return self
 
 
+class UntilTable(FileModel):
+    """`until`."""
+
+    confidence: Annotated[float, Field(gt=0.5, le=0.9999, allow_inf_nan=False)]
+    margin: Annotated[float, Field(ge=0, le=MAX_MARGIN, allow_inf_nan=False)] = 1.0
+
+
 class TournamentFile(StageTable):
     """The whole file."""
 
@@ -141,6 +150,8 @@ class TournamentFile(StageTable):
     stage: Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1)] | None = None
     budget: Annotated[BudgetTable, BeforeValidator(_as_table)] | None = None
     """In place of matches; a number is one of games."""
+    until: UntilTable | None = None
+    """When it stops before all of it is played."""
     seed: Annotated[str, AfterValidator(_check_seed)] | None = None
     show_names: bool = False
     lanes: Small | None = None

@@ -34,8 +34,8 @@ class Lanes:
     Args:
         schedule: all games of the tournament.
         stored: those that are played, by id: the seats that forfeited.
-        parts: indices of the games with which its parts begin: no bundle has games of two of them, so
-            that it is no matter when a tournament was extended.
+        bounds: indices of games before which no bundle goes on, such as those with which its parts
+            begin: so it is no matter when a tournament was extended.
         games_in_flight: so many games of a lane that follow each other make a bundle.
         workers: how many workers there are; worker w has the lanes l with l mod workers = w.
         suspend_after: forfeits in a row, within a lane, after which a bot is not started there any
@@ -47,7 +47,7 @@ class Lanes:
         schedule: Iterable[ScheduledGame],
         stored: Mapping[str, Iterable[int]],
         *,
-        parts: Sequence[int] = (),
+        bounds: Sequence[int] = (),
         games_in_flight: int,
         workers: int,
         suspend_after: int,
@@ -65,7 +65,7 @@ class Lanes:
             if (
                 not bundles
                 or len(bundles[-1]) == games_in_flight
-                or bisect_right(parts, bundles[-1][0].index) != bisect_right(parts, game.index)
+                or bisect_right(bounds, bundles[-1][0].index) != bisect_right(bounds, game.index)
             ):
                 bundles.append([])
             bundles[-1].append(game)

@@ -13,6 +13,7 @@ from referee import toml_file
 from referee.bots.limits import Limits
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
+from referee.ratings.until import Until
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, algorithm
 from referee.tournament.budget import Budget, Pace, Unit, settle
@@ -80,6 +81,7 @@ class _Reading:
             max_processes=self._max_processes(stages),
             schedule=algorithm(stages),
             budget=self._budget(),
+            until=self._until(stages),
             seed=None if file.seed is None else bytes.fromhex(file.seed),
         )
 
@@ -217,6 +219,17 @@ class _Reading:
             )
         except ValueError as error:
             raise self._error("budget", str(error)) from error
+
+    def _until(self, stages: Iterable[Stage]) -> Until | None:
+        table = self._file.until
+        if table is None:
+            return None
+        if any(stage.balanced for stage in stages):
+            reason = (
+                "it stops after whole rounds, and the budget is less than one round of all tables"
+            )
+            raise self._error("until", reason)
+        return Until(confidence=table.confidence, margin=table.margin)
 
     def _lanes(self, stages: Iterable[Stage]) -> int | None:
         lanes, seats = self._file.lanes, max(stage.seats for stage in stages)

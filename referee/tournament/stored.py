@@ -22,7 +22,7 @@ class StoredTournament:
         found = find(league, name)
         self.where = league.where
         self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
-        self.parts = found.parts
+        self.parts, self.settled_after = found.parts, found.settled_after
         self._league = league
         self._shown = _Tables(league, name)
 
@@ -32,7 +32,7 @@ class StoredTournament:
             return None
         return _record(self._league, game.game_id)
 
-    def check_shown(self, record: GameRecord) -> None:
+    def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:  # noqa: ARG002 - it is in the record
         """See `Claim.check_shown`."""
         self._shown.check(record)
 

@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.settled import Until, Verdict, looks, neighbours
+from referee.ratings.settled import Verdict, all_settled, neighbours
+from referee.ratings.until import Until, looks
 
 ROUNDS = 60
 UNTIL = Until(confidence=0.95, margin=1.0)
@@ -66,7 +67,7 @@ def stop(whole, shared):
     per_round = whole.matches // ROUNDS
     for played in looks(ROUNDS):
         [table] = neighbours([Analysis(whole.first(played * per_round))], UNTIL, looks=shared)
-        if all(each.verdict is not Verdict.OPEN for each in table):
+        if all_settled([table]):
             return played, table
     return ROUNDS, []
 

@@ -106,6 +106,7 @@ def test_status_of_one_tournament(here):
     assert list(value) == [
         "tournament",
         "finished",
+        "settled_after",
         "commitment",
         "seed",
         "extensions",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import pytest
 from real_runs import SEED, place
@@ -13,6 +15,7 @@ from referee import deals
 from referee.store import League
 from referee.tournament.archive import layout, zipped
 
+STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
 GAMES = 6
 """Of a round: two seatings at three tables."""
 
@@ -109,6 +112,21 @@ def test_an_archive_has_them(here):
         assert f"first game of extension {number}? {row.commitment}\n" in done.stdout
 
 
+@pytest.mark.toolchain("node")
+def test_a_stranger_finds_the_seed_of_every_deck(here):
+    def ask(file):
+        program = [shutil.which("node"), STRANGER, file]
+        return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+
+    archive = here.folder / "stranger.zip"
+    words = ("cup", "--league", "league", "--output", archive)
+    assert here.referee("tournament", "export", *words).returncode == 0
+    assert ask(archive).stdout == "30 decks are those of the seed\n"
+    first, second = (row.seed.hex().encode() for row in extensions_of(here))
+    archive.write_bytes(archive.read_bytes().replace(first, second))
+    assert "the seed is another one" in ask(archive).stderr
+
+
 def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, database):
     first, second = extensions_of(here)
     forget(database, 25)
@@ -175,8 +193,11 @@ def changed(archive, *, at, value):
 
 
 SPOILT_ARCHIVES = {
-    "format 1": (("format",), 1, "tournament.json: extensions: not as format 1 has it"),
-    "no extensions": (("extensions",), None, "tournament.json: extensions: not as format 2"),
+    "no extensions": (
+        ("extensions",),
+        [],
+        "tournament.json: schedule: 30 games; the configuration makes 12",
+    ),
     "matches": (
         ("extensions", 0, "matches"),
         2,

@@ -9,7 +9,8 @@ import pytest
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.settled import Until, Verdict, looks, neighbours
+from referee.ratings.settled import Verdict, all_settled, neighbours
+from referee.ratings.until import Until, looks
 
 pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
 
@@ -30,6 +31,7 @@ def test_far_apart_is_settled_soon():
     assert [each.bot for each in found] == ["bot00", "bot01", "bot02", "bot03"]
     assert [each.below for each in found] == ["bot01", "bot02", "bot03", "bot04"]
     assert verdicts(found) == [Verdict.AHEAD] * 4
+    assert all_settled([found])
 
 
 def test_equals_are_called_so_when_enough_is_known():
@@ -58,6 +60,7 @@ def test_who_looks_often_or_at_many_has_to_be_surer():
     assert pair.verdict is Verdict.AHEAD
     [[often, *_]] = neighbours([rather_sure], UNTIL, looks=1000)
     assert often.verdict is Verdict.OPEN
+    assert not all_settled([[pair], [often]])
     [[tables_too, *_], _] = neighbours(
         [rather_sure] * 2, Until(confidence=0.999, margin=1), looks=1
     )

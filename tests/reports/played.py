@@ -11,6 +11,7 @@ from referee.errors import Cause, Evidence
 from referee.match import stand_in
 from referee.match.play import result
 from referee.records import BotId, Fault, GameRecord, Move, Usage
+from referee.reports import Tally
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.rules.table import full_deck
@@ -34,6 +35,16 @@ class Charge:
     bot: str
     cause: Cause = Cause.TIMEOUT
     forfeit: bool = False
+
+
+def standings(games, ratings, faults=()):
+    """The rows after all of these."""
+    tally = Tally()
+    for game in games:
+        tally.add(game)
+    for fault in faults:
+        tally.charge(fault)
+    return tally.rows(ratings)
 
 
 def record(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from played import Finished
+from played import Finished, standings
 
 import referee.reports
 from referee.errors import Cause
@@ -36,7 +36,6 @@ from referee.reports import (
     UsageRow,
     csv_text,
     json_text,
-    standings,
 )
 from referee.reports.columns import Column, fields_of, keys_of
 

@@ -37,7 +37,13 @@ def test_faults_are_counted_by_bot_and_cause():
 
 def test_a_tournament():
     row = tournament_row(
-        "cup", ["basic", "duel", "basic"], bots=5, done=3, games=12, created_at_us=7
+        "cup",
+        ["basic", "duel", "basic"],
+        bots=5,
+        done=3,
+        games=12,
+        settled_after=None,
+        created_at_us=7,
     )
     assert (row.tournament, row.rulesets, row.bots) == ("cup", ("basic", "duel"), 5)
     assert (row.done, row.games, row.share, row.created_at_us) == (3, 12, 0.25, 7)

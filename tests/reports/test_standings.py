@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from played import Charge, Finished
+from played import Charge, Finished, standings
 
 from referee.ratings import Rating, rate
-from referee.reports import Tally, standings
+from referee.reports import Tally
 
 DUELS = [
     Finished(("a", "b"), (10, 4), (1, 2), "cup-1", match=0),

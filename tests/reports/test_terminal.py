@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
-from played import Finished, record
+from played import Finished, record, standings
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -22,7 +22,6 @@ from referee.reports import (
     game_head,
     game_rows,
     seat_rows,
-    standings,
     status_rows,
     stderr_tails,
 )

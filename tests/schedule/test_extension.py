@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ALGORITHMS, Stage, extended, longer
+from referee.schedule import ALGORITHMS, Stage, extended, longer, shorter
 
 pytestmark = (
     pytest.mark.unmeasured
@@ -89,6 +89,19 @@ def test_stages_of_one_length_become_what_they_would_have_been(tournament):
     algorithm, bots, stages, extensions = tournament
     whole = ALGORITHMS[algorithm]("cup", bots, longer(stages, sum(extensions)), lanes=5)
     assert tuple(chain.from_iterable(parts_of(tournament))) == whole
+
+
+@PATIENT
+@given(tournaments(), st.integers(1, 3))
+def test_a_shorter_one_is_what_the_longer_one_begins_with(tournament, rounds):
+    algorithm, bots, stages, _ = tournament
+    long, short = (
+        ALGORITHMS[algorithm]("cup", bots, each, lanes=5)
+        for each in (stages, shorter(stages, rounds))
+    )
+    assert short == long[: len(short)]
+    assert {game.round for game in short} == set(range(rounds)) & {game.round for game in long}
+    assert all(game.round >= rounds for game in long[len(short) :])
 
 
 @pytest.mark.parametrize(

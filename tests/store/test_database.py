@@ -83,7 +83,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
 def test_a_league_of_a_newer_version_is_refused_and_not_touched(closed):
     closed.execute("UPDATE alembic_version SET version_num = '9999'")
     before = content(closed)
-    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0004"):
+    with pytest.raises(UserError, match=r"newer version .*schema 9999.*knows up to 0006"):
         closed.open(create=True)
     assert content(closed) == before
 
@@ -108,10 +108,14 @@ def test_a_league_of_the_first_schema_is_brought_up_to_date_with_its_games(close
         "DROP TABLE extensions",
         "ALTER TABLE seats DROP COLUMN cpu_us",
         "ALTER TABLE seats DROP COLUMN peak_memory_kib",
+        "DROP TABLE checkpoints",
+        "ALTER TABLE tournaments DROP COLUMN settled_after",
         "UPDATE alembic_version SET version_num = '0001'",
     )
     with closed.open() as league:
         assert league.extensions("cup") == []
+        assert league.tournament("cup").settled_after is None
+        assert league.checkpoint("ratings") is None
         assert league.record("cup-2") == faulty(played(rows[1]))
         assert league.faults() == faults
         assert league.usage() == []

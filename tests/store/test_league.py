@@ -176,6 +176,32 @@ def test_a_tournament_is_finished_by_the_last_game_that_it_misses(league):
     assert league.tournament("open").finished_at_us is None
 
 
+def test_what_a_settled_tournament_leaves_unplayed_is_dropped(league):
+    rows = filled(league)
+    others = filled(league, "other")
+    round_0 = [row for row in rows if row.round == 0]
+    for row in round_0:
+        league.add_game(replace(played(row), duration_us=row.index))
+    league.add_game(played(others[0]))
+    league.settle("cup", rounds=1, games=len(round_0))
+    assert league.schedule("cup") == round_0
+    assert league.schedule("other") == others
+    cup, other = league.tournaments()
+    assert (cup.games, cup.stored, cup.settled_after) == (len(round_0), len(round_0), 1)
+    assert cup.finished_at_us == 1_700_000_000_000_000 + len(round_0) - 1
+    assert (other.settled_after, other.finished_at_us) == (None, None)
+
+
+def test_no_game_that_was_played_is_dropped(league):
+    rows = filled(league)
+    for row in rows[:5]:
+        league.add_game(played(row))
+    with pytest.raises(UserError, match=r"FOREIGN KEY|foreign key"):
+        league.settle("cup", rounds=1, games=4)
+    assert league.schedule("cup") == rows
+    assert league.tournament("cup").settled_after is None
+
+
 def test_games_that_were_played_together_are_kept_all_or_none(league):
     rows = filled(league)
     league.add_game(played(rows[2]))

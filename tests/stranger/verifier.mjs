@@ -132,16 +132,29 @@ function* records(stream) {
   }
 }
 
+/** The seed of each match of a tournament: those of each extension have one of their own. */
+function seedsByMatch({ schedule, extensions, ...tournament }) {
+  const oneRound = schedule.filter(({ round }) => round === 0).length;
+  const lengths = extensions.map(({ matches }) => matches * oneRound);
+  const first = schedule.length - lengths.reduce((sum, length) => sum + length, 0);
+  return [tournament, ...extensions].flatMap((part, number) => {
+    const seed = Buffer.from(part.seed, "hex");
+    if (commitment(seed) !== part.commitment) throw new Error("the seed is another one");
+    return Array(number ? lengths[number - 1] : first).fill(seed);
+  });
+}
+
 /** Check the decks of an archive; returns how many those are. */
 function checkArchive(file) {
   const found = parts(file);
   const tournament = JSON.parse(found["tournament.json"]);
-  const seed = Buffer.from(tournament.seed, "hex");
-  if (commitment(seed) !== tournament.commitment) throw new Error("the seed is another one");
-  const games = new Map(tournament.schedule.flatMap((match) => match.games.map((id) => [id, match])));
+  const seeds = seedsByMatch(tournament);
+  const games = new Map(
+    tournament.schedule.flatMap((match, number) => match.games.map((id) => [id, { match, seed: seeds[number] }])),
+  );
   let checked = 0;
   for (const record of records(gunzipSync(found["records.binpb.gz"]))) {
-    const match = games.get(record.id);
+    const { match, seed } = games.get(record.id);
     const { ruleset } = tournament.configuration.stages[match.stage];
     const made = deck(seed, match.deal, ruleset.name);
     if (String(made) !== String(record.deck)) throw new Error(`${record.id}: another deck`);

@@ -7,6 +7,7 @@ import pytest
 from referee.bots.limits import Limits
 from referee.clocks import Clocks
 from referee.errors import UserError
+from referee.ratings.until import Until
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.schedule import Stage, balanced, round_robin
 from referee.tournament.budget import Budget, Unit
@@ -252,6 +253,35 @@ def test_the_number_of_games_is_that_of_the_schedule(folder):
 
 
 BAD = {
+    "until without a confidence": (
+        GOOD + "[until]\nmargin = 1.0\n",
+        "until.confidence: missing",
+    ),
+    "sure by a coin": (
+        GOOD + "[until]\nconfidence = 0.5\n",
+        "until.confidence: must be more than 0.5",
+    ),
+    "certainty": (
+        GOOD + "[until]\nconfidence = 1.0\n",
+        "until.confidence: must be at most 0.9999",
+    ),
+    "no number": (
+        GOOD + "[until]\nconfidence = nan\n",
+        "until.confidence: must be a finite number",
+    ),
+    "a margin below nothing": (
+        GOOD + "[until]\nconfidence = 0.9\nmargin = -0.1\n",
+        "until.margin: must be at least 0",
+    ),
+    "a margin that makes all equal": (
+        GOOD + "[until]\nconfidence = 0.9\nmargin = 26.0\n",
+        "until.margin: must be at most 25",
+    ),
+    "until as a number": (GOOD + "until = 0.95\n", "until: must be a table"),
+    "until in a balanced choice": (
+        GOOD.replace("matches = 2", "budget = 6") + "[until]\nconfidence = 0.9\n",
+        "until: it stops after whole rounds, and the budget is less than one round of all tables",
+    ),
     "unknown key": (GOOD + "colour = 3\n", "colour: unknown key"),
     "unknown key in a table": (GOOD + "[clocks]\nblitz = 3\n", "clocks.blitz: unknown key"),
     "unknown key in a stage": (
@@ -568,6 +598,15 @@ def test_paths_count_from_the_folder_of_the_file(folder, monkeypatch):
     assert [entry.folder for entry in config.bots] == [
         (folder / name).resolve() for name in ("ann", "bob", "cy", "dee")
     ]
+
+
+def test_until(folder):
+    given = load_tournament(write(folder, GOOD + "[until]\nconfidence = 0.9\nmargin = 0\n"))
+    assert given.until == Until(confidence=0.9, margin=0)
+    assert from_canonical_json(canonical_json(given)) == given
+    default = load_tournament(write(folder, GOOD + "until = { confidence = 0.95 }\n"))
+    assert default.until == Until(confidence=0.95, margin=1)
+    assert load_tournament(write(folder, GOOD)).until is None
 
 
 def test_json_gives_the_configuration_back_but_for_the_seed(folder):

@@ -163,7 +163,7 @@ def test_forfeits_of_an_earlier_run_count_after_a_resume():
 def test_no_bundle_has_games_of_two_parts():
     games = schedule(lanes=4)
     parts = (0, 7, 20)
-    lanes = Lanes(games, {}, parts=parts, games_in_flight=3, workers=1, suspend_after=0)
+    lanes = Lanes(games, {}, bounds=parts, games_in_flight=3, workers=1, suspend_after=0)
     numbers = [[int(name.removeprefix("t-")) - 1 for name in names] for _, names in drain(lanes, 1)]
     assert sorted(number for bundle in numbers for number in bundle) == list(range(len(games)))
     for bundle in numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
@@ -13,14 +13,16 @@ from pydantic import BaseModel, ValidationError
 
 from referee.errors import UserError
 from referee.match import Difference
-from referee.ratings import Ratings
 from referee.records import BotId, GameRecord
-from referee.schedule import ScheduledGame
+from referee.schedule import ScheduledGame, Stage
 from referee.tournament.archive import layout, record_stream, zipped
 from referee.tournament.archive.layout import BotsPart, Head, RatingsPart, TournamentPart
 from referee.tournament.audit import audit
 from referee.tournament.config import TournamentConfig, from_canonical_json
+from referee.tournament.file_model import MAX_GAMES
 from referee.tournament.parts import Part
+from referee.tournament.results import PlayedRecord
+from referee.tournament.settling import stages_played
 
 _TOLERANCE = 2e-6
 """By how much ratings may differ: the last digit that is kept, which another machine may round otherwise."""
@@ -43,13 +45,14 @@ class ArchivedTournament:
         self.where = str(path)
         self.config = _config(path, tournament)
         self.parts = _parts(self.config, tournament)
+        self.settled_after = tournament.settled_after
         self.seats = _seats(self.config, _read(BotsPart, layout.BOTS, parts))
         self.schedule = _schedule(self.config, self.parts, tournament)
         self._records = record_stream.load(parts[layout.RECORDS])
         self._next: GameRecord | None = None
         self._places = {game.game_id: game.index for game in self.schedule}
         self._kept = _read(RatingsPart, layout.RATINGS, parts)
-        self._ratings = Ratings()
+        self._played: list[PlayedRecord] = []
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -62,10 +65,10 @@ class ArchivedTournament:
         parts = zipped.unpack(path, data)
         if layout.TOURNAMENT in parts:
             head = _read(Head, layout.TOURNAMENT, parts)
-            if head.format not in (layout.FORMAT, layout.EXTENDED):
+            if head.format != layout.FORMAT:
                 raise UserError(
                     f"{path}: {layout.TOURNAMENT}: format: {head.format}; this version of the"
-                    f" referee knows {layout.FORMAT} and {layout.EXTENDED}"
+                    f" referee knows {layout.FORMAT}"
                 )
         zipped.check(data, parts, layout.PARTS)
         return cls(path, parts)
@@ -83,9 +86,9 @@ class ArchivedTournament:
         record, self._next = self._next, None
         return record
 
-    def check_shown(self, record: GameRecord) -> None:
+    def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:
         """See `Claim.check_shown`; the ratings are held against all records together."""
-        self._ratings.add(layout.RankedRecord.of(record))
+        self._played.append(PlayedRecord.of(game, record))
 
     def audit(self) -> int:
         """Check everything that is in it; returns how many games that were.
@@ -98,7 +101,7 @@ class ArchivedTournament:
             raise _out_of_place(left)
         if games == len(self.schedule) and any(part.seed is None for part in self.parts):
             raise Difference(f"{layout.TOURNAMENT}: seed: missing, though all games are played")
-        _check_ratings(RatingsPart.of(self._ratings), self._kept)
+        _check_ratings(RatingsPart.of(self._played), self._kept)
         return games
 
 
@@ -116,7 +119,9 @@ def _config(path: Path, tournament: TournamentPart) -> TournamentConfig:
     try:
         config = from_canonical_json(json.dumps(tournament.configuration))
         stages = all(
-            stage.matches > 0 and stage.seats > 0 and 0 <= stage.challengers < len(config.bots)
+            0 < stage.matches <= MAX_GAMES
+            and stage.seats > 0
+            and 0 <= stage.challengers < len(config.bots)
             for stage in config.stages
         )
     except UserError as error:
@@ -147,18 +152,17 @@ def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
 
 
 def _parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
-    added = tournament.extensions or ()
-    if (tournament.format == layout.EXTENDED) != bool(added):
-        raise Difference(
-            f"{layout.TOURNAMENT}: extensions: not as format {tournament.format} has it"
-        )
-    parts = [_part(0, config.games, None, tournament)]
-    for each in added:
+    played = stages_played(config, tournament.settled_after)
+    parts = [_part(0, _games(config, played), None, tournament)]
+    for each in tournament.extensions:
         first = parts[-1].first + parts[-1].games
-        stages = (replace(stage, matches=each.matches) for stage in config.stages)
-        games = sum(stage.games(len(config.bots)) for stage in stages)
-        parts.append(_part(first, games, each.matches, each))
+        added = (replace(stage, matches=each.matches) for stage in config.stages)
+        parts.append(_part(first, _games(config, added), each.matches, each))
     return tuple(parts)
+
+
+def _games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
+    return sum(stage.games(len(config.bots)) for stage in stages)
 
 
 def _part(
@@ -209,9 +213,13 @@ def _check_ratings(made: RatingsPart, kept: RatingsPart) -> None:
     for ruleset, table in made.root.items():
         for bot, rating in table.items():
             claimed = kept.root.get(ruleset, {}).get(bot)
-            if claimed is None or not (
-                isclose(claimed.mu, rating.mu, rel_tol=0, abs_tol=_TOLERANCE)
-                and isclose(claimed.sigma, rating.sigma, rel_tol=0, abs_tol=_TOLERANCE)
+            if claimed is None or not all(
+                isclose(said, made, rel_tol=0, abs_tol=_TOLERANCE)
+                for said, made in (
+                    (claimed.mu, rating.mu),
+                    (claimed.sigma, rating.sigma),
+                    (claimed.fit, rating.fit),
+                )
             ):
                 raise Difference(
                     f"{layout.RATINGS}: {ruleset}: {bot} has {claimed or 'none'},"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from referee.ratings import Ratings
 from referee.roster import Roster
 from referee.schedule import ScheduledGame
 from referee.store import League
@@ -18,6 +17,7 @@ from referee.tournament.archive import layout, record_stream, zipped
 from referee.tournament.conduct import Tournament, find
 from referee.tournament.config import TournamentConfig, canonical_json
 from referee.tournament.parts import Part
+from referee.tournament.results import PlayedRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,19 @@ def export(league: League, roster: Roster, name: str) -> Export:
     found, row, added = find(league, name), league.tournament(name), league.extensions(name)
     played = league.stored(name)  # after `found`: a game that is stored meanwhile ends nothing
     first, *others = (_seed(found, part, played) for part in found.parts)
-    records = [league.record(game.game_id) for game in found.schedule if game.game_id in played]
-    ratings = Ratings()
-    for record in records:
-        ratings.add(layout.RankedRecord.of(record))
+    games = [game for game in found.schedule if game.game_id in played]
+    records = [league.record(game.game_id) for game in games]
+    results = [PlayedRecord.of(game, record) for game, record in zip(games, records, strict=True)]
     hashes = {bot.bot: bot.content_hash for bot in league.bots()}
     tournament = layout.TournamentPart(
-        format=layout.EXTENDED if added else layout.FORMAT,
+        format=layout.FORMAT,
         name=name,
         created_at_us=row.created_at_us,
         configuration=_configuration(found.config),
         schedule=tuple(_matches(found.schedule)),
         commitment=row.commitment,
         seed=first,
+        settled_after=found.settled_after,
         extensions=tuple(
             layout.Extension(
                 created_at_us=each.created_at_us,
@@ -65,8 +65,7 @@ def export(league: League, roster: Roster, name: str) -> Export:
                 seed=seed,
             )
             for each, seed in zip(added, others, strict=True)
-        )
-        or None,
+        ),
     )
     bots = layout.BotsPart(
         tuple(
@@ -79,7 +78,7 @@ def export(league: League, roster: Roster, name: str) -> Export:
             layout.TOURNAMENT: _json(tournament),
             layout.BOTS: _json(bots),
             layout.RECORDS: record_stream.dump(records),
-            layout.RATINGS: _json(layout.RatingsPart.of(ratings)),
+            layout.RATINGS: _json(layout.RatingsPart.of(results)),
         }
     )
     secret = tuple(number for number, seed in enumerate(others, 1) if seed is None)
@@ -118,6 +117,4 @@ def _matches(schedule: Iterable[ScheduledGame]) -> Iterator[layout.Match]:
 def _json(part: BaseModel) -> bytes:
     """A part as text, in which no two ways are possible."""
     values = part.model_dump(mode="json")
-    if isinstance(part, layout.TournamentPart) and part.extensions is None:
-        del values["extensions"]
     return (json.dumps(values, sort_keys=True, separators=(",", ":")) + "\n").encode()

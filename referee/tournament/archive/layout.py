@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from referee.bots.manifest import Manifest
-from referee.ratings import Ratings
-from referee.records import GameRecord
+from referee.ratings import rate
+from referee.tournament.results import PlayedRecord
 
 FORMAT = 1
 """Of an archive. One that has other parts or keys gets another number."""
-EXTENDED = 2
-"""The format of a tournament with extensions."""
 PARTS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
     "tournament.json",
     "bots.json",
@@ -75,8 +73,9 @@ class TournamentPart(Part):
     commitment: Digest
     seed: Digest | None
     """None while games are missing, but for those of extensions: it is a secret until then."""
-    extensions: Annotated[tuple[Extension, ...], Field(min_length=1)] | None = None
-    """In format 2, and not there in format 1."""
+    settled_after: Annotated[int, Field(ge=1)] | None
+    """It stopped after so many rounds; `schedule` has no others then. None: it did not."""
+    extensions: tuple[Extension, ...]
 
 
 class Bot(Part):
@@ -96,37 +95,32 @@ class Rating(Part):
     """What is believed of a bot's skill."""
 
     mu: float
+    """TrueSkill, game after game."""
     sigma: float
+    fit: float
+    """The order-free rating: of all games at once."""
 
 
 class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
     """ratings.json: by ruleset, then bot, from this tournament's games alone."""
 
     @classmethod
-    def of(cls, ratings: Ratings) -> Self:
-        """Ratings, rounded to what is kept of them."""
-        return cls(
-            {
-                ruleset: {
-                    bot: Rating(
-                        mu=round(rating.mu, _DECIMALS), sigma=round(rating.sigma, _DECIMALS)
-                    )
-                    for bot, rating in table.items()
-                }
-                for ruleset, table in ratings.table().items()
+    def of(cls, games: Sequence[PlayedRecord]) -> Self:
+        """What games, in schedule order, make of the bots, rounded to what is kept of it."""
+        from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
+        from referee.ratings.results import Results  # noqa: PLC0415 - the same
+
+        by_ruleset = Results.of(games)
+        found = {}
+        for ruleset, table in rate(games).items():
+            results = by_ruleset[ruleset]
+            fits = dict(zip(results.bots, Analysis(results).ratings.tolist(), strict=True))
+            found[ruleset] = {
+                bot: Rating(
+                    mu=round(rating.mu, _DECIMALS),
+                    sigma=round(rating.sigma, _DECIMALS),
+                    fit=round(fits[bot], _DECIMALS),
+                )
+                for bot, rating in table.items()
             }
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RankedRecord:
-    """A record as ratings take it (`ratings.RankedGame`)."""
-
-    ruleset: str
-    bots: tuple[str, ...]
-    ranks: tuple[int, ...]
-
-    @classmethod
-    def of(cls, record: GameRecord) -> Self:
-        """What ratings need of a record."""
-        return cls(record.ruleset.name, tuple(map(str, record.seating)), record.result.ranks)
+        return cls(found)

@@ -1,0 +1,164 @@
+"""Results as columns, for what reckons with all games of a league at once.
+
+A row as a Python object costs a microsecond or two, and a hundred thousand games have half a million. So
+the database joins each column to one text of numbers, and numpy reads that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    String,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+)
+
+from referee.store import schema
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_NOBODY = -1
+_SEATS = 8
+"""More than any table has. Numbers that are small are packed into one: there is less to be read."""
+_RANKS = 8
+_SCORES = 2**16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResultColumns:
+    """G results in the order of `League.results`, at tables of at most k seats."""
+
+    bots: tuple[str, ...]
+    """`name@version`, all of the league's."""
+    rulesets: tuple[str, ...]
+    ruleset: Ints
+    """(G,) an index of `rulesets`."""
+    match: Ints
+    """(G,) a number for each match, in the order of the schedules."""
+    bot: Ints
+    """(G, k) who sat in each seat, an index of `bots`; -1: the table has no such seat."""
+    score: Ints
+    """(G, k) points; 0 where there is no seat."""
+    rank: Ints
+    """(G, k) final rank; 0 where there is no seat."""
+    forfeited: Flags
+    """(G, k)"""
+    strikes: Ints
+    """(G, k) faults that did not cost the game."""
+
+    def chosen(self, games: Flags) -> ResultColumns:
+        """Those games that are wanted; (G,)."""
+        return replace(
+            self,
+            ruleset=self.ruleset[games],
+            match=self.match[games],
+            bot=self.bot[games],
+            score=self.score[games],
+            rank=self.rank[games],
+            forfeited=self.forfeited[games],
+            strikes=self.strikes[games],
+        )
+
+
+def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
+    """See `League.columns`."""
+    game, match, seat, fault = (
+        table.c for table in (schema.games, schema.matches, schema.seats, schema.faults)
+    )
+    rulesets = _rulesets(connection)
+    number = {name: number for number, name in enumerate(rulesets)}
+    played = select().select_from(schema.results.join(schema.games).join(schema.matches))
+    if tournament is not None:
+        played = played.join(schema.tournaments).where(schema.tournaments.c.name == tournament)
+    keys = _numbers(
+        connection,
+        played,
+        game.id,
+        match.id,
+        game.position,
+        match.tournament_id,
+        case(number, value=schema.results.c.ruleset) if number else literal(0),
+    )
+    sat = _numbers(
+        connection,
+        select().select_from(schema.seats),
+        _big(seat.game_id) * _SEATS + seat.seat,
+        (_big(seat.bot_id) * _SCORES + seat.score + _SCORES // 2) * (2 * _RANKS)
+        + 2 * seat.rank
+        + cast(seat.forfeited, Integer),
+    )
+    struck = _numbers(
+        connection,
+        select().select_from(schema.faults).where(fault.forfeit.is_(False)),
+        _big(fault.game_id) * _SEATS + fault.seat,
+    )
+    keys = keys[np.isin(keys[:, 0], sat[:, 0] // _SEATS)]
+    keys = keys[np.lexsort(keys.T[[0, 2, 3]])]
+    rows = np.full(max(keys[:, 0].max(initial=0), sat[:, 0].max(initial=0) // _SEATS) + 1, _NOBODY)
+    rows[keys[:, 0]] = np.arange(len(keys))
+    sat = sat[rows[sat[:, 0] // _SEATS] != _NOBODY]
+    struck = struck[rows[struck[:, 0] // _SEATS] != _NOBODY]
+    place = rows[sat[:, 0] // _SEATS], sat[:, 0] % _SEATS
+    shape = len(keys), int(place[1].max(initial=0)) + 1
+
+    def placed(values: Ints, empty: int = 0) -> Ints:
+        filled = np.full(shape, empty, dtype=np.int64)
+        filled[place] = values
+        return filled
+
+    strikes = np.zeros(shape, dtype=np.int64)
+    np.add.at(strikes, (rows[struck[:, 0] // _SEATS], struck[:, 0] % _SEATS), 1)
+    who, tail = np.divmod(sat[:, 1], _SCORES * 2 * _RANKS)
+    bots, numbers = _bots(connection)
+    return ResultColumns(
+        bots=bots,
+        rulesets=rulesets,
+        ruleset=keys[:, 4],
+        match=np.cumsum(np.diff(keys[:, 1], prepend=keys[:1, 1]) != 0),
+        bot=placed(numbers[who], _NOBODY),
+        score=placed(tail // (2 * _RANKS) - _SCORES // 2),
+        rank=placed(tail // 2 % _RANKS),
+        forfeited=placed(tail % 2).astype(bool),
+        strikes=strikes,
+    )
+
+
+def _big(value: ColumnElement[Any]) -> ColumnElement[int]:
+    """PostgreSQL has narrow numbers."""
+    return cast(value, BigInteger)
+
+
+def _numbers(connection: Connection, joined: Select[Any], *columns: ColumnElement[int]) -> Ints:
+    """(rows, columns) whole numbers, in no order."""
+    texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
+    row = connection.execute(joined.add_columns(*texts)).one()
+    found = [np.fromstring(text, dtype=np.int64, sep=",") for text in row if text is not None]
+    return np.stack(found, axis=1) if found else np.empty((0, len(columns)), dtype=np.int64)
+
+
+def _rulesets(connection: Connection) -> tuple[str, ...]:
+    """Those of all results."""
+    ruleset = schema.results.c.ruleset
+    return tuple(connection.scalars(select(ruleset).distinct().order_by(ruleset)))
+
+
+def _bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
+    """All bots, and the number of each by its key."""
+    table = schema.bots.c
+    known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()
+    numbers = np.full(max((key for key, _, _ in known), default=0) + 1, _NOBODY)
+    numbers[[key for key, _, _ in known]] = np.arange(len(known))
+    return tuple(f"{name}@{version}" for _, name, version in known), numbers

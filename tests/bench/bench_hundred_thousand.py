@@ -1,0 +1,211 @@
+"""What a league of many games costs to look at: `python tests/bench/bench_hundred_thousand.py [GAMES]`.
+
+Ten bots at tables of four; ranks and points are drawn by strength, ties among them. All times are of the CPU,
+on what the commands run, without the start of the interpreter and of numpy. On a busy machine the same work
+takes more of it; so what one game costs the trueskill library is measured in the same run, and times are
+told in such games too.
+
+- ratings after one more game, with what was kept (wanted: < 0.2 s)
+- ratings from the first game on, against the library alone, which is asked once a game (wanted: <= 1.3);
+  where seats are tied it is asked for each order of them, so games without ties are told apart
+- standings, and standings with the crosstable (wanted: < 1 s each)
+- bytes of a record, and of the database beside the records (wanted: < 1500 and < 250 a game)
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+import trueskill
+from sqlalchemy import insert, select
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
+
+from records import bot, played, tournament
+
+import referee.ratings.analysis
+import referee.ratings.checkpoint
+import referee.store.columns  # noqa: F401 - loaded before times are taken, as those two
+from referee.cli.results import Choice, analyses, current_ratings, sequential, standings
+from referee.protocol import record as wire
+from referee.ratings import Ratings
+from referee.records import BotId
+from referee.reports import crosstable, pair_rows
+from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage, round_robin
+from referee.store import League, ScheduleRow, schema
+
+BOTS = 10
+SEATS = 4
+SAMPLES = 50
+"""Different records; the others are copies of them."""
+RATED = 2000
+"""Games on which ratings from the first game on are measured."""
+CHOICE = Choice(tournament="cup")
+
+
+def main(games: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        league = League.open(Path(folder), create=True)
+        last = fill(league, games)
+        print(f"{games} games")
+        game_s = from_zero()
+        one_more(league)  # from the first game on: the one that is missing is the last
+        with league._database.writing() as connection:
+            play(connection, last)
+        for title, work, wanted in (
+            ("ratings after one more game", one_more, 0.2),
+            ("standings", rating_table, 1.0),
+            ("standings and crosstable", both_tables, 1.0),
+        ):
+            took = min(cpu(work, league) for _ in range(3))
+            print(f"{title}: {took:.2f} s (wanted: < {wanted}), as {took / game_s:.0f} games rated")
+        sizes(league, games)
+        league.close()
+
+
+def cpu(work, *arguments) -> float:
+    """Seconds."""
+    began = time.process_time()
+    work(*arguments)
+    return time.process_time() - began
+
+
+def one_more(league):
+    sequential(league, CHOICE, CHOICE.columns(league))
+
+
+def rating_table(league):
+    current_ratings(league, CHOICE)
+
+
+def both_tables(league):
+    games = CHOICE.columns(league)
+    analysed = analyses(games)
+    table = standings(league, CHOICE, games, analysed)
+    for name, analysis in analysed.items():
+        crosstable([row.bot for row in table], pair_rows(name, analysis.pairs()), name)
+
+
+def from_zero() -> float:
+    """What rating costs, against the library; returns what one game costs that, in seconds."""
+    chance = random.Random(3)
+    names = [f"bot{number:02}" for number in range(BOTS)]
+    games = [
+        (seating := chance.sample(names, SEATS), drawn(seating, chance)[1]) for _ in range(RATED)
+    ]
+    clear = [(bots, ranks) for bots, ranks in games if len(set(ranks)) == SEATS]
+    for title, some in (("all", games), ("without ties", clear)):
+        alone = min(cpu(library, some) for _ in range(3))
+        ours = min(cpu(rated, some) for _ in range(3))
+        print(
+            f"ratings from the first game on, {title} ({len(some)} games): {ours / alone:.2f} times"
+            f" the library's own {alone / len(some) * 1e6:.0f} us a game (wanted: <= 1.3)"
+        )
+    return alone / len(clear)
+
+
+def rated(games):
+    ratings = Ratings()
+    for bots, ranks in games:
+        ratings.rate("basic", bots, ranks)
+
+
+def library(games):
+    env = trueskill.TrueSkill(tau=0)
+    known = {}
+    for bots, ranks in games:
+        before = [(known.get(bot) or env.create_rating(),) for bot in bots]
+        for name, (after,) in zip(bots, env.rate(before, ranks), strict=True):
+            known[name] = after
+
+
+def drawn(names, chance):
+    """Points and ranks of a game, by strength: who has a higher number is better."""
+    points = [round(1.5 * chance.gauss(int(name[3:]) * 0.6, 4.2)) for name in names]
+    return points, [1 + sum(other > own for other in points) for own in points]
+
+
+def fill(league, games):
+    """Store a tournament with so many games, but for the last one: returns what that is."""
+    names = [f"bot{number:02}" for number in range(BOTS)]
+    for name in names:
+        league.add_bot(bot(name))
+    stage = Stage(RULESETS["classic"], SEATS, games // (210 * SEATS) + 1)
+    rows = [
+        ScheduleRow(
+            game.index,
+            game.stage,
+            game.round,
+            game.match,
+            game.seating,
+            game.lane,
+            tuple(BotId(name, "1.0") for name in game.bots),
+            game.deal_id,
+            game.game_id,
+        )
+        for game in round_robin("cup", names, [stage], lanes=SEATS)[:games]
+    ]
+    league.add_tournament(tournament(), rows)
+    samples = [zlib.compress(wire.dumps(played(row)), 9) for row in rows[:SAMPLES]]
+    chance = random.Random(1)
+    with league._database.writing() as connection:
+        table = schema.games.c
+        keys = connection.scalars(select(table.id).order_by(table.position)).all()
+        stored = [Stored(key, row, samples, chance) for key, row in zip(keys, rows, strict=True)]
+        play(connection, stored[:-1])
+    return stored[-1:]
+
+
+class Stored:
+    """A game as the tables have it."""
+
+    def __init__(self, key, row, samples, chance):
+        names = [each.name for each in row.bots]
+        points, ranks = drawn(names, chance)
+        self.record = {"game_id": key, "record": samples[key % len(samples)]}
+        self.result = {
+            "game_id": key,
+            "ruleset": "classic",
+            "termination": "out",
+            "decisions": 60,
+            "started_at_us": 1_700_000_000_000_000 + row.index * 50_000,
+            "duration_us": 48_000 + row.index % 1000,
+        }
+        self.seats = [
+            {
+                "game_id": key,
+                "seat": seat,
+                "bot_id": int(name[3:]) + 1,
+                "score": points[seat],
+                "rank": ranks[seat],
+                "forfeited": False,
+                "elapsed_us": 5_000 + row.index % 977,
+            }
+            for seat, name in enumerate(names)
+        ]
+
+
+def play(connection, games):
+    """Store games, all in one transaction: the bench's haste."""
+    connection.execute(insert(schema.results), [game.result for game in games])
+    connection.execute(insert(schema.records), [game.record for game in games])
+    connection.execute(insert(schema.seats), [seat for game in games for seat in game.seats])
+
+
+def sizes(league, games):
+    with league._database.reading() as connection:
+        records = connection.exec_driver_sql("SELECT sum(length(record)) FROM records").scalar()
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        size = pages * connection.exec_driver_sql("PRAGMA page_size").scalar()
+    print(f"a record: {records / games:.0f} bytes (wanted: < 1500)")
+    print(f"beside the records: {(size - records) / games:.0f} bytes a game (wanted: < 250)")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)

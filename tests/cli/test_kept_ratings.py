@@ -1,0 +1,69 @@
+"""Commands keep what they have rated, where they may, and take it up again."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from referee.cli.results import Choice, sequential
+from referee.errors import StoreError
+from referee.ratings import Ratings
+from referee.store.columns import ResultColumns
+
+CUP = Choice(tournament="cup")
+
+
+class Kept:
+    """What of a league is asked for."""
+
+    def __init__(self, error=None):
+        self.kept = {}
+        self._error = error
+
+    def checkpoint(self, name):
+        return self.kept.get(name)
+
+    def keep_checkpoint(self, name, content):
+        if self._error is not None:
+            raise self._error
+        self.kept[name] = content
+
+
+def duels(games):
+    rng = np.random.default_rng(1)
+    bot = np.array([rng.permutation(4)[:2] for _ in range(games)])
+    nothing = np.zeros_like(bot)
+    return ResultColumns(
+        bots=("a@1", "b@1", "c@1", "d@1"),
+        rulesets=("duel",),
+        ruleset=nothing[:, 0],
+        match=np.arange(games) // 2,
+        bot=bot,
+        score=nothing,
+        rank=1 + bot.argsort(axis=1),
+        forfeited=nothing.astype(bool),
+        strikes=nothing,
+    )
+
+
+def test_what_was_rated_is_not_rated_again():
+    league, games = Kept(), duels(300)
+    table = sequential(league, CUP, games).table()
+    with patch.object(Ratings, "rate", side_effect=AssertionError):
+        assert sequential(league, CUP, games).table() == table
+    with pytest.raises(AssertionError), patch.object(Ratings, "rate", side_effect=AssertionError):
+        sequential(league, Choice(tournament="cup", seats=2), games)
+
+
+def test_it_does_not_matter_whether_it_can_be_kept():
+    games = duels(300)
+    refused = sequential(Kept(StoreError("read-only")), CUP, games)
+    assert refused.table() == sequential(Kept(), CUP, games).table()
+
+
+def test_a_few_games_are_not_worth_it():
+    league = Kept()
+    sequential(league, CUP, duels(20))
+    assert league.kept == {}

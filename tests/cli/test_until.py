@@ -1,0 +1,233 @@
+"""`until` in a tournament file: it stops when its table is settled, always at the same place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from real_runs import SEED, place, read_until
+
+from referee import deals
+from referee.store import League
+from referee.tournament.archive import layout, zipped
+
+pytestmark = pytest.mark.unmeasured
+BOTS = ("greedy", "random")
+ROUNDS = 60
+UNTIL = "until = { confidence = 0.8, margin = 0.5 }\n"
+
+
+def tournament(here, name="cup", more=""):
+    """Two bots that are soon told apart; a round is a match, of two games."""
+    return here.tournament(name, bots=BOTS, matches=ROUNDS, more=UNTIL + more)
+
+
+def row_of(here, league):
+    with League.open(here.folder / league, create=False) as store:
+        return store.tournament("cup")
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A league with a tournament that has stopped."""
+    with place(tmp_path_factory.mktemp("until"), measured=True) as made:
+        done = made.referee("tournament", "run", tournament(made), "--league", "league")
+        assert done.returncode == 0, done.stderr
+        made.said = done.stdout
+        made.rounds = row_of(made, "league").settled_after
+        assert 1 < made.rounds < ROUNDS / 2
+        yield made
+
+
+@pytest.fixture
+def copy(here):
+    """A copy of the league, to be changed."""
+    shutil.copytree(here.folder / "league", here.folder / "copy")
+    yield "copy"
+    shutil.rmtree(here.folder / "copy")
+
+
+def test_it_is_finished_with_the_games_it_has(here):
+    row = row_of(here, "league")
+    assert row.games == row.stored == 2 * here.rounds
+    assert row.finished_at_us is not None
+    assert here.said.startswith(f"cup: at most {2 * ROUNDS} games, 2 bots.")
+    assert here.said.endswith(f"Settled after {here.rounds} of {ROUNDS} rounds. Seed: {SEED}\n")
+
+
+def test_every_command_takes_it_for_finished(here):
+    done = here.referee("tournament", "status", "cup", "--json", "--league", "league")
+    status = json.loads(done.stdout)
+    assert (status["finished"], status["settled_after"]) == (True, here.rounds)
+    assert status["seed"] == SEED
+    assert [row["share"] for row in status["rounds"]] == [1.0] * (here.rounds + 1)
+    done = here.referee("tournament", "status", "cup", "--league", "league")
+    assert f"Settled after {here.rounds} of {ROUNDS} rounds.\n" in done.stdout
+    [row] = json.loads(here.referee("tournament", "status", "--json", "--league", "league").stdout)
+    assert (row["share"], row["settled_after"]) == (1.0, here.rounds)
+    done = here.referee("tournament", "resume", "--league", "league")
+    assert done.returncode == 2
+    assert "every tournament is finished" in done.stderr
+    done = here.referee("verify", "--league", "league")
+    assert (done.returncode, done.stdout) == (0, f"cup: {2 * here.rounds} games check.\n")
+
+
+def test_killed_and_with_more_workers_it_stops_at_the_same_place(here):
+    file = tournament(here, more="workers = 2\n")
+    for games in (0, 1):
+        command = ("resume", "cup") if games else ("run", file)
+        with here.started("tournament", *command, "--league", "killed") as process:
+            process.stdout.readline()  # it is stored
+            read_until(process, games)
+            process.kill()
+            process.wait()
+            assert here.left_alone()
+    done = here.referee("tournament", "resume", "cup", "--league", "killed")
+    assert done.returncode == 0, done.stderr
+    assert here.records("killed") == here.records("league")
+    assert row_of(here, "killed").settled_after == here.rounds
+
+
+def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
+    with here.started("tournament", "run", tournament(here), "--league", "new") as process:
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        assert here.left_alone()
+    with (
+        League.open(here.folder / "league", create=False) as league,
+        League.open(here.folder / "new", create=False) as new,
+    ):
+        there = new.stored("cup")
+        new.add_games(league.record(game) for game in league.stored("cup") if game not in there)
+    done = here.referee("tournament", "resume", "cup", "--league", "new")
+    assert done.returncode == 0, done.stderr
+    assert f"of which {2 * here.rounds} are played" in done.stdout
+    assert here.records("new") == here.records("league")
+    assert row_of(here, "new").settled_after == here.rounds
+
+
+def test_what_is_not_settled_in_time_is_played_to_its_end(here):
+    file = here.tournament("short", bots=("greedy", "random"), matches=2, more=UNTIL)
+    done = here.referee("tournament", "run", file, "--league", "short")
+    assert done.returncode == 0, done.stderr
+    assert f"All 2 rounds are played: it was not settled before. Seed: {SEED}\n" in done.stdout
+    assert here.referee("verify", "--league", "short").returncode == 0
+
+
+def test_an_extension_is_played_whole_from_another_seed(here, copy):
+    done = here.referee("tournament", "extend", "cup", "--matches", "3", "--league", copy)
+    assert done.returncode == 0, done.stderr
+    before = 2 * here.rounds
+    assert f"cup: {before + 6} games, of which {before} are played" in done.stdout
+    records = here.records(copy)
+    assert records[:before] == here.records("league")
+    assert [record.game_id for record in records] == [f"cup-{n + 1}" for n in range(before + 6)]
+    assert f"Settled after {here.rounds} of {ROUNDS} rounds. Seed: {SEED}\n" in done.stdout
+    record = records[before]
+    dropped = deals.deck(bytes.fromhex(SEED), f"cup-deal-{here.rounds + 1}", record.ruleset)
+    assert record.deck != dropped, "everybody knows this deal"
+    assert here.referee("verify", "--league", copy).returncode == 0
+    words = ("cup", "--league", copy, "--output", "longer.zip")
+    assert here.referee("tournament", "export", *words).returncode == 0
+    assert here.referee("verify", "./longer.zip").returncode == 0
+
+
+def test_before_it_has_stopped_it_is_not_extended(here, copy):
+    with sqlite3.connect(here.folder / copy / "league.db") as database:
+        database.execute("UPDATE tournaments SET finished_at_us = NULL, settled_after = NULL")
+    done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "referee: cup: it cannot be extended before it has stopped, which depends on its games:"
+        " resume it first\n"
+    )
+
+
+def cut(database, games):
+    """Take games from this one on out of the league, as if it had stopped before."""
+    for table in ("faults", "seats", "records", "results"):
+        database.execute(f"DELETE FROM {table} WHERE game_id > ?", (games,))  # noqa: S608
+    database.execute("DELETE FROM games WHERE id > ?", (games,))
+    database.execute("UPDATE tournaments SET settled_after = ?", (games // 2,))
+
+
+def test_a_stop_that_came_too_early_is_found(here, copy):
+    early = here.rounds - 1
+    with sqlite3.connect(here.folder / copy / "league.db") as database:
+        cut(database, 2 * early)
+    done = here.referee("verify", "cup", "--league", copy)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"referee: cup: after {early} rounds the table was not settled, but it stopped\n"
+    )
+    words = ("cup", "--league", copy, "--output", "early.zip")
+    assert here.referee("tournament", "export", *words).returncode == 0
+    done = here.referee("verify", "./early.zip")
+    assert done.returncode == 1
+    assert "rounds the table was not settled, but it stopped" in done.stderr
+
+
+SPOILT = {
+    "went on": (
+        "UPDATE tournaments SET config = replace(config, '0.8', '0.51')",
+        "rounds the table was settled, but it went on",
+    ),
+    "nobody looked": (
+        "UPDATE tournaments SET settled_after = 13",
+        "it cannot have been settled after 13 rounds: nobody looked",
+    ),
+    "no word of it": ("UPDATE tournaments SET settled_after = NULL", f"games, not {2 * ROUNDS}"),
+}
+
+
+@pytest.mark.parametrize(("statement", "reason"), SPOILT.values(), ids=SPOILT)
+def test_what_is_wrong_with_a_stop_is_found(here, copy, statement, reason):
+    with sqlite3.connect(here.folder / copy / "league.db") as database:
+        database.execute(statement)
+    done = here.referee("verify", "cup", "--league", copy)
+    assert done.returncode == 1
+    assert reason in done.stderr
+
+
+SPOILT_ARCHIVES = {
+    "no word of it": (("settled_after",), None, f"the configuration makes {2 * ROUNDS}"),
+    "other rounds": (("settled_after",), 1, "the configuration makes 2"),
+    "no rounds": (("settled_after",), 0, "settled_after: Input should be greater than"),
+    "nothing to stop it": (("configuration", "until"), None, "nobody looked"),
+    "less to stop it": (("configuration", "until", "confidence"), 0.51, "but it went on"),
+    "endless": (
+        ("configuration", "stages", 0, "matches"),
+        10**400,
+        "it is none that a tournament can have",
+    ),
+}
+
+
+@pytest.mark.parametrize(("at", "value", "reason"), SPOILT_ARCHIVES.values(), ids=SPOILT_ARCHIVES)
+def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reason):
+    archive, spoilt = here.folder / "cup.zip", here.folder / "spoilt.zip"
+    assert here.referee("tournament", "export", "cup", "--league", "league").returncode == 0
+    parts = zipped.unpack(archive, archive.read_bytes())
+    said = json.loads(parts["tournament.json"])
+    *keys, last = at
+    inner = said
+    for key in keys:
+        inner = inner[key]
+    inner[last] = value
+    parts["tournament.json"] = json.dumps(said).encode()
+    spoilt.write_bytes(zipped.pack({name: parts[name] for name in layout.PARTS}))
+    done = here.referee("verify", spoilt)
+    assert done.returncode == 1
+    assert reason in done.stderr
+
+
+def test_a_plan_says_that_it_may_be_less(here):
+    done = here.referee("tournament", "plan", tournament(here))
+    assert done.stdout.endswith(
+        "This is the most. It stops before where every two neighbours in the table are told apart,"
+        " or equal within 0.5, with a confidence of 0.8 in all; it is looked at 21 times, after"
+        " whole rounds.\n"
+    )

@@ -1,0 +1,196 @@
+"""Ratings that are taken up from what was kept are those from the first game on, whatever that was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from referee.ratings import Settings, rate
+from referee.ratings import checkpoint as subject
+from referee.ratings.checkpoint import rate_from
+
+pytestmark = pytest.mark.unmeasured
+PATIENT = settings(deadline=None, max_examples=60)
+
+
+@dataclass(frozen=True)
+class Game:
+    ruleset: str
+    bots: tuple[str, ...]
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Some games as columns; the numbers of bots and rulesets are those of `names`."""
+
+    bots: tuple[str, ...]
+    rulesets: tuple[str, ...]
+    ruleset: np.ndarray
+    match: np.ndarray
+    bot: np.ndarray
+    score: np.ndarray
+    rank: np.ndarray
+    forfeited: np.ndarray
+
+
+def columns(games, names="abcdef", rulesets=("basic", "duel")):
+    width = max((len(game.bots) for game in games), default=2)
+
+    def padded(rows, empty):
+        cells = [[*row, *[empty] * width][:width] for row in rows]
+        return np.array(cells, dtype=np.int64).reshape(-1, width)
+
+    ranks = padded([game.ranks for game in games], 0)
+    return Columns(
+        bots=tuple(names),
+        rulesets=tuple(rulesets),
+        ruleset=np.array([rulesets.index(game.ruleset) for game in games], dtype=np.int64),
+        match=np.arange(len(games)),
+        bot=padded([[names.index(bot) for bot in game.bots] for game in games], -1),
+        score=np.zeros_like(ranks),
+        rank=ranks,
+        forfeited=np.zeros_like(ranks, dtype=bool),
+    )
+
+
+@st.composite
+def one_game(draw):
+    bots = draw(st.permutations("abcdef"))[: draw(st.integers(2, 4))]
+    ranks = draw(st.permutations(range(1, len(bots) + 1)))
+    return Game(draw(st.sampled_from(["basic", "duel"])), tuple(bots), tuple(ranks))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _after_few_games():
+    """As of many games, of some."""
+    with (
+        patch.object(subject, "_WORTH", 2),
+        patch.object(subject, "_FROM_THE_END", (0, 2, 5)),
+    ):
+        yield
+
+
+@PATIENT
+@given(
+    st.lists(one_game(), max_size=12),
+    st.lists(one_game(), max_size=6),
+    st.integers(0, 12),
+    st.integers(0, 12),
+)
+def test_whatever_came_or_went_it_is_as_from_the_first_game_on(before, after, at, gone):
+    _, kept = rate_from(None, columns(before))
+    now = [*before[:at], *after, *before[at + gone :]]
+    ratings, _ = rate_from(kept, columns(now))
+    assert ratings.table() == rate(now)
+
+
+@PATIENT
+@given(st.lists(one_game(), min_size=1, max_size=12), st.data())
+def test_a_game_that_is_another_now_is_rated_anew(games, data):
+    _, kept = rate_from(None, columns(games))
+    at = data.draw(st.integers(0, len(games) - 1))
+    changed = [*games]
+    changed[at] = data.draw(one_game())
+    ratings, _ = rate_from(kept, columns(changed))
+    assert ratings.table() == rate(changed)
+
+
+GAMES = [
+    Game("basic", ("a", "b", "c"), (1, 2, 3)),
+    Game("duel", ("b", "d"), (2, 1)),
+    Game("basic", ("c", "a", "b"), (1, 1, 3)),
+    Game("basic", ("d", "a"), (1, 2)),
+    Game("duel", ("a", "b"), (1, 2)),
+    Game("basic", ("b", "c", "d"), (3, 2, 1)),
+]
+
+
+def rated(kept, games, **more):
+    """How many games were rated, and the table."""
+    with patch.object(subject.Ratings, "rate", autospec=True, side_effect=_rate) as counted:
+        ratings, kept = rate_from(kept, columns(games), **more)
+    return counted.call_count, ratings.table(), kept
+
+
+_rate = subject.Ratings.rate
+
+
+def test_only_what_came_since_is_rated():
+    count, table, kept = rated(None, GAMES[:5])
+    assert (count, table) == (5, rate(GAMES[:5]))
+    count, table, nothing = rated(kept, GAMES)
+    assert (count, table, nothing) == (1, rate(GAMES), None)
+
+
+def test_a_game_that_comes_late_costs_those_after_it():
+    _, _, kept = rated(None, [*GAMES[:4], GAMES[5]])
+    count, table, _ = rated(kept, GAMES)
+    assert (count, table) == (3, rate(GAMES))
+
+
+def test_other_names_and_numbers_do_not_matter_but_new_ones_do():
+    _, kept = rate_from(None, columns(GAMES, "abcd"))
+    for names, rulesets in (("dcbaxy", ("duel", "basic")), ("abcd", ("basic", "duel"))):
+        with patch.object(subject.Ratings, "rate", side_effect=AssertionError):
+            ratings, _ = rate_from(kept, columns(GAMES, names, rulesets))
+        assert ratings.table() == rate(GAMES)
+    renamed = columns(GAMES, "abcd")
+    renamed = replace(renamed, bots=("a", "b", "c", "x"))
+    ratings, _ = rate_from(kept, renamed)
+    assert set(ratings.table()["basic"]) == {"a", "b", "c", "x"}
+
+
+def test_settings_and_predecessors_are_those_of_today():
+    for more in (
+        {"settings": Settings(tau=0.3)},
+        {"predecessors": {"d": "a"}},
+        {"predecessors": {"d": "z", "z": "a"}},
+    ):
+        _, kept = rate_from(None, columns(GAMES))
+        ratings, _ = rate_from(kept, columns(GAMES), **more)
+        assert ratings.table() == rate(GAMES, **more) != rate(GAMES)
+        _, kept = rate_from(None, columns(GAMES), **more)
+        ratings, _ = rate_from(kept, columns(GAMES))
+        assert ratings.table() == rate(GAMES)
+
+
+def test_who_follows_somebody_and_has_not_played_does_not_matter():
+    _, _, kept = rated(None, GAMES)
+    count, table, _ = rated(kept, GAMES, predecessors={"e": "a"})
+    assert (count, table) == (0, rate(GAMES))
+
+
+def spoilt():
+    _, kept = rate_from(None, columns(GAMES))
+    yield b""
+    yield b"[1]"
+    yield b"\xff\x00"
+    yield kept[:-9]
+    states = json.loads(kept)
+    for change in (
+        {"games": 6_000_000_000},
+        {"games": -1},
+        {"games": "many"},
+        {"ratings": {"basic": {"a": [99.0, 0.1]}}},
+        {"ratings": {"basic": {"a": [99.0]}}},
+        {"digest": "0" * 32},
+    ):
+        yield json.dumps([state | change for state in states]).encode()
+
+
+def test_what_is_damaged_is_not_used():
+    for kept in spoilt():
+        ratings, _ = rate_from(kept, columns(GAMES))
+        assert ratings.table() == rate(GAMES)
+
+
+def test_no_games():
+    ratings, kept = rate_from(None, columns([]))
+    assert (ratings.table(), kept) == ({}, None)
