@@ -93,10 +93,9 @@ class BotProcess:
             bot.max_games = max(1, (await bot.session.hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
-            check_room()
             elapsed_us = (bot._clock.now_ns() - began_ns) // 1000
             evidence = replace(bot.testify(fault).evidence, elapsed_us=elapsed_us)
-            raise Forfeit(fault.cause, evidence) from None
+            raise blame(Forfeit(fault.cause, evidence)) from None
         except BaseException:
             await bot.stop(gently=False)
             raise

@@ -17,7 +17,7 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from referee.bots.room import check_room, shortage
+from referee.bots.room import ALL_THREADS, check_room, shortage
 from referee.bots.run_folder import end_processes
 from referee.errors import RefereeError
 from referee.records import GameRecord
@@ -118,7 +118,7 @@ class Workers:
         if number in self._processes:
             asked = loop.run_in_executor(executor, what)
         else:
-            check_room()
+            check_room(ALL_THREADS)
             others = set(multiprocessing.active_children())
             try:
                 with _interrupts_held():
