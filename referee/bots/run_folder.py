@@ -24,7 +24,7 @@ _LOCK = "lock"
 @contextmanager
 def run_folder() -> Iterator[Path]:
     """A fresh private folder, removed at the end; those of dead runs are removed first."""
-    remove_abandoned()
+    _remove_abandoned()
     folder, lock = _make(Path(tempfile.gettempdir()))
     try:
         yield folder
@@ -34,7 +34,7 @@ def run_folder() -> Iterator[Path]:
         os.close(lock)
 
 
-def remove_abandoned() -> None:
+def _remove_abandoned() -> None:
     """Remove the folders of dead runs, and end what is left of their bots."""
     for folder in Path(tempfile.gettempdir()).glob(_PATTERN):
         _remove_if_abandoned(folder)
