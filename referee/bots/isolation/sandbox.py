@@ -1,0 +1,106 @@
+"""Starts programs in sandboxes."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from referee.bots.families import FAMILIES, TOKEN
+from referee.bots.isolation import seccomp
+from referee.bots.isolation.bubblewrap import Stage, command_line
+from referee.bots.isolation.cgroups import Cgroups
+from referee.bots.isolation.grounds import Grounds
+from referee.bots.isolation.sandboxed import Report, Sandboxed
+from referee.bots.launcher import NO_ACCESS, Access, failure, report_pipe, spawn
+from referee.bots.limits import Limits
+
+
+class SandboxLauncher:
+    """Starts programs in bubblewrap, each in a cgroup where there can be one.
+
+    Args:
+        bwrap: the program bubblewrap.
+        cgroups: makes cgroups, as far as that is possible.
+    """
+
+    isolated_network = True
+
+    def __init__(self, bwrap: Path, cgroups: Cgroups) -> None:
+        self.cgroups = cgroups
+        self._bwrap = bwrap
+        self._filter = seccomp.program(platform.machine())
+
+    async def launch(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        access: Access = NO_ACCESS,
+    ) -> Sandboxed:
+        """Start a program; see `Launcher.launch`."""
+        if not folder.is_dir():
+            raise failure(None, f"{folder}: No such file or directory")
+        grounds = Grounds(self.cgroups, limits, folder, access)
+        try:
+            words, options = self.words(
+                command,
+                grounds,
+                folder=folder,
+                environment=environment,
+                limits=limits,
+                access=access,
+            )
+            reading, writing = report_pipe()
+            try:
+                with FAMILIES.starting():
+                    outer = await spawn(words, Path("/"), environment, writing, options)
+                    report = Report(reading)
+                    launched = Sandboxed(outer, report, grounds, environment.get(TOKEN, ""))
+            except OSError as error:
+                os.close(reading)
+                raise failure(error.errno, f"{folder}: {error.strerror}") from error
+            finally:
+                os.close(writing)
+        except BaseException:
+            grounds.give_back()
+            raise
+        try:
+            await launched.run(command[0])
+        except BaseException:
+            await launched.kill()
+            raise
+        return launched
+
+    def words(
+        self,
+        command: Sequence[str],
+        grounds: Grounds,
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits,
+        access: Access,
+    ) -> tuple[list[str], list[str]]:
+        """The command line of bubblewrap, and what the shim has to do before."""
+        stage = Stage(grounds.uid)
+        words = command_line(
+            self._bwrap,
+            tuple(command),
+            folder=folder,
+            environment=environment,
+            limits=limits,
+            access=access,
+            stage=stage,
+            filtered=self._filter is not None,
+        )
+        user = [] if grounds.uid is None else ["--uid", str(grounds.uid)]
+        handed = ["--sandbox", (self._filter or b"").hex()]
+        return words, [*grounds.doors, *stage.options, *user, *handed]
+
+    def tidy(self) -> None:
+        """See `Launcher.tidy`."""
+        FAMILIES.reap()

@@ -1,0 +1,115 @@
+"""Starts programs as users of their own: what root can do where there are no namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from referee.bots.families import FAMILIES
+from referee.bots.isolation.cgroups import Cgroup, Cgroups
+from referee.bots.isolation.grounds import Grounds
+from referee.bots.launcher import NO_ACCESS, Access, Launched, Process, start_group
+from referee.bots.limits import Limits, Usage
+from referee.errors import VoidGame
+
+
+class UidLauncher:
+    """Starts programs, each as a user of its own and in a cgroup where there can be one.
+
+    Args:
+        cgroups: makes cgroups, as far as that is possible.
+    """
+
+    isolated_network = False
+
+    def __init__(self, cgroups: Cgroups) -> None:
+        self.cgroups = cgroups
+
+    async def launch(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        access: Access = NO_ACCESS,
+    ) -> Grounded:
+        """Start a program; see `Launcher.launch`.
+
+        Raises VoidGame also where its user cannot get at its folder.
+        """
+        for needed in (folder, access.link):
+            _check_way(needed)
+        grounds = Grounds(self.cgroups, limits, folder, access)
+        try:
+            words, options = self.words(command, grounds)
+            group = await start_group(
+                words, folder=folder, environment=environment, options=options
+            )
+        except BaseException:
+            grounds.give_back()
+            raise
+        return Grounded(group, grounds)
+
+    @staticmethod
+    def words(
+        command: Sequence[str], grounds: Grounds, **_inside: object
+    ) -> tuple[list[str], list[str]]:
+        """What is started, and what the shim has to do before."""
+        return list(command), [*grounds.doors, "--uid", str(grounds.uid), "--no-new-privileges"]
+
+    def tidy(self) -> None:
+        """See `Launcher.tidy`."""
+        FAMILIES.reap()
+
+
+class Grounded:
+    """A process group for which something was made."""
+
+    def __init__(self, group: Launched, grounds: Grounds) -> None:
+        self._group = group
+        self._grounds = grounds
+        self._oom = False
+
+    @property
+    def process(self) -> Process:
+        """See `Launched.process`."""
+        return self._group.process
+
+    @property
+    def cgroup(self) -> Cgroup | None:
+        """Its own."""
+        return self._grounds.cgroup
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """See `Launched.ran_out_of_memory`."""
+        cgroup = self._grounds.cgroup
+        return self._oom or (cgroup is not None and cgroup.ran_out_of_memory)
+
+    def usage(self) -> Usage | None:
+        """See `Launched.usage`."""
+        return None if self._grounds.cgroup is None else self._grounds.cgroup.usage()
+
+    def terminate(self) -> None:
+        """See `Launched.terminate`."""
+        self._group.terminate()
+
+    def others(self) -> list[str]:
+        """See `Launched.others`."""
+        return self._group.others()
+
+    async def kill(self) -> None:
+        """See `Launched.kill`."""
+        await self._group.kill()
+        self._oom = self.ran_out_of_memory
+        self._grounds.give_back()
+
+
+def _check_way(path: Path | None) -> None:
+    """Raise VoidGame where other users cannot get as far as to this folder."""
+    for parent in () if path is None else path.parents:
+        if not parent.stat().st_mode & 0o001:
+            raise VoidGame(
+                f"{path} cannot be reached by the user that a bot has on this rung of isolation: chmod o+x {parent}"
+            )
