@@ -35,6 +35,8 @@ class Cause(Enum):
     """No ready within the game-start limit."""
     CRASH = "crash"
     """The process died or closed its stream in the middle of a game."""
+    OOM = "oom"
+    """The process was ended because it had used up the memory that it may have."""
     TIMEOUT = "timeout"
     """No reply within the decision limit."""
     OUT_OF_TIME = "out_of_time"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ class BotFolder:
     def __init__(self, parent: Path) -> None:
         try:
             self.path = Path(tempfile.mkdtemp(prefix="bot-", dir=parent))
+            if os.geteuid() == 0:
+                self.path.chmod(0o711)  # the bot may be another user
             self.scratch = self.path / "scratch"
             """What is the bot's own: HOME and TMPDIR."""
             self.scratch.mkdir(mode=0o700)
@@ -30,21 +33,26 @@ class BotFolder:
         """In a folder of its own, so that the bot can be given that one and read only."""
 
     def remove(self) -> None:
-        """Remove it, as far as it can be. No link is followed, no pipe opened.
+        """Remove it, as far as it can be."""
+        remove(self.path)
 
-        A folder within is moved up before it is emptied: so it does not matter how deep they lie, how
-        long their path is, and that they are locked.
-        """
-        names = (self.path.with_name(f"{self.path.name}-{n}") for n in itertools.count())
-        folders = [self.path]
-        while folders:
-            with suppress(OSError):
-                folder = folders.pop()
-                for entry in list(folder.iterdir()):
-                    with suppress(OSError):
-                        if entry.is_dir() and not entry.is_symlink():
-                            entry.chmod(0o700)
-                            folders.append(entry.rename(next(names)))
-                        else:
-                            entry.unlink()
-                folder.rmdir()
+
+def remove(path: Path) -> None:
+    """Remove a folder that a bot could write to, as far as it can be. No link is followed, no pipe opened.
+
+    A folder within is moved up before it is emptied: so it does not matter how deep they lie, how long
+    their path is, and that they are locked.
+    """
+    names = (path.with_name(f"{path.name}-{n}") for n in itertools.count())
+    folders = [path]
+    while folders:
+        with suppress(OSError):
+            folder = folders.pop()
+            for entry in list(folder.iterdir()):
+                with suppress(OSError):
+                    if entry.is_dir() and not entry.is_symlink():
+                        entry.chmod(0o700)
+                        folders.append(entry.rename(next(names)))
+                    else:
+                        entry.unlink()
+            folder.rmdir()

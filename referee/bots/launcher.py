@@ -80,7 +80,7 @@ class Process(Protocol):
         """Negative for a signal; None while it runs."""
         ...
 
-    async def wait(self) -> int | None:
+    async def wait(self) -> int:
         """Wait for its end; the return code."""
         ...
 
@@ -119,8 +119,18 @@ class Launcher(Protocol):
     """Starts programs on one rung of the isolation ladder."""
 
     @property
+    def isolation(self) -> str:
+        """The rung and the protections that are not on, for records."""
+        ...
+
+    @property
     def isolated_network(self) -> bool:
         """Whether programs have a loopback address of their own, so that TCP needs a relay."""
+        ...
+
+    @property
+    def trusting(self) -> bool:
+        """Whether programs have the referee's own rights."""
         ...
 
     async def launch(
@@ -147,7 +157,9 @@ class Launcher(Protocol):
 class ProcessGroupLauncher:
     """Starts a program in a session of its own; no protection from it."""
 
+    isolation = "none"
     isolated_network = False
+    trusting = True
 
     async def launch(
         self,
@@ -292,9 +304,7 @@ async def spawn(
     )
 
 
-def shim(
-    parent: str, report: str, options: Sequence[str], command: Sequence[str]
-) -> list[str]:
+def shim(parent: str, report: str, options: Sequence[str], command: Sequence[str]) -> list[str]:
     """The command line of the shim."""
     return [sys.executable, "-I", "-S", str(_SHIM), parent, report, *options, "--", *command]
 

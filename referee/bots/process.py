@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots.folder import BotFolder
-from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
+from referee.bots.launcher import Access, Launched, Launcher, left_behind, signal_name
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
 from referee.bots.questions import Clock
@@ -26,6 +26,8 @@ TERM_S = 1.0
 """How long it may take after SIGTERM; then it is killed."""
 STDERR_TAIL = 4096
 """Bytes of standard error that a fault keeps."""
+_RELAY_PORT = 50051
+"""Where a bot that knows only TCP finds the referee, on a loopback address of its own."""
 _STATUS_S = 0.5
 """How long the exit status may come after the end of the stream, or the other way round."""
 _LAST_WORDS_S = 0.5
@@ -46,8 +48,9 @@ class Parting:
 class BotProcess:
     """A bot that has said hello. Made by `start`."""
 
-    def __init__(self, spec: BotSpec, folder: Path, tokens: set[str]) -> None:
+    def __init__(self, spec: BotSpec, launcher: Launcher, folder: Path, tokens: set[str]) -> None:
         self.spec = spec
+        self._launcher = launcher
         self.max_games = 1
         """How many games it can hold at once."""
         self.games = 0
@@ -61,7 +64,10 @@ class BotProcess:
         self._clock = Clock.of_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock)
         self._folder = BotFolder(folder)
-        self._server = BotServer(self._folder.socket, self.session.serve, spec.transport)
+        self._relayed = spec.transport == "tcp" and launcher.isolated_network
+        self._server = BotServer(
+            self._folder.socket, self.session.serve, "unix" if self._relayed else spec.transport
+        )
         self._draining: list[asyncio.Task[None]] = []
         self._watching: asyncio.Task[None] | None = None
         self._launched: Launched | None = None
@@ -82,10 +88,10 @@ class BotProcess:
 
         Raises `Forfeit` with what went wrong, and `VoidGame` when the machine has no room.
         """
-        bot = cls(spec, folder, tokens)
+        bot = cls(spec, launcher, folder, tokens)
         began_ns = bot._clock.now_ns()
         try:
-            await bot._launch(launcher, limit_us)
+            await bot._launch(limit_us)
             bot.max_games = max(1, (await bot.session.hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
@@ -97,12 +103,12 @@ class BotProcess:
             raise
         return bot
 
-    async def _launch(self, launcher: Launcher, limit_us: int) -> None:
+    async def _launch(self, limit_us: int) -> None:
         await self._server.start()
         scratch = str(self._folder.scratch)
         try:
             async with asyncio.timeout(limit_us / 1e6):
-                self._launched = launched = await launcher.launch(
+                self._launched = launched = await self._launcher.launch(
                     self.spec.command,
                     folder=self.spec.folder,
                     environment={
@@ -110,9 +116,16 @@ class BotProcess:
                         "HOME": scratch,
                         "TMPDIR": scratch,
                         "LANG": "C.UTF-8",
-                        "REFEREE_ADDRESS": self._server.address,
+                        "REFEREE_ADDRESS": f"127.0.0.1:{_RELAY_PORT}"
+                        if self._relayed
+                        else self._server.address,
                         "REFEREE_TOKEN": self._token,
                     },
+                    access=Access(
+                        scratch=self._folder.scratch,
+                        link=self._folder.socket.parent,
+                        relay=(self._folder.socket, _RELAY_PORT) if self._relayed else None,
+                    ),
                 )
         except TimeoutError:
             raise VoidGame(f"no program was started within {limit_us / 1e6:g} s") from None
@@ -139,7 +152,7 @@ class BotProcess:
         code = launched.process.returncode
         await launched.kill()
         await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
-        self.session.fail(self._obituary(code))
+        self.session.fail(self._obituary(code, out_of_memory=launched.ran_out_of_memory))
 
     def _watched(self, watching: asyncio.Task[None]) -> None:
         """See that nobody waits for a bot that nobody watches."""
@@ -147,7 +160,7 @@ class BotProcess:
             assert isinstance(error, Exception)  # noqa: S101 - others end the event loop
             self.session.fail(error)
 
-    def _obituary(self, code: int | None) -> Forfeit:
+    def _obituary(self, code: int | None, *, out_of_memory: bool) -> Forfeit:
         """What to charge a bot with that has ended, with this exit code if any."""
         ended_by = None
         if code is None:
@@ -162,6 +175,9 @@ class BotProcess:
         else:
             cause = Cause.HANDSHAKE if code is None and ended_by is None else Cause.EXITED_EARLY
             what += " before its hello"
+        if out_of_memory:
+            cause = Cause.OOM
+            what += ", and the memory it may have was used up"
         return Forfeit(cause, Evidence(detail=what, exit_code=code, signal=ended_by))
 
     def testify(self, fault: BotFault) -> BotFault:

@@ -10,9 +10,11 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots import ProcessGroupLauncher
+from referee.bots import Launcher
+from referee.bots.isolation import launcher
 from referee.check import Report, Step
 from referee.check import check as check_bot
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled
 from referee.cli.options import UNSOUND, JsonOption
 from referee.cli.output import console, notes, write
 from referee.errors import UserError
@@ -24,6 +26,9 @@ from referee.roster import Workshop
 def check(
     path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
     as_json: JsonOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
 ) -> None:
     """Build a bot, start it, play with it, and say what is right and what is not.
 
@@ -33,16 +38,17 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
+    starts = launcher(settled(isolation, require))
     with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
-        workshop = Workshop(Path(folder), ProcessGroupLauncher(), on_build=lambda _: None)
-        report = run_check(path, workshop, as_json=as_json)
+        workshop = Workshop(Path(folder), starts, on_build=lambda _: None, network=network)
+        report = run_check(path, workshop, starts, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)
 
 
-def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
+def run_check(path: Path, workshop: Workshop, starts: Launcher, *, as_json: bool) -> Report:
     """Check the bot of a folder and print what is found, each step when it is done."""
-    report = uvloop.run(_check(path, workshop, quiet=as_json))
+    report = uvloop.run(_check(path, workshop, starts, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))
     else:
@@ -50,7 +56,7 @@ def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
     return report
 
 
-async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
+async def _check(path: Path, workshop: Workshop, starts: Launcher, *, quiet: bool) -> Report:
     with (notes if quiet else console).status("") as status:
 
         def begin(number: int, name: str) -> None:
@@ -60,4 +66,4 @@ async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
             if not quiet:
                 console.print(step_view(step))
 
-        return await check_bot(path, workshop, on_begin=begin, on_step=done)
+        return await check_bot(path, workshop, starts, on_begin=begin, on_step=done)

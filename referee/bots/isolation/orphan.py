@@ -21,7 +21,7 @@ def main() -> None:
         os.execv(words[0], words)  # noqa: S606 - what the referee's own code has put together
     os.close(report_end)
     os.read(report, 100)
-    print("runs", flush=True)  # noqa: T201 - that is how it tells
+    print("runs", flush=True)
     time.sleep(1000)
 
 

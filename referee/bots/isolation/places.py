@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -46,7 +46,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 def root_links() -> list[tuple[str, str]]:
     """The links in / that lead into /usr: target and path, as in `usr/bin`, `/bin`."""
     paths = (Path("/", name) for name in _ROOT_LINKS)
-    return [(os.readlink(path), str(path)) for path in paths if path.is_symlink()]
+    return [(str(path.readlink()), str(path)) for path in paths if path.is_symlink()]
 
 
 def system(*, network: bool) -> list[Path]:
@@ -127,7 +127,9 @@ def _roots(folder: Path) -> Iterator[Path]:
 
 def _root(folder: Path) -> Iterator[Path]:
     around = folder.parent
-    if folder.name == "shims":  # of pyenv and its like: scripts that look for the program beside them
+    if (
+        folder.name == "shims"
+    ):  # of pyenv and its like: scripts that look for the program beside them
         yield around
     elif folder.name in {"bin", "sbin"} and not _is_private(around) and _is_installation(around):
         yield around
@@ -159,9 +161,3 @@ def _is_private(folder: Path) -> bool:
 
 def _is_system(folder: Path) -> bool:
     return _SYSTEM in (folder, *folder.parents) or folder.resolve().is_relative_to(_SYSTEM)
-
-
-def variables(environment: Mapping[str, str], home: Path) -> dict[str, Path]:
-    """Toolchains that a build finds by a variable, and where they are: those of rustup."""
-    rustup = Path(environment.get("RUSTUP_HOME", home / ".rustup"))
-    return {"RUSTUP_HOME": rustup} if (rustup / "toolchains").is_dir() else {}

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from referee.bots.isolation.cgroups import Cgroup
-from referee.bots.isolation.grounds import Grounds
+from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.rungs import Finding, Protection, State
 from referee.bots.isolation.sandbox import SandboxLauncher
 from referee.bots.isolation.uid import UidLauncher
@@ -28,6 +28,7 @@ from referee.errors import VoidGame
 
 _TRESPASS = Path(__file__).with_name("trespass.py")
 _ORPHAN = Path(__file__).with_name("orphan.py")
+_PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 _LIMITS = Limits(memory_mib=48, processes=16, cpus=1.0, scratch_mib=4)
 _FEW_CPUS = 0.05
 _PATIENCE_S = 20.0
@@ -42,8 +43,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="probe-")))
-        (folder / "own").mkdir()
-        folder.chmod(0o755)  # what keeps bots from the secret must not be this
+        _furnish(folder)
         attempts = asyncio.ensure_future(_trespass(launcher, folder, stack))
         orphan = asyncio.ensure_future(_orphan(launcher, folder))
         try:
@@ -56,6 +56,11 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
                 task.cancel()
             await asyncio.wait((attempts, orphan))
     return tuple(found[each] for each in Protection)
+
+
+def _furnish(folder: Path) -> None:
+    (folder / "own").mkdir()
+    folder.chmod(0o755)  # what keeps bots from the secret must not be this
 
 
 async def _trespass(
@@ -75,7 +80,7 @@ async def _trespass(
     }
     _listen(stack, socket.AF_UNIX, f"\0{marker}")
     launched = await launcher.launch(
-        [os.path.realpath(sys.executable), "-I", "-S", str(_TRESPASS), json.dumps(targets)],
+        [*_PYTHON, str(_TRESPASS), json.dumps(targets)],
         folder=folder / "own",
         environment={"PATH": os.environ.get("PATH", os.defpath)},
         limits=_LIMITS,
@@ -133,19 +138,13 @@ async def _orphan(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Find
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     command = ["sh", "-c", f"sh -c 'sleep 1000; : {marker}'; : {marker}"]
-    grounds = Grounds(launcher.cgroups, _LIMITS, folder / "own", Access())
+    program = Program(tuple(command), folder / "own", environment, _LIMITS, Access())
+    grounds = Grounds(launcher.cgroups, program)
     try:
-        words, options = launcher.words(
-            command,
-            grounds,
-            folder=folder / "own",
-            environment=environment,
-            limits=_LIMITS,
-            access=Access(),
-        )
+        words, options = launcher.words(program, grounds)
         started = shim("PARENT", "REPORT", options, words)
         referee = await asyncio.create_subprocess_exec(
-            *(os.path.realpath(sys.executable), "-I", "-S", str(_ORPHAN), *started),
+            *(*_PYTHON, str(_ORPHAN), *started),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -83,8 +83,8 @@ class Isolation:
     """The rung that bots run on, and what is known of it. A plain value that can be pickled."""
 
     rung: Rung
-    findings: tuple[Finding, ...] = ()
-    """One for each protection; none where nothing was probed."""
+    findings: tuple[Finding, ...]
+    """One for each protection."""
     refusals: tuple[Refusal, ...] = ()
     """Of the rungs above it."""
     cgroups: bool = False
@@ -92,24 +92,32 @@ class Isolation:
 
     def state(self, protection: Protection) -> State:
         """Whether a protection is on."""
-        return next(
-            (each.state for each in self.findings if each.protection is protection), State.OFF
-        )
+        return next(each.state for each in self.findings if each.protection is protection)
 
     @property
     def words(self) -> str:
         """For records: the rung, and the protections that are not on: `namespaces; off: pids, cpu`."""
+        if self.rung is Rung.NONE:
+            return "none"
         lacking = [
             f"{state.value}: {', '.join(each.value for each in found)}"
             for state in (State.PARTIAL, State.OFF)
             if (found := [each for each in Protection if self.state(each) is state])
         ]
-        if self.rung is Rung.NONE:
-            return self.rung.value
-        return "; ".join([self.rung.value, *lacking])
+        return "; ".join([str(self.rung.value), *lacking])
 
 
-NO_ISOLATION = Isolation(Rung.NONE)
+_RIGHTS = "a bot has the referee's own rights"
+_HUNTED = "ended as far as it can be found"
+NO_ISOLATION = Isolation(
+    Rung.NONE,
+    tuple(
+        Finding(each, State.PARTIAL, _HUNTED)
+        if each in {Protection.KILL_TREE, Protection.DIES_WITH_REFEREE}
+        else Finding(each, State.OFF, _RIGHTS)
+        for each in Protection
+    ),
+)
 """The lowest rung, which needs no probe."""
 
 

@@ -11,7 +11,7 @@ from referee.bots.families import FAMILIES, TOKEN
 from referee.bots.isolation import seccomp
 from referee.bots.isolation.bubblewrap import Stage, command_line
 from referee.bots.isolation.cgroups import Cgroups
-from referee.bots.isolation.grounds import Grounds
+from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.sandboxed import Report, Sandboxed
 from referee.bots.launcher import NO_ACCESS, Access, failure, report_pipe, spawn
 from referee.bots.limits import Limits
@@ -23,11 +23,14 @@ class SandboxLauncher:
     Args:
         bwrap: the program bubblewrap.
         cgroups: makes cgroups, as far as that is possible.
+        isolation: what is known of what this protects.
     """
 
     isolated_network = True
+    trusting = False
 
-    def __init__(self, bwrap: Path, cgroups: Cgroups) -> None:
+    def __init__(self, bwrap: Path, cgroups: Cgroups, isolation: str = "") -> None:
+        self.isolation = isolation
         self.cgroups = cgroups
         self._bwrap = bwrap
         self._filter = seccomp.program(platform.machine())
@@ -42,18 +45,10 @@ class SandboxLauncher:
         access: Access = NO_ACCESS,
     ) -> Sandboxed:
         """Start a program; see `Launcher.launch`."""
-        if not folder.is_dir():
-            raise failure(None, f"{folder}: No such file or directory")
-        grounds = Grounds(self.cgroups, limits, folder, access)
+        program = Program(tuple(command), folder, environment, limits, access)
+        grounds = Grounds(self.cgroups, program)
         try:
-            words, options = self.words(
-                command,
-                grounds,
-                folder=folder,
-                environment=environment,
-                limits=limits,
-                access=access,
-            )
+            words, options = self.words(program, grounds)
             reading, writing = report_pipe()
             try:
                 with FAMILIES.starting():
@@ -62,7 +57,7 @@ class SandboxLauncher:
                     launched = Sandboxed(outer, report, grounds, environment.get(TOKEN, ""))
             except OSError as error:
                 os.close(reading)
-                raise failure(error.errno, f"{folder}: {error.strerror}") from error
+                raise failure(error.errno, str(error.strerror)) from error
             finally:
                 os.close(writing)
         except BaseException:
@@ -75,28 +70,10 @@ class SandboxLauncher:
             raise
         return launched
 
-    def words(
-        self,
-        command: Sequence[str],
-        grounds: Grounds,
-        *,
-        folder: Path,
-        environment: Mapping[str, str],
-        limits: Limits,
-        access: Access,
-    ) -> tuple[list[str], list[str]]:
+    def words(self, program: Program, grounds: Grounds) -> tuple[list[str], list[str]]:
         """The command line of bubblewrap, and what the shim has to do before."""
         stage = Stage(grounds.uid)
-        words = command_line(
-            self._bwrap,
-            tuple(command),
-            folder=folder,
-            environment=environment,
-            limits=limits,
-            access=access,
-            stage=stage,
-            filtered=self._filter is not None,
-        )
+        words = command_line(self._bwrap, program, stage, filtered=self._filter is not None)
         user = [] if grounds.uid is None else ["--uid", str(grounds.uid)]
         handed = ["--sandbox", (self._filter or b"").hex()]
         return words, [*grounds.doors, *stage.options, *user, *handed]

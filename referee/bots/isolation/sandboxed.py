@@ -47,9 +47,10 @@ class Report:
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1
-        for future, value in ((self.started, self._text.decode("utf-8", "replace")), (self.ended, None)):
-            if not future.done():
-                future.set_result(value)
+        if not self.started.done():
+            self.started.set_result(self._text.decode("utf-8", "replace"))
+        if not self.ended.done():
+            self.ended.set_result(None)
 
     def _read(self) -> None:
         data = os.read(self._descriptor, 4096)
@@ -85,10 +86,11 @@ class Inside:
         code = self._report.ended.result() if self._report.ended.done() else None
         return _as_signal(self._outer.returncode) if code is None else code
 
-    async def wait(self) -> int | None:
+    async def wait(self) -> int:
         """Wait for its end, or for that of the whole sandbox."""
         if await asyncio.shield(self._report.ended) is None:
             await self._outer.wait()
+        assert self.returncode is not None  # noqa: S101 - one of both has ended
         return self.returncode
 
 
@@ -171,7 +173,9 @@ class Sandboxed:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
-        if self._init is not None:  # with the first process ends the whole namespace, then bubblewrap
+        if (
+            self._init is not None
+        ):  # with the first process ends the whole namespace, then bubblewrap
             with suppress(psutil.Error):
                 self._init.kill()
             with suppress(TimeoutError):

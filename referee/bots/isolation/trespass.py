@@ -24,6 +24,7 @@ import signal
 import socket
 import sys
 import time
+from typing import Any
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWUSER = 0x10000000
@@ -49,17 +50,17 @@ def main() -> None:
         "total memory": _much_memory(targets["memory_mib"]),
         "pids": _many_processes(targets["processes"]),
     }
-    print(json.dumps(done), flush=True)  # noqa: T201 - that is how it tells
+    print(json.dumps(done), flush=True)
     if os.fork() == 0:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(1000)
-    print("runs in circles", flush=True)  # noqa: T201
+    print("runs in circles", flush=True)
     while True:
         pass
 
 
-def _files(targets: dict) -> tuple[int, list[str]]:
+def _files(targets: dict[str, Any]) -> tuple[int, list[str]]:
     could = []
     folders = (targets["own"], "/usr", "/etc", "/", "/dev")
     for folder in folders:
@@ -80,7 +81,7 @@ def _files(targets: dict) -> tuple[int, list[str]]:
     return len(folders) + len(files), could
 
 
-def _network(targets: dict) -> tuple[int, list[str]]:
+def _network(targets: dict[str, Any]) -> tuple[int, list[str]]:
     could = []
     addresses = (
         ("a TCP socket of this machine", socket.AF_INET, ("127.0.0.1", targets["port"])),
@@ -163,7 +164,7 @@ def _much_memory(limit_mib: int) -> tuple[int, list[str]]:
 
 
 def _many_processes(limit: int) -> tuple[int, list[str]]:
-    children = []
+    children: list[int] = []
     try:
         while len(children) <= limit + _MORE:
             child = os.fork()

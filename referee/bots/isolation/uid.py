@@ -7,7 +7,7 @@ from pathlib import Path
 
 from referee.bots.families import FAMILIES
 from referee.bots.isolation.cgroups import Cgroup, Cgroups
-from referee.bots.isolation.grounds import Grounds
+from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.launcher import NO_ACCESS, Access, Launched, Process, start_group
 from referee.bots.limits import Limits, Usage
 from referee.errors import VoidGame
@@ -18,11 +18,14 @@ class UidLauncher:
 
     Args:
         cgroups: makes cgroups, as far as that is possible.
+        isolation: what is known of what this protects.
     """
 
     isolated_network = False
+    trusting = False
 
-    def __init__(self, cgroups: Cgroups) -> None:
+    def __init__(self, cgroups: Cgroups, isolation: str = "") -> None:
+        self.isolation = isolation
         self.cgroups = cgroups
 
     async def launch(
@@ -40,9 +43,10 @@ class UidLauncher:
         """
         for needed in (folder, access.link):
             _check_way(needed)
-        grounds = Grounds(self.cgroups, limits, folder, access)
+        program = Program(tuple(command), folder, environment, limits, access)
+        grounds = Grounds(self.cgroups, program)
         try:
-            words, options = self.words(command, grounds)
+            words, options = self.words(program, grounds)
             group = await start_group(
                 words, folder=folder, environment=environment, options=options
             )
@@ -52,11 +56,14 @@ class UidLauncher:
         return Grounded(group, grounds)
 
     @staticmethod
-    def words(
-        command: Sequence[str], grounds: Grounds, **_inside: object
-    ) -> tuple[list[str], list[str]]:
+    def words(program: Program, grounds: Grounds) -> tuple[list[str], list[str]]:
         """What is started, and what the shim has to do before."""
-        return list(command), [*grounds.doors, "--uid", str(grounds.uid), "--no-new-privileges"]
+        return list(program.command), [
+            *grounds.doors,
+            "--uid",
+            str(grounds.uid),
+            "--no-new-privileges",
+        ]
 
     def tidy(self) -> None:
         """See `Launcher.tidy`."""
