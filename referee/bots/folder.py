@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +19,6 @@ class BotFolder:
     def __init__(self, parent: Path) -> None:
         try:
             self.path = Path(tempfile.mkdtemp(prefix="bot-", dir=parent))
-            if os.geteuid() == 0:
-                self.path.chmod(0o711)  # the bot may be another user
             self.scratch = self.path / "scratch"
             """What is the bot's own: HOME and TMPDIR."""
             self.scratch.mkdir(mode=0o700)

@@ -20,7 +20,7 @@ from typing import Protocol
 import psutil
 
 from referee.bots.families import FAMILIES, TOKEN, kill
-from referee.bots.limits import Limits, Usage
+from referee.bots.limits import Limits
 from referee.bots.toolchains import how_to_install
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 
@@ -93,13 +93,11 @@ class Launched(Protocol):
         """The program itself."""
         ...
 
-    @property
-    def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has ended it, or a process of it, for its memory limit; also after its end."""
-        ...
+    def breach(self) -> Forfeit | None:
+        """What limit it has broken, if any; cheap.
 
-    def usage(self) -> Usage | None:
-        """What it has used so far, also after its end; None where that is not counted."""
+        Asked also when the program has ended, which may be why.
+        """
         ...
 
     def terminate(self) -> None:
@@ -139,7 +137,7 @@ class Launcher(Protocol):
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits = ...,
+        limits: Limits | None = ...,
         access: Access = ...,
     ) -> Launched:
         """Start a program in a folder with exactly this environment.
@@ -167,7 +165,7 @@ class ProcessGroupLauncher:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits = Limits(),  # noqa: ARG002, B008 - for whoever can hold a program to them
+        limits: Limits | None = None,  # noqa: ARG002 - for whoever can hold a program to them
         access: Access = NO_ACCESS,  # noqa: ARG002 - it reaches everything
     ) -> Launched:
         """Start a program; see `Launcher.launch`."""
@@ -220,13 +218,8 @@ class ProcessGroup:
         self._gone = False
         FAMILIES.add(process.pid, token)
 
-    @property
-    def ran_out_of_memory(self) -> bool:
-        """Nobody counts."""
-        return False
-
-    def usage(self) -> Usage | None:
-        """Nobody counts."""
+    def breach(self) -> Forfeit | None:
+        """Nobody holds it to any."""
         return None
 
     def terminate(self) -> None:

@@ -152,7 +152,7 @@ class BotProcess:
         code = launched.process.returncode
         await launched.kill()
         await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
-        self.session.fail(self._obituary(code, out_of_memory=launched.ran_out_of_memory))
+        self.session.fail(launched.breach() or self._obituary(code))
 
     def _watched(self, watching: asyncio.Task[None]) -> None:
         """See that nobody waits for a bot that nobody watches."""
@@ -160,7 +160,7 @@ class BotProcess:
             assert isinstance(error, Exception)  # noqa: S101 - others end the event loop
             self.session.fail(error)
 
-    def _obituary(self, code: int | None, *, out_of_memory: bool) -> Forfeit:
+    def _obituary(self, code: int | None) -> Forfeit:
         """What to charge a bot with that has ended, with this exit code if any."""
         ended_by = None
         if code is None:
@@ -175,9 +175,6 @@ class BotProcess:
         else:
             cause = Cause.HANDSHAKE if code is None and ended_by is None else Cause.EXITED_EARLY
             what += " before its hello"
-        if out_of_memory:
-            cause = Cause.OOM
-            what += ", and the memory it may have was used up"
         return Forfeit(cause, Evidence(detail=what, exit_code=code, signal=ended_by))
 
     def testify(self, fault: BotFault) -> BotFault:

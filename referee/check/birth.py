@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from referee.bots import Launcher
 from referee.bots.build import LIMIT_S
 from referee.bots.manifest import BotSpec, Manifest, load_manifest
 from referee.check.bench import Bench
@@ -26,25 +25,17 @@ class Birth:
 
     Args:
         folder: the bot's; a copy of it is built and run.
-        workshop: makes the copy.
-        launcher: how it is started.
+        workshop: makes the copy, and has the launcher that the copy is started with too.
         scratch: an empty folder.
         clocks: with the start-up limit.
         meter: measures the processes.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        workshop: Workshop,
-        launcher: Launcher,
-        scratch: Path,
-        clocks: Clocks,
-        meter: Meter,
+        self, folder: Path, workshop: Workshop, scratch: Path, clocks: Clocks, meter: Meter
     ) -> None:
         self._folder = folder
         self._workshop = workshop
-        self._launcher = launcher
         self._scratch = scratch
         self._clocks = clocks
         self._meter = meter
@@ -66,7 +57,7 @@ class Birth:
     @property
     def bench(self) -> Bench:
         """Starts the bot once it is built."""
-        return Bench(self.spec, self._scratch, self._clocks, self._meter, self._launcher)
+        return Bench(self.spec, self._scratch, self._clocks, self._meter, self._workshop.launcher)
 
     async def read_manifest(self) -> Finding:
         """`bot.toml`. Raises `Trouble`."""

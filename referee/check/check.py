@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from pathlib import Path
 
-from referee.bots import Launcher
 from referee.check.apart import Together
 from referee.check.birth import Birth
 from referee.check.decisions import decisions
@@ -44,7 +43,6 @@ _LIMIT_S = 900.0
 async def check(
     folder: Path,
     workshop: Workshop,
-    launcher: Launcher,
     *,
     on_begin: Callable[[int, str], None],
     on_step: Callable[[Step], None],
@@ -55,7 +53,6 @@ async def check(
     Args:
         folder: the bot's.
         workshop: makes the copy.
-        launcher: how it is started.
         on_begin: is told the number and name of each step that begins.
         on_step: is told of each step that is done.
         clocks: the limits to which the bot is held, by default those of a tournament.
@@ -65,7 +62,7 @@ async def check(
     """
     meter = Meter()
     with tempfile.TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True) as scratch:
-        birth = Birth(folder, workshop, launcher, Path(scratch), clocks or Clocks(), meter)
+        birth = Birth(folder, workshop, Path(scratch), clocks or Clocks(), meter)
         run = _Check(birth, meter, on_begin, on_step)
         await run.run()
     return run.report()

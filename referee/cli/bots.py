@@ -96,13 +96,13 @@ def submit(
     Example: referee bots submit my_bot
     """
     load_manifest(path)  # before a league is made
-    starts = launcher(settled(isolation, require))
+    under = settled(isolation, require)
     with League.open(league, create=True, db=db) as store:
-        workshop = workshop_at(store.folder, starts, network=network)
+        workshop = workshop_at(store.folder, launcher(under), network=network)
         roster = Roster(store, workshop)
         if not any_author:
             roster.check_author(path)
-        report = run_check(path, workshop, starts, as_json=False)
+        report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:
             if report.copy is not None and not roster.knows(report.copy):
                 workshop.discard(report.copy)

@@ -10,7 +10,6 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots import Launcher
 from referee.bots.isolation import launcher
 from referee.check import Report, Step
 from referee.check import check as check_bot
@@ -41,14 +40,14 @@ def check(
     starts = launcher(settled(isolation, require))
     with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
         workshop = Workshop(Path(folder), starts, on_build=lambda _: None, network=network)
-        report = run_check(path, workshop, starts, as_json=as_json)
+        report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)
 
 
-def run_check(path: Path, workshop: Workshop, starts: Launcher, *, as_json: bool) -> Report:
+def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
     """Check the bot of a folder and print what is found, each step when it is done."""
-    report = uvloop.run(_check(path, workshop, starts, quiet=as_json))
+    report = uvloop.run(_check(path, workshop, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))
     else:
@@ -56,7 +55,7 @@ def run_check(path: Path, workshop: Workshop, starts: Launcher, *, as_json: bool
     return report
 
 
-async def _check(path: Path, workshop: Workshop, starts: Launcher, *, quiet: bool) -> Report:
+async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
     with (notes if quiet else console).status("") as status:
 
         def begin(number: int, name: str) -> None:
@@ -66,4 +65,4 @@ async def _check(path: Path, workshop: Workshop, starts: Launcher, *, quiet: boo
             if not quiet:
                 console.print(step_view(step))
 
-        return await check_bot(path, workshop, starts, on_begin=begin, on_step=done)
+        return await check_bot(path, workshop, on_begin=begin, on_step=done)

@@ -76,6 +76,12 @@ class Workshop:
         self._network = network
         self._on_build = on_build
 
+    @property
+    def launcher(self) -> Launcher:
+        """How builds are started; who lets something be built has given one."""
+        assert self._launcher is not None  # noqa: S101
+        return self._launcher
+
     async def copy(self, source: Path) -> Copy:
         """Copy a bot's folder and build it there, unless the same content was before.
 
@@ -136,12 +142,11 @@ class Workshop:
         build_s = None
         try:
             if manifest.build is not None:
-                assert self._launcher is not None  # noqa: S101 - who lets it build gives it one
                 self._on_build(manifest)
                 built = await build(
                     manifest.build.command,
                     home / _BOT,
-                    launcher=self._launcher,
+                    launcher=self.launcher,
                     network=self._network,
                 )
                 _check(manifest, built, home / _BOT)

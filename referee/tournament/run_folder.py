@@ -52,8 +52,6 @@ def _make(parent: Path) -> tuple[Path, int]:
     """A new folder and its lock, held. Another run may take it for abandoned before it is locked."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        if os.geteuid() == 0:
-            folder.chmod(0o711)  # bots may be other users; what is theirs is for nobody else
         try:
             lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:

@@ -11,6 +11,7 @@ import pytest
 
 from referee import deals
 from referee.bots import process
+from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
@@ -145,6 +146,7 @@ class Run:
             cores=frozenset(),
             clocks=CLOCKS,
             max_processes=4,
+            isolation=NO_ISOLATION,
             folder=folder,
             parent_pid=os.getpid(),
         )

@@ -88,6 +88,7 @@ class Cgroup:
     def __init__(self, parts: list[Hierarchy]) -> None:
         self._parts = parts
         self._last = Usage(0.0, 0)
+        self._oom = False
 
     @property
     def doors(self) -> list[str]:
@@ -117,11 +118,11 @@ class Cgroup:
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has ended a process here because of the limit."""
-        return any(
-            _figures(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
-            for part in self._having("memory")
-        )
+        """Whether the kernel has ended a process here because of the limit; known also after its removal."""
+        for part in self._having("memory"):
+            kills = _figures(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
+            self._oom = self._oom or kills > 0
+        return self._oom
 
     @property
     def throttled(self) -> int:
@@ -152,6 +153,7 @@ class Cgroup:
     def remove(self) -> None:
         """End all in it and remove it; waits a moment for what is about to end."""
         self.usage()
+        self._oom = self.ran_out_of_memory
         until_s = time.monotonic() + _REMOVAL_S
         for part in self._parts:
             while part.folder.exists():

@@ -11,8 +11,8 @@ from pathlib import Path
 from referee.bots.isolation import slots
 from referee.bots.isolation.cgroups import Cgroup, Cgroups
 from referee.bots.launcher import Access
-from referee.bots.limits import Limits
-from referee.errors import VoidGame
+from referee.bots.limits import Limits, Usage
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 
 _READABLE = 0o005
 
@@ -41,6 +41,7 @@ class Grounds:
     def __init__(self, cgroups: Cgroups, program: Program) -> None:
         self._slot = slots.take()
         self._lent: list[Path] = []
+        self._limits = program.limits
         self.cgroup: Cgroup | None = None
         try:
             if cgroups.controllers:
@@ -61,6 +62,17 @@ class Grounds:
         """For the shim: how to come into the cgroup."""
         files = [] if self.cgroup is None else self.cgroup.doors
         return [word for file in files for word in ("--join", file)]
+
+    def breach(self) -> Forfeit | None:
+        """The fault of having used up the memory; known also after the end."""
+        if self.cgroup is None or not self.cgroup.ran_out_of_memory:
+            return None
+        detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
+        return Forfeit(Cause.OOM, Evidence(detail=detail))
+
+    def usage(self) -> Usage:
+        """What the program has used so far; nothing where no cgroup counts it."""
+        return Usage(0.0, 0) if self.cgroup is None else self.cgroup.usage()
 
     def give_back(self) -> None:
         """Undo it all. Nothing of the program may run any more; what is left in its cgroup is ended."""

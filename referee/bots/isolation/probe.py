@@ -168,7 +168,7 @@ async def _gone(protection: Protection, marker: str, before: set[int]) -> Findin
     if not before:
         return Finding(protection, State.OFF, "nothing ran that could have ended")
     until_s = time.monotonic() + _GONE_S
-    while (left := _marked(marker)) and time.monotonic() < until_s:
+    while (left := _marked(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.01)
     for pid in left:
         with suppress(psutil.Error):

@@ -41,11 +41,11 @@ class SandboxLauncher:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        limits: Limits | None = None,
         access: Access = NO_ACCESS,
     ) -> Sandboxed:
         """Start a program; see `Launcher.launch`."""
-        program = Program(tuple(command), folder, environment, limits, access)
+        program = Program(tuple(command), folder, environment, limits or Limits(), access)
         grounds = Grounds(self.cgroups, program)
         try:
             words, options = self.words(program, grounds)

@@ -15,7 +15,7 @@ from referee.bots.isolation.cgroups import Cgroup
 from referee.bots.isolation.grounds import Grounds
 from referee.bots.launcher import Process, refusal
 from referee.bots.limits import Usage
-from referee.errors import VoidGame
+from referee.errors import Forfeit, VoidGame
 
 _GONE_S = 2.0
 """How long a killed sandbox may take to disappear."""
@@ -113,7 +113,6 @@ class Sandboxed:
         self._inside = Inside(outer, report)
         self._init: psutil.Process | None = None
         self._killing: asyncio.Task[None] | None = None
-        self._oom = False
         FAMILIES.add(outer.pid, token)
 
     @property
@@ -126,15 +125,13 @@ class Sandboxed:
         """Its own."""
         return self._grounds.cgroup
 
-    @property
-    def ran_out_of_memory(self) -> bool:
-        """See `Launched.ran_out_of_memory`."""
-        cgroup = self._grounds.cgroup
-        return self._oom or (cgroup is not None and cgroup.ran_out_of_memory)
+    def breach(self) -> Forfeit | None:
+        """See `Launched.breach`."""
+        return self._grounds.breach()
 
-    def usage(self) -> Usage | None:
-        """See `Launched.usage`."""
-        return None if self._grounds.cgroup is None else self._grounds.cgroup.usage()
+    def usage(self) -> Usage:
+        """What it has used so far; nothing where no cgroup counts it."""
+        return self._grounds.usage()
 
     async def run(self, program: str) -> None:
         """Wait until the program runs. Raises `Forfeit` where it does not, `VoidGame` for the sandbox."""
@@ -186,7 +183,6 @@ class Sandboxed:
             await self._outer.wait()
         FAMILIES.discard(self._outer.pid)
         self._report.close()
-        self._oom = self.ran_out_of_memory
         await asyncio.to_thread(self._grounds.give_back)
 
 

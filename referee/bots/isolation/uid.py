@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from referee.bots.isolation.cgroups import Cgroup, Cgroups
 from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.launcher import NO_ACCESS, Access, Launched, Process, start_group
 from referee.bots.limits import Limits, Usage
-from referee.errors import VoidGame
+from referee.errors import Forfeit, VoidGame
 
 
 class UidLauncher:
@@ -34,16 +35,17 @@ class UidLauncher:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        limits: Limits | None = None,
         access: Access = NO_ACCESS,
     ) -> Grounded:
         """Start a program; see `Launcher.launch`.
 
         Raises VoidGame also where its user cannot get at its folder.
         """
-        for needed in (folder, access.link):
-            _check_way(needed)
-        program = Program(tuple(command), folder, environment, limits, access)
+        if access.link is not None:
+            _open_way(access.link)
+        _check_way(folder)
+        program = Program(tuple(command), folder, environment, limits or Limits(), access)
         grounds = Grounds(self.cgroups, program)
         try:
             words, options = self.words(program, grounds)
@@ -76,7 +78,6 @@ class Grounded:
     def __init__(self, group: Launched, grounds: Grounds) -> None:
         self._group = group
         self._grounds = grounds
-        self._oom = False
 
     @property
     def process(self) -> Process:
@@ -88,15 +89,13 @@ class Grounded:
         """Its own."""
         return self._grounds.cgroup
 
-    @property
-    def ran_out_of_memory(self) -> bool:
-        """See `Launched.ran_out_of_memory`."""
-        cgroup = self._grounds.cgroup
-        return self._oom or (cgroup is not None and cgroup.ran_out_of_memory)
+    def breach(self) -> Forfeit | None:
+        """See `Launched.breach`."""
+        return self._grounds.breach()
 
-    def usage(self) -> Usage | None:
-        """See `Launched.usage`."""
-        return None if self._grounds.cgroup is None else self._grounds.cgroup.usage()
+    def usage(self) -> Usage:
+        """What it has used so far; nothing where no cgroup counts it."""
+        return self._grounds.usage()
 
     def terminate(self) -> None:
         """See `Launched.terminate`."""
@@ -109,13 +108,20 @@ class Grounded:
     async def kill(self) -> None:
         """See `Launched.kill`."""
         await self._group.kill()
-        self._oom = self.ran_out_of_memory
         self._grounds.give_back()
 
 
-def _check_way(path: Path | None) -> None:
+def _open_way(path: Path) -> None:
+    """Let other users pass through the referee's own folders to this one; not look around in them."""
+    temporary = Path(tempfile.gettempdir())
+    for parent in path.parents:
+        if temporary in parent.parents:
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def _check_way(path: Path) -> None:
     """Raise VoidGame where other users cannot get as far as to this folder."""
-    for parent in () if path is None else path.parents:
+    for parent in path.parents:
         if not parent.stat().st_mode & 0o001:
             raise VoidGame(
                 f"{path} cannot be reached by the user that a bot has on this rung of isolation: chmod o+x {parent}"
