@@ -13,7 +13,7 @@ from referee import toml_file
 from referee.bots.isolation import launcher
 from referee.check import Report, Step
 from referee.check import check as check_bot
-from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, announce, settled
 from referee.cli.options import UNSOUND, JsonOption
 from referee.cli.output import console, notes, write
 from referee.errors import UserError
@@ -37,9 +37,10 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
-    starts = launcher(settled(isolation, require))
+    under = settled(isolation, require)
+    announce(under)
     with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
-        workshop = Workshop(Path(folder), starts, on_build=lambda _: None, network=network)
+        workshop = Workshop(Path(folder), launcher(under), on_build=lambda _: None, network=network)
         report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)

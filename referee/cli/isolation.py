@@ -35,21 +35,22 @@ NetworkOption = Annotated[
 ]
 
 
-def settled(
-    wanted: str | Rung | None, required: str | None, *, console: Console = notes
-) -> Isolation:
-    """The isolation that a command's bots run under; says which, and what it does not protect.
+def settled(wanted: str | Rung | None, required: str | None) -> Isolation:
+    """The isolation that a command's bots run under. It has to be announced before they do.
 
     Raises UserError where it is unknown or cannot be had.
     """
-    isolation = uvloop.run(
+    return uvloop.run(
         settle(
             wanted if isinstance(wanted, Rung) else _rung("--isolation", wanted),
             _rung("--require-isolation", required),
         )
     )
+
+
+def announce(isolation: Isolation, console: Console = notes) -> None:
+    """Say what bots run under, and what that does not protect."""
     console.print(_words(isolation), soft_wrap=True)
-    return isolation
 
 
 def _rung(option: str, name: str | None) -> Rung | None:

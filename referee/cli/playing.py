@@ -8,6 +8,7 @@ import typer
 
 from referee.bots.isolation import Isolation
 from referee.cli.interrupts import Interrupts
+from referee.cli.isolation import announce
 from referee.cli.options import INTERRUPTED, league_options
 from referee.cli.output import console
 from referee.cli.progress import conduct
@@ -51,6 +52,7 @@ def _conduct(
     """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
     try:
         _announce(store, tournament)
+        announce(isolation, console)
         return conduct(store, tournament, roster_of(store), isolation, console, interrupts)
     except UserError:
         raise

@@ -69,7 +69,7 @@ def run(
     """
     config = load_tournament(file, LeaguePace(league, db))
     _check_bots(config, league, db)
-    isolation = settled(config.isolation, require, console=console)
+    isolation = settled(config.isolation, require)
     with League.open(league, create=True, db=db) as store, store.lock():
         roster = roster_of(store, launcher(isolation), network=network)
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
@@ -104,7 +104,7 @@ def resume(
     """
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find(store, name or _newest_unfinished(store))
-        isolation = settled(tournament.config.isolation, require, console=console)
+        isolation = settled(tournament.config.isolation, require)
         with store.lock():
             play_to_end(store, tournament, isolation, interrupts)
 
@@ -132,7 +132,7 @@ def extend(
         tournament = find(store, name)
         for bot in tournament.seats.values():
             roster_of(store).spec(bot)  # before anything is changed
-        isolation = settled(tournament.config.isolation, require, console=console)
+        isolation = settled(tournament.config.isolation, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
         play_to_end(store, longer, isolation, interrupts)

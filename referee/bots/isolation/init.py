@@ -35,6 +35,7 @@ def main() -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
+    os.close(silence)
     os.write(report, b"runs\n")
     _wait(bot, report)
 

@@ -55,6 +55,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
             for task in (attempts, orphan):
                 task.cancel()
             await asyncio.wait((attempts, orphan))
+            launcher.tidy()
     return tuple(found[each] for each in Protection)
 
 

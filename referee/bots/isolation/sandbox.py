@@ -15,6 +15,7 @@ from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.sandboxed import Report, Sandboxed
 from referee.bots.launcher import NO_ACCESS, Access, failure, report_pipe, spawn
 from referee.bots.limits import Limits
+from referee.errors import VoidGame
 
 
 class SandboxLauncher:
@@ -48,7 +49,10 @@ class SandboxLauncher:
         program = Program(tuple(command), folder, environment, limits or Limits(), access)
         grounds = Grounds(self.cgroups, program)
         try:
-            words, options = self.words(program, grounds)
+            try:
+                words, options = self.words(program, grounds)
+            except OSError as error:
+                raise VoidGame(f"the sandbox cannot be set up: {error}") from error
             reading, writing = report_pipe()
             try:
                 with FAMILIES.starting():

@@ -181,7 +181,11 @@ class Sandboxed:
             with suppress(ProcessLookupError):
                 self._outer.kill()
             await self._outer.wait()
+        if self._init is not None:  # bubblewrap need not have waited for it
+            with suppress(psutil.TimeoutExpired):
+                await asyncio.to_thread(self._init.wait, _GONE_S)
         FAMILIES.discard(self._outer.pid)
+        FAMILIES.reap()
         self._report.close()
         await asyncio.to_thread(self._grounds.give_back)
 
