@@ -10,9 +10,10 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import launcher
 from referee.check import Report, Step
 from referee.check import check as check_bot
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, announce, settled
 from referee.cli.options import UNSOUND, JsonOption
 from referee.cli.output import console, notes, write
 from referee.errors import UserError
@@ -24,6 +25,9 @@ from referee.roster import Workshop
 def check(
     path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
     as_json: JsonOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
 ) -> None:
     """Build a bot, start it, play with it, and say what is right and what is not.
 
@@ -33,8 +37,10 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
+    under = settled(isolation, require)
+    announce(under)
     with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
-        workshop = Workshop(Path(folder), ProcessGroupLauncher(), on_build=lambda _: None)
+        workshop = Workshop(Path(folder), launcher(under), on_build=lambda _: None, network=network)
         report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from referee import deals
-from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import Isolation
 from referee.bots.manifest import BotSpec
 from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
@@ -117,6 +117,7 @@ class Conductor:
         league: where it is stored; the caller holds its lock.
         tournament: what to play.
         roster: knows how its bots are started.
+        isolation: what they run under.
         on_game: is told of every game once it is stored.
         on_lost: is told the number of a worker that died; a new one takes its place.
 
@@ -128,12 +129,14 @@ class Conductor:
         league: League,
         tournament: Tournament,
         roster: Roster,
+        isolation: Isolation,
         *,
         on_game: Kept,
         on_lost: Callable[[int], None],
     ) -> None:
         self._league = league
         self._tournament = tournament
+        self._isolation = isolation
         self._on_game = on_game
         self._on_lost = on_lost
         specs = {text: roster.spec(bot) for text, bot in tournament.seats.items()}
@@ -196,7 +199,7 @@ class Conductor:
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,
             show_names=config.show_names,
-            isolation=ProcessGroupLauncher.rung,
+            isolation=self._isolation.words,
         )
 
     def _settings(self, cores: frozenset[int], folder: Path) -> WorkerSettings:
@@ -205,6 +208,7 @@ class Conductor:
             cores=cores,
             clocks=self._tournament.config.clocks,
             max_processes=self._tournament.config.max_processes,
+            isolation=self._isolation,
             folder=folder,
             parent_pid=os.getpid(),
         )
