@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 _PR_SET_CHILD_SUBREAPER = 36
-_SWEEPER = Path(__file__).with_name("sweeper.py")
+_SWEEPER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("sweeper.py"))]
 TOKEN = "REFEREE_TOKEN"  # noqa: S105 - the name of a variable
 """What tells the bots of a run apart; a variable of their environment."""
 
@@ -105,14 +105,16 @@ class Families:
             session = os.getsid(child)
         except ProcessLookupError:
             return os.getpid()
-        if session == os.getsid(0):  # bots cannot get there
-            return os.getpid()
-        if session == child and self._starting:
+        in_own = session == os.getsid(0)  # bots cannot get there
+        if in_own or (session == child and self._starting):
             return os.getpid()
         if session in self._tokens:
             return session
         try:
-            token = psutil.Process(child).environ().get(TOKEN)
+            process = psutil.Process(child)
+            if process.cmdline() == _SWEEPER and Path(process.exe()).samefile(sys.executable):
+                return os.getpid()  # of a process of the referee that this one has started
+            token = process.environ().get(TOKEN)
         except (psutil.Error, OSError):
             return None
         return next((pid for pid, known in self._tokens.items() if known == token), None)
@@ -121,20 +123,19 @@ class Families:
 def _start_sweeper() -> int:
     """Start the sweeper; the descriptor by which it is told, and whose end it waits for.
 
-    It is nobody's child, and in a process group of its own: Ctrl-C is not for it.
+    It is nobody's child, and in a session of its own: Ctrl-C is not for it.
     """
     told, telling = os.pipe()
     try:
         starter = os.posix_spawn(
             sys.executable,
-            (sys.executable, "-I", "-S", str(_SWEEPER)),
+            _SWEEPER,
             {},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, told, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ],
-            setpgroup=0,
         )
     except OSError:
         os.close(telling)

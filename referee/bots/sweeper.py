@@ -24,8 +24,8 @@ def main() -> None:
     """Wait for the end, then sweep."""
     if os.fork():
         os._exit(0)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # meant for the referee
-        signal.signal(number, signal.SIG_IGN)
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # meant for the referee, as when a machine stops
     tokens: dict[int, bytes] = {}
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from typing import NamedTuple
 
 from referee.rules.cards import COPIES, JOKER, JOKERS, NUMBERS, Group, Layer
@@ -82,14 +83,21 @@ def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
     )
 
 
-_PLAYS = [
-    [[_plays_of(value, held, jokers) for jokers in range(JOKERS + 1)] for held in range(COPIES + 1)]
-    for value in (0, *NUMBERS)
-]
-_JOKER_PLAYS = [
-    tuple(Play(Layer(JOKER, 0, size)) for size in range(1, jokers + 1))
-    for jokers in range(JOKERS + 1)
-]
+@cache
+def _plays() -> list[list[list[tuple[Play, ...]]]]:
+    """By value, how many of it are held, and jokers held; `JOKER`: jokers alone. Made when first needed."""
+    return [
+        [
+            [_plays_of(value, held, jokers) for jokers in range(JOKERS + 1)]
+            for held in range(COPIES + 1)
+        ]
+        for value in range(JOKER)
+    ] + [
+        [
+            [tuple(Play(Layer(JOKER, 0, size)) for size in range(1, held + 1))]
+            for held in range(JOKERS + 1)
+        ]
+    ]
 
 
 def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
@@ -99,8 +107,9 @@ def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
     """
     jokers = hand[JOKER]
     plays: list[Play] = []
+    table = _plays()
     for value in NUMBERS:
         if held := hand[value]:
-            plays += _PLAYS[value][held][jokers]
-    plays += _JOKER_PLAYS[jokers]
+            plays += table[value][held][jokers]
+    plays += table[JOKER][jokers][0]
     return tuple(plays)

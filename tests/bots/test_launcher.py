@@ -443,13 +443,29 @@ def test_whatever_programs_have_started_ends_with_a_referee_that_is_killed(tmp_p
         assert not alive
         assert bystander.poll() is None
         bystander.kill()
+    assert not psutil.wait_procs(children(), timeout=20)[1], "the sweeper has ended too"
+
+
+async def test_sweepers_of_others_are_left_alone_and_forgotten_when_they_have_ended(launch):
+    """A process that has started programs adopts those of the processes that it starts."""
+    await (await launch("true")).kill()
+    telling = families._start_sweeper()
+    (sweeper,) = children()
+    await (await launch("sleep", "1000")).kill()
+    assert children() == [sweeper]
+    assert sweeper.status() != psutil.STATUS_ZOMBIE
+    os.close(telling)
+    launcher = ProcessGroupLauncher()
+    while children():
+        launcher.tidy()
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(("told", "spared"), [("+{0} a\n-{0}\n", True), ("+{0} b\n", False)])
 def test_a_sweeper_spares_what_its_referee_has_ended(told, spared):
     with subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True) as sleeper:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", families._SWEEPER],
+            families._SWEEPER,
             input=told.format(sleeper.pid),
             capture_output=True,  # so this waits for its end
             text=True,

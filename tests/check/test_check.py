@@ -50,8 +50,10 @@ ALL_GAMES = STEPS[10:14]
 
 @pytest.fixture
 def short(monkeypatch):
-    """Some games are enough where strength is not what is looked at."""
+    """A bot that is asked as little as a slow one, where how much it is asked is not looked at."""
     monkeypatch.setattr(strength, "GAMES", 8)
+    monkeypatch.setattr(games, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(decisions, "PATIENCE_S", 0.0)
 
 
 def bot_folder(folder, name, *, more=""):
@@ -202,9 +204,7 @@ async def test_only_its_own_rulesets_are_tried(tmp_path):
 
 
 @pytest.mark.usefixtures("short")
-async def test_of_a_slow_bot_less_is_asked(tmp_path, monkeypatch):
-    monkeypatch.setattr(games, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(decisions, "PATIENCE_S", 0.0)
+async def test_of_a_slow_bot_less_is_asked(tmp_path):
     report = await checked(bot_folder(tmp_path / "bot", "plain"))
     assert report.ok
     assert int(named(report)["decisions: basic"].came.split()[0]) < 24

@@ -15,6 +15,7 @@ from referee.clocks import Clocks
 from referee.match import Fixture, play, play_game
 from referee.player import Answer, Ask
 from referee.protocol import encode
+from referee.protocol.view import ViewWriter
 from referee.records import BotId
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -101,12 +102,12 @@ def test_a_referee_that_does_not_redact_is_found(name, monkeypatch):
 @pytest.mark.parametrize("name", RULESETS)
 def test_an_encoder_that_mixes_seats_up_is_found(name, monkeypatch):
     """It sends each seat the hand that it sent last."""
-    write = encode._ViewWriter.write
+    write = ViewWriter.write
 
     def mixed_up(self, view):
-        write(self, view._replace(hand=getattr(self, "hand", view.hand)))
-        self.hand = view.hand
+        before, self.hand = getattr(self, "hand", view.hand), view.hand
+        return write(self, view._replace(hand=before))
 
-    monkeypatch.setattr(encode._ViewWriter, "write", mixed_up)
+    monkeypatch.setattr(ViewWriter, "write", mixed_up)
     found = (find_leak(RULESETS[name], 2, seed, anything) is not None for seed in range(20))
     assert any(found)

@@ -1,0 +1,24 @@
+"""What is written of the wire format by hand is what protobuf writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from referee.pb import play_pb2, table_pb2
+from referee.protocol.wire import head
+
+
+@pytest.mark.parametrize("length", [1, 127, 128, 300, 16_383, 16_384, 2_100_000])
+def test_a_head_is_what_protobuf_writes_before_so_many_bytes(length):
+    text = "x" * length
+    message = play_pb2.Goodbye(reason=text)
+    assert head(1, length) + text.encode() == message.SerializeToString()
+
+
+def test_fields_above_fifteen_have_longer_tags():
+    assert head(16, 5) == bytes((0x82, 0x01, 5))
+
+
+def test_counts_below_128_are_a_byte_each():
+    counts = list(range(113, 128))
+    assert head(2, 15) + bytes(counts) == table_pb2.View(hand=counts).SerializeToString()
