@@ -369,7 +369,7 @@ async def test_a_bubblewrap_that_may_do_nothing(monkeypatch):
     text = "#!/bin/sh\necho 'No permissions to create namespace' >&2\nexit 1\n"
     with tempfile.TemporaryDirectory() as folder:
         broken = tool(Path(folder, "open", "bwrap"), text)
-        os.chmod(folder, 0o755)  # noqa: PTH101 - for other users
+        os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for other users
         monkeypatch.setattr(bubblewrap, "find", lambda: broken)
         with pytest.raises(UserError, match=r"No permissions to create.*allow user namespaces"):
             await settle(Rung.NAMESPACES)
