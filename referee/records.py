@@ -105,7 +105,7 @@ class GameRecord:
     max_strikes: int
     """The strike that forfeited the game."""
     isolation: str
-    """The rung of the isolation ladder that the bots ran under."""
+    """What the bots ran under: the rung of the isolation ladder, and the protections that were not on."""
     started_at_us: int
     """Microseconds since 1970-01-01 UTC; information only."""
     duration_us: int

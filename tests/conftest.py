@@ -14,11 +14,9 @@ PostgreSQL is asked for by a fixture, `postgres` or `postgres_url`.
 With REFEREE_REQUIRE_ALL=1 (CI) a skip is a failure, so that nothing goes untested unnoticed.
 """
 
-import asyncio
 import os
 import shutil
 import sys
-from functools import cache
 
 import pytest
 
@@ -28,8 +26,9 @@ PLAYED_MUCH = ("languages", "sample_bots", "stranger")
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
 
 import postgres_server  # noqa: E402 - after that
+from strongest_isolation import strongest  # noqa: E402 - the same
 
-from referee.bots.isolation import Rung, settle  # noqa: E402 - the same
+from referee.bots.isolation import Rung  # noqa: E402 - the same
 from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
 
 
@@ -43,12 +42,6 @@ def pytest_runtest_setup(item):
         if found.rung.height < wanted.height:
             why = [f"{each.rung.value}: {each.reason} ({each.advice})" for each in found.refusals]
             pytest.skip(f"no isolation {wanted.value}: {'; '.join(why)}")
-
-
-@cache
-def strongest():
-    """The isolation that this machine gives."""
-    return asyncio.run(settle())
 
 
 @pytest.fixture(scope="module")

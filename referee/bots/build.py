@@ -72,15 +72,17 @@ async def build(
         )
     with build_home.build_home(command, folder) as home:
         access = Access(
-            writable=(folder, home),
+            home=home,
+            writable=(folder,),
             shown=tuple(map(Path, build_home.toolchains().values())),
             network=network,
         )
-        environment = build_home.environment(home, network=network)
+        known_as = Path.home() if launcher.sandboxed else home
+        environment = build_home.environment(known_as, network=network)
         built = await _run(
             launcher, command, folder, environment=environment, access=access, limit_s=limit_s
         )
-    no_network = launcher.isolated_network and not network
+    no_network = launcher.sandboxed and not network
     if built.reason is not None and no_network and missed_network(built.output):
         return replace(built, reason=built.reason + _NETWORK_HINT)
     return built

@@ -62,7 +62,10 @@ def build_home(command: Sequence[str], beside: Path) -> Iterator[Path]:
 
 
 def environment(home: Path, *, network: bool) -> dict[str, str]:
-    """What a build is told: of the referee's environment only what is no secret."""
+    """What a build is told: of the referee's environment only what is no secret.
+
+    Its home is where the user's is, if it can be: tools take what they find in their caches only there.
+    """
     names = (*_KEPT, *_KEPT_WITH_NETWORK) if network else _KEPT
     kept = {name: os.environ[name] for name in names if name in os.environ}
     return kept | toolchains() | {"HOME": str(home), "TMPDIR": str(home)}

@@ -45,6 +45,8 @@ class Access:
     """An empty folder that is its own: HOME and TMPDIR."""
     link: Path | None = None
     """The folder of the socket by which it reaches the referee."""
+    home: Path | None = None
+    """A folder that is its own, which a sandbox shows in the place of its user's home folder."""
     writable: tuple[Path, ...] = ()
     """Folders in which it may change everything; its own folder may be one of them."""
     shown: tuple[Path, ...] = ()
@@ -127,8 +129,8 @@ class Launcher(Protocol):
         ...
 
     @property
-    def isolated_network(self) -> bool:
-        """Whether programs have a loopback address of their own, so that TCP needs a relay."""
+    def sandboxed(self) -> bool:
+        """Whether programs have a file tree and a loopback address of their own."""
         ...
 
     @property
@@ -161,7 +163,7 @@ class ProcessGroupLauncher:
     """Starts a program in a session of its own; no protection from it."""
 
     isolation = "none"
-    isolated_network = False
+    sandboxed = False
     trusting = True
 
     async def launch(

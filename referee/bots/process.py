@@ -67,7 +67,7 @@ class BotProcess:
         self._clock = Clock.of_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock)
         self._folder = BotFolder(folder)
-        self._relayed = spec.transport == "tcp" and launcher.isolated_network
+        self._relayed = spec.transport == "tcp" and launcher.sandboxed
         self._server = BotServer(
             self._folder.socket, self.session.serve, "unix" if self._relayed else spec.transport
         )

@@ -13,7 +13,7 @@ from rich.text import Text
 from referee.bots.isolation import launcher
 from referee.bots.manifest import load_manifest
 from referee.cli.check import check, run_check
-from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, announce, settled
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     UNSOUND,
@@ -104,7 +104,7 @@ def submit(
         roster = Roster(store, workshop)
         if not any_author:
             roster.check_author(path)
-        announce(under)
+        warn(under, isolation)
         report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:
             if report.copy is not None and not roster.knows(report.copy):

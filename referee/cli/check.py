@@ -13,7 +13,7 @@ from referee import toml_file
 from referee.bots.isolation import launcher
 from referee.check import Report, Step
 from referee.check import check as check_bot
-from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, announce, settled
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
 from referee.cli.options import UNSOUND, JsonOption
 from referee.cli.output import console, notes, write
 from referee.errors import UserError
@@ -38,7 +38,7 @@ def check(
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
     under = settled(isolation, require)
-    announce(under)
+    warn(under, isolation)
     with tempfile.TemporaryDirectory(prefix="built-", ignore_cleanup_errors=True) as folder:
         workshop = Workshop(Path(folder), launcher(under), on_build=lambda _: None, network=network)
         report = run_check(path, workshop, as_json=as_json)

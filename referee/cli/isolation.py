@@ -48,9 +48,15 @@ def settled(wanted: str | Rung | None, required: str | None) -> Isolation:
     )
 
 
-def announce(isolation: Isolation, console: Console = notes) -> None:
+def announce(isolation: Isolation, console: Console) -> None:
     """Say what bots run under, and what that does not protect."""
     console.print(_words(isolation), soft_wrap=True)
+
+
+def warn(isolation: Isolation, wanted: str | None) -> None:
+    """Say so where it is less than everything, unasked."""
+    if wanted is None and isolation.rung is not Rung.FULL:
+        announce(isolation, notes)
 
 
 def _rung(option: str, name: str | None) -> Rung | None:

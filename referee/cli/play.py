@@ -16,7 +16,7 @@ from referee.bots import Launcher
 from referee.bots.isolation import launcher
 from referee.bots.manifest import BotSpec, load_manifest
 from referee.cli.game import show_record
-from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, announce, settled
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
 from referee.cli.options import DEFAULT_LEAGUE, DbOption, JsonOption, LeagueOption
 from referee.cli.output import console, write
 from referee.cli.roster import now_us, workshop_at
@@ -60,7 +60,7 @@ def play(
     under = settled(isolation, require)
     specs = uvloop.run(_bots(bots, _Places(league, db, launcher(under), network), keep=keep))
     _check(specs, rules)
-    announce(under)
+    warn(under, isolation)
     order = free_game(specs, rules, text, under)
     record = uvloop.run(play_single(order, under, _watcher(specs) if watch else None))
     if keep:

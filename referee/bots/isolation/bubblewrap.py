@@ -103,11 +103,16 @@ def _files(program: Program, stage: Stage) -> list[str]:
         words += ["--symlink", target, link]
     words += ["--proc", "/proc", "--dev", "/dev", *_sized(limits, Path("/dev/shm"))]  # noqa: S108
     words += ["--remount-ro", "/dev", *_scratch(access.scratch, limits)]
-    around = (*places.toolchains(program.command[0], path), *access.shown, *places.interpreter())
-    for each in (*around, program.folder):
+    if access.home is not None:
+        words += ["--bind", stage.source(access.home), str(Path.home())]
+    for each in (
+        *places.toolchains(program.command[0], path),
+        *access.shown,
+        *places.interpreter(),
+    ):
         show(each)
-    for each in access.writable:
-        show(each, "--bind")
+    for each in (program.folder, *access.writable):
+        show(each, "--bind" if each in access.writable else "--ro-bind")
     if access.link is not None:
         show(access.link)
     show(INIT)

@@ -84,7 +84,7 @@ class Grounds:
             self._slot.free()
 
     def _lend(self, uid: int, folder: Path, access: Access) -> None:
-        for path in (access.scratch, access.link, *access.writable):
+        for path in (access.scratch, access.link, access.home, *access.writable):
             if path is not None:
                 self._lent.append(path)
                 _give(path, uid)

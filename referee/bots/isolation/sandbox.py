@@ -27,7 +27,7 @@ class SandboxLauncher:
         isolation: what is known of what this protects.
     """
 
-    isolated_network = True
+    sandboxed = True
     trusting = False
 
     def __init__(self, bwrap: Path, cgroups: Cgroups, isolation: str = "") -> None:

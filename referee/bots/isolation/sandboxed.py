@@ -145,11 +145,11 @@ class Sandboxed:
         """Wait until the program runs. Raises `Forfeit` where it does not, `VoidGame` for the sandbox."""
         said = await asyncio.shield(self._report.started)
         if said != "runs":
-            if said:
+            if said.startswith("refused "):
                 raise refusal(said.removeprefix("refused "), program)
             assert self._outer.stderr is not None  # noqa: S101 - it was started with pipes
-            words = (await self._outer.stderr.read(_SAID)).decode("utf-8", "replace").strip()
-            raise VoidGame(f"the sandbox cannot be set up: {words or 'it ended without a word'}")
+            words = said or (await self._outer.stderr.read(_SAID)).decode("utf-8", "replace")
+            raise VoidGame(f"the sandbox cannot be set up: {words.strip() or 'nobody says why'}")
         with suppress(psutil.Error, IndexError):
             self._init = psutil.Process(_children(self._outer.pid)[0])
             self._inside.pid = _children(self._init.pid)[0]

@@ -22,7 +22,7 @@ class UidLauncher:
         isolation: what is known of what this protects.
     """
 
-    isolated_network = False
+    sandboxed = False
     trusting = False
 
     def __init__(self, cgroups: Cgroups, isolation: str = "") -> None:
