@@ -194,6 +194,7 @@ async def test_it_ends_with_the_thread_that_started_it(place):
     referee.kill()
     await referee.wait()
     assert not psutil.wait_procs([bot], timeout=10)[1]
+    psutil.wait_procs(psutil.Process().children(), timeout=10)  # its sweeper
 
 
 async def test_a_place_to_write_is_empty_small_and_gone_with_it(python, place):
