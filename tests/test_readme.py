@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import typer
 from real_runs import only_reads, run_here
 
 from referee import cli, deals
+from referee.bots.limits import Limits, LimitsTable
 from referee.bots.manifest import Build, Manifest, Run, load_manifest
 from referee.cli import app, options
 from referee.errors import Cause
@@ -166,7 +168,7 @@ def test_every_key_of_a_tournament_file_is_listed_with_its_default():
                 for inner, part in field.annotation.model_fields.items()
             }
         else:
-            flat[f"[[{name}]]" if name == "stage" else name] = field.default
+            flat[{"stage": "[[stage]]", "limits": "[limits]"}.get(name, name)] = field.default
     assert set(listed) == set(flat)
     for key, default in flat.items():
         if isinstance(default, bool | int | float):
@@ -178,8 +180,16 @@ def test_every_key_of_a_bot_manifest_is_listed():
     flat = []
     for name in Manifest.model_fields:
         inner = tables[name].model_fields if name in tables else ()
-        flat += [f"{name}.{part}" for part in inner] or [name]
+        own = "[limits]" if name == "limits" else name
+        flat += [f"{name}.{part}" for part in inner] or [own]
     assert keys("Bot manifests") == flat
+
+
+def test_every_limit_is_listed_with_its_default():
+    rows = re.findall(r"^\| `limits\.(\w+)` \| (\S+) \|", section("Bot manifests"), re.MULTILINE)
+    limits = asdict(Limits())
+    assert rows == [(key, str(default)) for key, default in limits.items()]
+    assert set(limits) == set(LimitsTable.model_fields)
 
 
 def test_the_example_of_a_tournament_file_is_one(workplace):
