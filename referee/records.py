@@ -109,7 +109,7 @@ class GameRecord:
     """How many replies and hellos of each seat's bot came too late, twice or unasked while the game was
     played, and were dropped; empty where none were."""
     isolation: str
-    """The rung of the isolation ladder that the bots ran under."""
+    """What the bots ran under: the rung of the isolation ladder, and the protections that were not on."""
     started_at_us: int
     """Microseconds since 1970-01-01 UTC; information only."""
     duration_us: int

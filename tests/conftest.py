@@ -4,6 +4,11 @@ A test that needs a program which a user's machine may lack says so, and is skip
 
     @pytest.mark.toolchain("buf")
 
+One that needs a rung of the isolation ladder, or a stronger one, says that too: what this machine gives is
+probed once.
+
+    @pytest.mark.isolation("full")
+
 PostgreSQL is asked for by a fixture, `postgres` or `postgres_url`.
 
 With REFEREE_REQUIRE_ALL=1 (CI) a skip is a failure, so that nothing goes untested unnoticed.
@@ -22,7 +27,9 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, bu
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import postgres_server  # noqa: E402 - after that
+from strongest_isolation import strongest  # noqa: E402 - the same
 
+from referee.bots.isolation import Rung  # noqa: E402 - the same
 from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
 
 
@@ -31,6 +38,11 @@ def pytest_runtest_setup(item):
         missing = [program for program in mark.args if shutil.which(program) is None]
         if missing:
             pytest.skip("; ".join(map(how_to_install, missing)))
+    if (mark := item.get_closest_marker("isolation")) is not None:
+        wanted, found = Rung(mark.args[0]), strongest()
+        if found.rung.height < wanted.height:
+            why = [f"{each.rung.value}: {each.reason} ({each.advice})" for each in found.refusals]
+            pytest.skip(f"no isolation {wanted.value}: {'; '.join(why)}")
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,8 @@ class Place:
     def environment(self, **more):
         kept = {key: value for key, value in os.environ.items() if key not in self.hidden}
         path = f"{BIN}:{os.environ['PATH']}"
-        return kept | {"PATH": path, "TMPDIR": str(self.temp), "COLUMNS": "80"} | more
+        own = {"TMPDIR": str(self.temp), "COLUMNS": "80", "REFEREE_ISOLATION": "none"}
+        return kept | {"PATH": path} | own | more
 
     def referee(self, *arguments, **environment):
         """Run a command to its end, in a process of its own where it matters."""
@@ -137,11 +138,12 @@ class Place:
     def tournament(
         self, name="cup", *, bots=("random", "greedy", "bait"), matches=4, more="", few=True
     ):
-        """Write a tournament file: the classic game at tables of two.
+        """Write a tournament file: the classic game at tables of two, without isolation.
 
-        With few processes to be started: one worker and two lanes, where `more` says nothing else.
+        With few processes to be started: one worker and two lanes. All of that where `more` says nothing else.
         """
-        for line in ("workers = 1\n", "lanes = 2\n") if few else ():
+        lines = ("workers = 1\n", "lanes = 2\n") if few else ()
+        for line in (*lines, 'isolation = "none"\n'):
             if line.split()[0] not in more:
                 more = line + more
         folders = [SAMPLE_BOTS / bot if isinstance(bot, str) else bot for bot in bots]

@@ -54,21 +54,26 @@ class BotFolder:
         return size_kib
 
     def remove(self) -> None:
-        """Remove it, as far as it can be. No link is followed, no pipe opened.
+        """Remove it, as far as it can be."""
+        remove(self.path)
 
-        A folder within is moved up before it is emptied: so it does not matter how deep they lie, how
-        long their path is, and that they are locked.
-        """
-        names = (self.path.with_name(f"{self.path.name}-{n}") for n in itertools.count())
-        folders = [self.path]
-        while folders:
-            with suppress(OSError):
-                folder = folders.pop()
-                for entry in list(folder.iterdir()):
-                    with suppress(OSError):
-                        if entry.is_dir() and not entry.is_symlink():
-                            entry.chmod(0o700)
-                            folders.append(entry.rename(next(names)))
-                        else:
-                            entry.unlink()
-                folder.rmdir()
+
+def remove(path: Path) -> None:
+    """Remove a folder that a bot could write to, as far as it can be. No link is followed, no pipe opened.
+
+    A folder within is moved up before it is emptied: so it does not matter how deep they lie, how long
+    their path is, and that they are locked.
+    """
+    names = (path.with_name(f"{path.name}-{n}") for n in itertools.count())
+    folders = [path]
+    while folders:
+        with suppress(OSError):
+            folder = folders.pop()
+            for entry in list(folder.iterdir()):
+                with suppress(OSError):
+                    if entry.is_dir() and not entry.is_symlink():
+                        entry.chmod(0o700)
+                        folders.append(entry.rename(next(names)))
+                    else:
+                        entry.unlink()
+            folder.rmdir()

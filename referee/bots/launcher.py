@@ -1,6 +1,7 @@
 """How a bot's program is started and how everything it started is ended.
 
-`Launcher` is the seam where isolation goes; `ProcessGroupLauncher` has none: trusted bots only.
+`Launcher` is the seam where isolation goes (`referee.bots.isolation`); `ProcessGroupLauncher` has none:
+trusted bots only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -37,10 +39,64 @@ _LOOKS = 20
 """How often they are looked for in that time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a program may reach beside the system, its own folder and what it is made of."""
+
+    scratch: Path | None = None
+    """An empty folder that is its own: HOME and TMPDIR."""
+    link: Path | None = None
+    """The folder of the socket by which it reaches the referee."""
+    home: Path | None = None
+    """A folder that is its own, which a sandbox shows in the place of its user's home folder."""
+    writable: tuple[Path, ...] = ()
+    """Folders in which it may change everything; its own folder may be one of them."""
+    shown: tuple[Path, ...] = ()
+    """Further files and folders that it may read."""
+    network: bool = False
+    """All that the machine reaches."""
+    relay: tuple[Path, int] | None = None
+    """A UNIX socket that it is to reach by this port of its loopback address."""
+
+
+NO_ACCESS = Access()
+
+
+class Process(Protocol):
+    """What `asyncio.subprocess.Process` has, as far as it is needed."""
+
+    @property
+    def pid(self) -> int:
+        """As this process sees it."""
+        ...
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """The pipe."""
+        ...
+
+    @property
+    def stderr(self) -> asyncio.StreamReader | None:
+        """The pipe."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """Negative for a signal; None while it runs."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait for its end; the return code."""
+        ...
+
+
 class Launched(Protocol):
     """A running program, with its standard output and standard error as pipes."""
 
-    process: asyncio.subprocess.Process
+    @property
+    def process(self) -> Process:
+        """The program itself."""
+        ...
 
     def terminate(self) -> None:
         """Ask the program to end (SIGTERM)."""
@@ -69,8 +125,20 @@ class Launched(Protocol):
 class Launcher(Protocol):
     """Starts programs on one rung of the isolation ladder."""
 
-    rung: str
-    """Its name, for records."""
+    @property
+    def isolation(self) -> str:
+        """The rung and the protections that are not on, for records."""
+        ...
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether programs have a file tree and a loopback address of their own."""
+        ...
+
+    @property
+    def trusting(self) -> bool:
+        """Whether programs have the referee's own rights."""
+        ...
 
     async def launch(
         self,
@@ -78,12 +146,13 @@ class Launcher(Protocol):
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits | None = None,
+        limits: Limits | None = ...,
+        access: Access = ...,
     ) -> Launched:
         """Start a program in a folder with exactly this environment, and with limits unless None.
 
         Raises `Forfeit` (no_start) when it is missing or cannot be executed, and `VoidGame` when
-        the machine has no room for another process.
+        the machine has no room for another process or its isolation cannot be set up.
         """
         ...
 
@@ -95,7 +164,9 @@ class Launcher(Protocol):
 class ProcessGroupLauncher:
     """Starts a program in a session of its own; no protection from it."""
 
-    rung = "none"
+    isolation = "none"
+    sandboxed = False
+    trusting = True
 
     async def launch(
         self,
@@ -104,29 +175,46 @@ class ProcessGroupLauncher:
         folder: Path,
         environment: Mapping[str, str],
         limits: Limits | None = None,
+        access: Access = NO_ACCESS,  # noqa: ARG002 - it reaches everything
     ) -> Launched:
         """Start a program; see `Launcher.launch`."""
-        try:
-            report, report_end = os.pipe()
-        except OSError as error:
-            raise VoidGame(f"no file descriptors left: {error}") from error
-        with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
-            try:
-                launched = await _start(command, folder, environment, limits, report_end)
-            except OSError as error:
-                raise _failure(error.errno, f"{folder}: {error.strerror}") from error
-            finally:
-                os.close(report_end)
-            try:
-                await _wait_until_it_runs(report, command[0])
-            except BaseException:
-                await launched.kill()
-                raise
-        return launched
+        return await start_group(command, folder=folder, environment=environment, limits=limits)
 
     def tidy(self) -> None:
         """See `Launcher.tidy`."""
         FAMILIES.reap()
+
+
+async def start_group(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    limits: Limits | None,
+    options: Sequence[str] = (),
+) -> ProcessGroup:
+    """Start a program behind the shim, which follows the options, as the leader of a process group.
+
+    Raises as `Launcher.launch` does.
+    """
+    report, report_end = report_pipe()
+    with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
+        try:
+            with FAMILIES.starting():
+                process = await spawn(
+                    command, folder, environment, report_end, [*limiting(limits), *options]
+                )
+                launched = ProcessGroup(process, environment.get(TOKEN, ""), limits)
+        except OSError as error:
+            raise failure(error.errno, f"{folder}: {error.strerror}") from error
+        finally:
+            os.close(report_end)
+        try:
+            await _wait_until_it_runs(report, command[0])
+        except BaseException:
+            await launched.kill()
+            raise
+    return launched
 
 
 class ProcessGroup:
@@ -198,27 +286,45 @@ async def left_behind(launched: Launched) -> list[str]:
     return launched.others()
 
 
-async def _start(
+def report_pipe() -> tuple[int, int]:
+    """Where the shim says what becomes of the program: to read, to write. Raises VoidGame."""
+    try:
+        return os.pipe()
+    except OSError as error:
+        raise VoidGame(f"no file descriptors left: {error}") from error
+
+
+async def spawn(
     command: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],
-    limits: Limits | None,
     report: int,
-) -> ProcessGroup:
-    options = () if limits is None else ("--open-files", str(limits.open_files))
-    shim = (str(_SHIM), str(os.getpid()), str(report), *options, "--")
-    with FAMILIES.starting():
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", *shim, *command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=folder,
-            env=dict(environment),
-            pass_fds=(report,),
-            start_new_session=True,
-        )
-        return ProcessGroup(process, environment.get(TOKEN, ""), limits)
+    options: Sequence[str],
+) -> asyncio.subprocess.Process:
+    """Start the shim, in a session of its own; what its options are says `shim`. Raises OSError.
+
+    Whatever it becomes ends with the thread that has called this.
+    """
+    return await asyncio.create_subprocess_exec(
+        *shim(str(os.getpid()), str(report), options, command),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=dict(environment),
+        pass_fds=(report,),
+        start_new_session=True,
+    )
+
+
+def limiting(limits: Limits | None) -> list[str]:
+    """What the shim is told of limits."""
+    return [] if limits is None else ["--open-files", str(limits.open_files)]
+
+
+def shim(parent: str, report: str, options: Sequence[str], command: Sequence[str]) -> list[str]:
+    """The command line of the shim."""
+    return [sys.executable, "-I", "-S", str(_SHIM), parent, report, *options, "--", *command]
 
 
 async def _wait_until_it_runs(report: int, program: str) -> None:
@@ -231,12 +337,20 @@ async def _wait_until_it_runs(report: int, program: str) -> None:
     finally:
         loop.remove_reader(report)
     if said := os.read(report, 4096).decode("utf-8", "replace"):
-        number, _, text = said.partition(" ")
-        missing = int(number) == errno.ENOENT and "/" not in program
-        raise _failure(int(number), how_to_install(program) if missing else text)
+        raise refusal(said, program)
 
 
-def _failure(number: int | None, text: str) -> Forfeit | VoidGame:
+def refusal(said: str, program: str) -> Forfeit | VoidGame:
+    """What a report means that has an error's number and a text."""
+    number, _, text = said.partition(" ")
+    if int(number) == 0:
+        return VoidGame(f"the isolation cannot be set up: {text}")
+    missing = int(number) == errno.ENOENT and "/" not in program
+    return failure(int(number), how_to_install(program) if missing else text)
+
+
+def failure(number: int | None, text: str) -> Forfeit | VoidGame:
+    """Whose fault it is that a program does not start, by the number of an error."""
     if number in {*SHORTAGES, _UNKNOWN}:
         return VoidGame(f"no room for another process: {text}")
     return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from referee.bots.folder import BotFolder
 from referee.bots.guard import breach
-from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
+from referee.bots.launcher import Access, Launched, Launcher, left_behind, signal_name
 from referee.bots.limits import Usage
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output
@@ -29,6 +29,8 @@ TERM_S = 1.0
 """How long it may take after SIGTERM; then it is killed."""
 STDERR_TAIL = 4096
 """Bytes of standard error that a fault keeps."""
+_RELAY_PORT = 50051
+"""Where a bot that knows only TCP finds the referee, on a loopback address of its own."""
 _STATUS_S = 0.5
 """How long the exit status may come after the end of the stream, or the other way round."""
 _LAST_WORDS_S = 0.5
@@ -49,8 +51,9 @@ class Parting:
 class BotProcess:
     """A bot that has said hello. Made by `start`."""
 
-    def __init__(self, spec: BotSpec, folder: Path, tokens: set[str]) -> None:
+    def __init__(self, spec: BotSpec, launcher: Launcher, folder: Path, tokens: set[str]) -> None:
         self.spec = spec
+        self._launcher = launcher
         self.max_games = 1
         """How many games it can hold at once."""
         self.games = 0
@@ -65,7 +68,10 @@ class BotProcess:
         self._clock = Clock.of_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock)
         self._folder = BotFolder(folder)
-        self._server = BotServer(self._folder.socket, self.session.serve, spec.transport)
+        self._relayed = spec.transport == "tcp" and launcher.sandboxed
+        self._server = BotServer(
+            self._folder.socket, self.session.serve, "unix" if self._relayed else spec.transport
+        )
         self._draining: list[asyncio.Task[None]] = []
         self._watching: asyncio.Task[None] | None = None
         self._launched: Launched | None = None
@@ -86,10 +92,10 @@ class BotProcess:
 
         Raises `Forfeit` with what went wrong, and `VoidGame` when the machine has no room.
         """
-        bot = cls(spec, folder, tokens)
+        bot = cls(spec, launcher, folder, tokens)
         began_ns = bot._clock.now_ns()
         try:
-            await bot._launch(launcher, limit_us)
+            await bot._launch(limit_us)
             bot.max_games = max(1, (await bot.session.hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
@@ -101,13 +107,13 @@ class BotProcess:
             raise
         return bot
 
-    async def _launch(self, launcher: Launcher, limit_us: int) -> None:
+    async def _launch(self, limit_us: int) -> None:
         check_room()
         await self._server.start()
         scratch = str(self._folder.scratch)
         try:
             async with asyncio.timeout(limit_us / 1e6):
-                self._launched = launched = await launcher.launch(
+                self._launched = launched = await self._launcher.launch(
                     self.spec.command,
                     folder=self.spec.folder,
                     environment={
@@ -115,10 +121,17 @@ class BotProcess:
                         "HOME": scratch,
                         "TMPDIR": scratch,
                         "LANG": "C.UTF-8",
-                        "REFEREE_ADDRESS": self._server.address,
+                        "REFEREE_ADDRESS": f"127.0.0.1:{_RELAY_PORT}"
+                        if self._relayed
+                        else self._server.address,
                         "REFEREE_TOKEN": self._token,
                     },
                     limits=self.spec.limits,
+                    access=Access(
+                        scratch=self._folder.scratch,
+                        link=self._folder.socket.parent,
+                        relay=(self._folder.socket, _RELAY_PORT) if self._relayed else None,
+                    ),
                 )
         except TimeoutError:
             raise VoidGame(f"no program was started within {limit_us / 1e6:g} s") from None

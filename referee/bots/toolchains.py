@@ -34,6 +34,15 @@ _NOT_FOUND = re.compile(
 """What shells say of a program that they cannot find."""
 
 
+_NO_NETWORK = re.compile(
+    r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
+    r"|network is unreachable|no such host|unknown host|could not transfer artifact"
+    r"|failed to (?:get|download|fetch)|download of config.json failed",
+    re.IGNORECASE,
+)
+"""What the tools of several languages say when they cannot reach their registry."""
+
+
 def how_to_install(program: str) -> str:
     """A sentence about a program that is missing."""
     known = _PACKAGES.get(program)
@@ -42,6 +51,11 @@ def how_to_install(program: str) -> str:
         if known is not None
         else f"{program} is not installed, or not in PATH"
     )
+
+
+def missed_network(output: str) -> bool:
+    """Whether what a build has printed sounds as if it had wanted to download something."""
+    return _NO_NETWORK.search(output) is not None
 
 
 def missing_in(output: str) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from referee.bots import BotProcess, Launcher, ProcessGroupLauncher
+from referee.bots import BotProcess, Launcher
 from referee.bots.manifest import BotSpec
 from referee.check.meter import Meter
 from referee.check.report import Trouble
@@ -28,7 +28,7 @@ class Bench:
     """For the folders of its processes."""
     clocks: Clocks
     meter: Meter
-    launcher: Launcher = field(default_factory=ProcessGroupLauncher)
+    launcher: Launcher
 
     async def start(self) -> BotProcess:
         """A process that has said hello; whoever starts it stops it. Raises its `Forfeit`."""

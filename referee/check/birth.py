@@ -25,7 +25,7 @@ class Birth:
 
     Args:
         folder: the bot's; a copy of it is built and run.
-        workshop: makes the copy.
+        workshop: makes the copy, and has the launcher that the copy is started with too.
         scratch: an empty folder.
         clocks: with the start-up limit.
         meter: measures the processes.
@@ -57,7 +57,7 @@ class Birth:
     @property
     def bench(self) -> Bench:
         """Starts the bot once it is built."""
-        return Bench(self.spec, self._scratch, self._clocks, self._meter)
+        return Bench(self.spec, self._scratch, self._clocks, self._meter, self._workshop.launcher)
 
     async def read_manifest(self) -> Finding:
         """`bot.toml`. Raises `Trouble`."""

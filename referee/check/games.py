@@ -119,7 +119,7 @@ async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
         deck=plan.deck,
         clocks=bench.clocks,
         max_strikes=1,
-        isolation=bench.launcher.rung,
+        isolation=bench.launcher.isolation,
     )
     players = [
         seat if number == plan.seat else Chance(f"{plan.name}-{number}")

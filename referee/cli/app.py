@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from referee.cli.bots import app as bots
+from referee.cli.doctor import doctor
 from referee.cli.game import app as games
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
 from referee.cli.play import play
@@ -37,7 +38,7 @@ app.add_typer(games, name="game")
 app.add_typer(bots, name="bots")
 app.add_typer(ratings, name="ratings")
 app.add_typer(stats, name="stats")
-for command in (play, verify):
+for command in (play, verify, doctor):
     app.command()(command)
 
 

@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from referee.bots.isolation import launcher
 from referee.bots.manifest import load_manifest
 from referee.cli.check import check, run_check
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     UNSOUND,
@@ -41,7 +43,7 @@ from referee.reports import (
     visible,
 )
 from referee.reports.check import check_data, check_lines
-from referee.roster import template
+from referee.roster import Roster, template
 from referee.store import League
 
 app = typer.Typer(help="Make, check, submit and look at bots.", no_args_is_help=True)
@@ -85,6 +87,9 @@ def submit(
         bool,
         typer.Option("--any-author", help="Also where the league has another's bot of that name."),
     ] = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
 ) -> None:
     """Check a bot and bring it into the league, as it is now.
 
@@ -93,11 +98,13 @@ def submit(
     Example: referee bots submit my_bot
     """
     load_manifest(path)  # before a league is made
+    under = settled(isolation, require)
     with League.open(league, create=True, db=db) as store:
-        roster = roster_of(store)
+        workshop = workshop_at(store.folder, launcher(under), network=network)
+        roster = Roster(store, workshop)
         if not any_author:
             roster.check_author(path)
-        workshop = workshop_at(store.folder)
+        warn(under, isolation)
         report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:
             if report.copy is not None and not roster.knows(report.copy):

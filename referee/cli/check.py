@@ -10,10 +10,11 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import launcher
 from referee.bots.run_folder import run_folder
 from referee.check import Report, Step
 from referee.check import check as check_bot
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
 from referee.cli.options import UNSOUND, JsonOption
 from referee.cli.output import console, notes, write
 from referee.errors import UserError
@@ -25,6 +26,9 @@ from referee.roster import Workshop
 def check(
     path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
     as_json: JsonOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
 ) -> None:
     """Build a bot, start it, play with it, and say what is right and what is not.
 
@@ -34,11 +38,13 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
+    under = settled(isolation, require)
+    warn(under, isolation)
     with (
         run_folder() as parent,
         tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder,
     ):
-        workshop = Workshop(Path(folder), ProcessGroupLauncher(), on_build=lambda _: None)
+        workshop = Workshop(Path(folder), launcher(under), on_build=lambda _: None, network=network)
         report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)

@@ -6,20 +6,24 @@ import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 import uvloop
 
 from referee import toml_file
+from referee.bots import Launcher
+from referee.bots.isolation import launcher
 from referee.bots.manifest import BotSpec, load_manifest
 from referee.cli.game import show_record
+from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
 from referee.cli.options import DEFAULT_LEAGUE, DbOption, JsonOption, LeagueOption
 from referee.cli.output import console, write
-from referee.cli.roster import now_us, roster_of, workshop_at
+from referee.cli.roster import now_us, workshop_at
 from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
 from referee.reports import Narrator, json_text, record_json
+from referee.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.store import League
 from referee.tournament.single import free_game, play_single
@@ -39,6 +43,9 @@ def play(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
 ) -> None:
     """Play one game between bots; the first one starts.
 
@@ -48,10 +55,14 @@ def play(
         raise UserError("--watch, --json: choose one of them")
     rules = _rules(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
-    specs = uvloop.run(_bots(bots, league, db, keep=keep))
+    for path in filter(_is_path, bots):
+        load_manifest(Path(path))  # before anything is made
+    under = settled(isolation, require)
+    specs = uvloop.run(_bots(bots, _Places(league, db, launcher(under), network), keep=keep))
     _check(specs, rules)
-    order = free_game(specs, rules, text)
-    record = uvloop.run(play_single(order, _watcher(specs) if watch else None))
+    warn(under, isolation)
+    order = free_game(specs, rules, text, under)
+    record = uvloop.run(play_single(order, under, _watcher(specs) if watch else None))
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
@@ -73,31 +84,40 @@ def _rules(name: str, players: int) -> Ruleset:
     return rules
 
 
-async def _bots(
-    texts: list[str], folder: Path, db: str | None, *, keep: bool
-) -> tuple[BotSpec, ...]:
+class _Places(NamedTuple):
+    """Where bots are, and how they are built."""
+
+    folder: Path
+    db: str | None
+    launcher: Launcher
+    network: bool
+
+
+async def _bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
     """How the bots are started. A league is made only where the game is kept."""
-    for text in filter(_is_path, texts):
-        load_manifest(Path(text))  # before anything is made
-    there = keep or League.is_at(folder, db)
-    with League.open(folder, create=keep, db=db) if there else nullcontext() as league:
-        return tuple([await _spec(text, folder, league, keep=keep) for text in texts])
+    there = keep or League.is_at(places.folder, places.db)
+    opened = League.open(places.folder, create=keep, db=places.db) if there else nullcontext()
+    with opened as league:
+        return tuple([await _spec(text, places, league, keep=keep) for text in texts])
 
 
-async def _spec(text: str, folder: Path, league: League | None, *, keep: bool) -> BotSpec:
+async def _spec(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:
+    workshop = workshop_at(places.folder, places.launcher, network=places.network)
     if not _is_path(text):
         if league is None:
-            raise UserError(f"BOTS: {text!r} is neither a folder nor a bot of the league {folder}")
+            raise UserError(
+                f"BOTS: {text!r} is neither a folder nor a bot of the league {places.folder}"
+            )
         try:
-            return roster_of(league).player(text)
+            return Roster(league, workshop).player(text)
         except NotFoundError as error:
             raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
     if league is not None and keep:
-        return (await roster_of(league).enter(Path(text), now_us=now_us())).spec
+        return (await Roster(league, workshop).enter(Path(text), now_us=now_us())).spec
     manifest = load_manifest(Path(text))
     if manifest.build is None:
         return manifest.spec(Path(text))
-    return (await workshop_at(folder).copy(Path(text))).spec
+    return (await workshop.copy(Path(text))).spec
 
 
 def _is_path(text: str) -> bool:

@@ -6,7 +6,9 @@ import shlex
 
 import typer
 
+from referee.bots.isolation import Isolation
 from referee.cli.interrupts import Interrupts
+from referee.cli.isolation import announce
 from referee.cli.options import INTERRUPTED, league_options
 from referee.cli.output import console
 from referee.cli.progress import conduct
@@ -20,12 +22,14 @@ from referee.tournament.parts import title
 from referee.tournament.settling import rounds_of
 
 
-def play_to_end(store: League, tournament: Tournament, interrupts: Interrupts) -> None:
+def play_to_end(
+    store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
+) -> None:
     """Play what is missing of a tournament, and say how it stands.
 
     Raises typer.Exit where it was interrupted, and UserError and RefereeError where it cannot go on.
     """
-    finished = _conduct(store, tournament, interrupts)
+    finished = _conduct(store, tournament, isolation, interrupts)
     tournament = find(store, tournament.name)  # it may have stopped
     rows = current_ratings(store, Choice(tournament=tournament.name))
     if rows:
@@ -45,11 +49,14 @@ def play_to_end(store: League, tournament: Tournament, interrupts: Interrupts) -
         console.print(f"{said}: {seed}", soft_wrap=True)
 
 
-def _conduct(store: League, tournament: Tournament, interrupts: Interrupts) -> bool:
+def _conduct(
+    store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
+) -> bool:
     """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
     try:
         _announce(store, tournament)
-        return conduct(store, tournament, roster_of(store), console, interrupts)
+        announce(isolation, console)
+        return conduct(store, tournament, roster_of(store), isolation, console, interrupts)
     except UserError:
         raise
     except (RefereeError, OSError):
@@ -75,10 +82,6 @@ def _announce(store: League, tournament: Tournament) -> None:
             f" Commitment to its seed (SHA-256): {part.commitment}",
             soft_wrap=True,
         )
-    console.print(
-        "Bots run without isolation, with your rights: play only with bots that you trust.",
-        soft_wrap=True,
-    )
 
 
 def told_stop(tournament: Tournament) -> str:

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from referee.bots.isolation import Isolation
 from referee.cli.interrupts import Interrupts
 from referee.cli.live_table import LiveTable
 from referee.errors import Cause
@@ -31,6 +32,7 @@ def conduct(
     league: League,
     tournament: Tournament,
     roster: Roster,
+    isolation: Isolation,
     console: Console,
     interrupts: Interrupts,
 ) -> bool:
@@ -40,7 +42,9 @@ def conduct(
     stops at once.
     """
     screen = _Screen(league, tournament, console)
-    conductor = Conductor(league, tournament, roster, on_game=screen.add, on_lost=screen.lost)
+    conductor = Conductor(
+        league, tournament, roster, isolation, on_game=screen.add, on_lost=screen.lost
+    )
     with screen:
         return asyncio.run(_play(conductor, screen, interrupts))
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from referee.bots import ProcessGroupLauncher
+from referee.bots import Launcher
 from referee.bots.manifest import Manifest
 from referee.cli.output import notes
 from referee.roster import Roster, Workshop
 from referee.store import League
 
 
-def workshop_at(folder: Path) -> Workshop:
-    """Where the bots of a league are copied and built; says so when it builds."""
-    return Workshop(folder, ProcessGroupLauncher(), on_build=_announce)
+def workshop_at(
+    folder: Path, launcher: Launcher | None = None, *, network: bool = False
+) -> Workshop:
+    """Where the bots of a league are copied and built; says so when it builds.
+
+    Without a launcher nothing can be built there. Builds may use the `network` or not.
+    """
+    return Workshop(folder, launcher, network=network, on_build=_announce)
 
 
-def roster_of(league: League) -> Roster:
-    """The bots of a league."""
-    return Roster(league, workshop_at(league.folder))
+def roster_of(league: League, launcher: Launcher | None = None, *, network: bool = False) -> Roster:
+    """The bots of a league; what else is said as for `workshop_at`."""
+    return Roster(league, workshop_at(league.folder, launcher, network=network))
 
 
 def now_us() -> int:

@@ -10,8 +10,10 @@ import typer
 import uvloop
 
 from referee import deals
+from referee.bots.isolation import launcher
 from referee.cli.export import export
 from referee.cli.interrupts import Interrupts
+from referee.cli.isolation import NetworkOption, RequireOption, settled
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -56,6 +58,8 @@ def run(
     file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
 ) -> None:
     """Create a tournament from a file and play it.
 
@@ -65,8 +69,10 @@ def run(
     """
     config = load_tournament(file, LeaguePace(league, db))
     _check_bots(config, league, db)
+    isolation = settled(config.isolation, require)
     with League.open(league, create=True, db=db) as store, store.lock():
-        bots = uvloop.run(enter_bots(config, roster_of(store), now_us=now_us()))
+        roster = roster_of(store, launcher(isolation), network=network)
+        bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
         with Interrupts() as interrupts:
             tournament = create(
                 store,
@@ -79,7 +85,7 @@ def run(
                 _tell_of_other(store, config.name, tournament.name)
             if config.budget is not None:
                 console.print(f"The budget of {config.budget} buys {config.games} games.")
-            play_to_end(store, tournament, interrupts)
+            play_to_end(store, tournament, isolation, interrupts)
 
 
 @app.command()
@@ -90,6 +96,7 @@ def resume(
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    require: RequireOption = None,
 ) -> None:
     """Play the games of a tournament that are still missing.
 
@@ -97,8 +104,9 @@ def resume(
     """
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find(store, name or _newest_unfinished(store))
+        isolation = settled(tournament.config.isolation, require)
         with store.lock():
-            play_to_end(store, tournament, interrupts)
+            play_to_end(store, tournament, isolation, interrupts)
 
 
 @app.command()
@@ -107,6 +115,7 @@ def extend(
     matches: Annotated[int, typer.Option(help="Matches to be added at each table.", min=1)],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    require: RequireOption = None,
 ) -> None:
     """Add matches to a tournament, finished or not, and play them.
 
@@ -123,9 +132,10 @@ def extend(
         tournament = find(store, name)
         for bot in tournament.seats.values():
             roster_of(store).spec(bot)  # before anything is changed
+        isolation = settled(tournament.config.isolation, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
-        play_to_end(store, longer, interrupts)
+        play_to_end(store, longer, isolation, interrupts)
 
 
 @app.command()

@@ -30,6 +30,7 @@ from referee.reports.games import (
     seat_rows,
 )
 from referee.reports.inputs import ChargedFault, FinishedGame, PlannedGame
+from referee.reports.isolation import ProtectionRow, RefusalRow
 from referee.reports.plan import GameKind, PlanRow, game_times, plan_rows
 from referee.reports.playthrough import Narrator, playthrough
 from referee.reports.plot import plot
@@ -70,7 +71,9 @@ __all__ = [
     "PairRow",
     "PlanRow",
     "PlannedGame",
+    "ProtectionRow",
     "RatingRow",
+    "RefusalRow",
     "RowsTable",
     "SeatRow",
     "SeatWorthRow",

@@ -58,16 +58,29 @@ class Workshop:
 
     Args:
         folder: of the league; what is made is below its folder `bots`.
-        launcher: how builds are started.
+        launcher: how builds are started; None where nothing is going to be built.
         on_build: is told the manifest of a bot that is about to be built.
+        network: builds may use it.
     """
 
     def __init__(
-        self, folder: Path, launcher: Launcher, *, on_build: Callable[[Manifest], None]
+        self,
+        folder: Path,
+        launcher: Launcher | None,
+        *,
+        on_build: Callable[[Manifest], None],
+        network: bool = False,
     ) -> None:
         self._folder = folder / "bots"
         self._launcher = launcher
+        self._network = network
         self._on_build = on_build
+
+    @property
+    def launcher(self) -> Launcher:
+        """How builds are started; who lets something be built has given one."""
+        assert self._launcher is not None  # noqa: S101
+        return self._launcher
 
     async def copy(self, source: Path) -> Copy:
         """Copy a bot's folder and build it there, unless the same content was before.
@@ -130,7 +143,12 @@ class Workshop:
         try:
             if manifest.build is not None:
                 self._on_build(manifest)
-                built = await build(manifest.build.command, home / _BOT, launcher=self._launcher)
+                built = await build(
+                    manifest.build.command,
+                    home / _BOT,
+                    launcher=self.launcher,
+                    network=self._network,
+                )
                 _check(manifest, built, home / _BOT)
                 (home / _LOG).write_text(built.output)
                 build_s = built.elapsed_s
@@ -179,8 +197,16 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _make_read_only(folder: Path) -> None:
-    """Take the right to write its files from everybody: what was checked is what is played."""
+    """Take the right to write its files from everybody: what was checked is what is played.
+
+    And let everybody read them: where the referee is root, the bot is another user.
+    """
+    folder.chmod(0o755)
     for path in folder.rglob("*"):
-        mode = path.lstat().st_mode
-        if stat.S_ISREG(mode):
-            path.chmod(stat.S_IMODE(mode) & ~0o222)
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if path.is_symlink():
+            continue
+        if path.is_dir():
+            path.chmod(mode | 0o755)
+        elif path.is_file():
+            path.chmod(mode & ~0o222 | (0o555 if mode & stat.S_IXUSR else 0o444))

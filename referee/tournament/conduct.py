@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from referee import deals
-from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import Isolation
 from referee.bots.manifest import BotSpec
 from referee.bots.run_folder import run_folder
 from referee.errors import RefereeError, UserError
@@ -119,6 +119,7 @@ class Conductor:
         league: where it is stored; the caller holds its lock.
         tournament: what to play.
         roster: knows how its bots are started.
+        isolation: what they run under.
         on_game: is told of every game once it is stored.
         on_lost: is told which worker died, and of what; a new one takes its place.
 
@@ -130,12 +131,14 @@ class Conductor:
         league: League,
         tournament: Tournament,
         roster: Roster,
+        isolation: Isolation,
         *,
         on_game: Kept,
         on_lost: Callable[[str], None],
     ) -> None:
         self._league = league
         self._tournament = tournament
+        self._isolation = isolation
         self._on_game = on_game
         self._on_lost = on_lost
         specs = {text: roster.spec(bot) for text, bot in tournament.seats.items()}
@@ -222,7 +225,7 @@ class Conductor:
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,
             show_names=config.show_names,
-            isolation=ProcessGroupLauncher.rung,
+            isolation=self._isolation.words,
         )
 
     def _settings(self, cores: frozenset[int], folder: Path) -> WorkerSettings:
@@ -231,6 +234,7 @@ class Conductor:
             cores=cores,
             clocks=self._tournament.config.clocks,
             max_processes=self._tournament.config.max_processes,
+            isolation=self._isolation,
             folder=folder,
             parent_pid=os.getpid(),
         )

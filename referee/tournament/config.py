@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
+from referee.bots.isolation import Rung
 from referee.bots.limits import DEFAULT, Limits
 from referee.clocks import Clocks
 from referee.errors import UserError
@@ -67,6 +68,8 @@ class TournamentConfig:
     cores_per_game: int
     max_processes: int
     """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
+    isolation: Rung | None = None
+    """What bots run under; None: the strongest that the machine gives."""
     schedule: str = ROUND_ROBIN
     """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
     budget: Budget | None = None

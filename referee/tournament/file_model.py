@@ -12,6 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from referee.bots.isolation import Rung
 from referee.bots.limits import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
 from referee.rules.ruleset import RULESETS, EndOn
@@ -159,6 +160,7 @@ class TournamentFile(StageTable):
     workers: Small | None = None
     cores_per_game: Small = 1
     max_processes: Annotated[int, Field(ge=1, le=100_000)] = 64
+    isolation: Annotated[Rung, Field(strict=False)] | None = None
     clocks: ClocksTable = ClocksTable()
     faults: FaultsTable = FaultsTable()
     limits: LimitsTable = LimitsTable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from referee.bots.isolation import Isolation
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.match import Fixture
@@ -47,6 +48,8 @@ class WorkerSettings:
     clocks: Clocks
     max_processes: int
     """How many bot processes it keeps alive; the least recently used idle one is closed."""
+    isolation: Isolation
+    """What bots run under, as it was settled before."""
     folder: Path
     """Its own, where sockets and scratch folders go; short, since socket paths are limited."""
     parent_pid: int

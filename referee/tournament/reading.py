@@ -79,6 +79,7 @@ class _Reading:
             workers=self._workers(),
             cores_per_game=file.cores_per_game,
             max_processes=self._max_processes(stages),
+            isolation=self._file.isolation,
             schedule=algorithm(stages),
             budget=self._budget(),
             until=self._until(stages),

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Sequence
 
 from referee import deals
-from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import Isolation
 from referee.bots.manifest import BotSpec
 from referee.bots.run_folder import run_folder
 from referee.clocks import Clocks
@@ -22,13 +22,16 @@ from referee.tournament.worker import GamePlayer
 MAX_STRIKES = 3
 
 
-def free_game(specs: Sequence[BotSpec], rules: Ruleset, text: str) -> GameOrder:
+def free_game(
+    specs: Sequence[BotSpec], rules: Ruleset, text: str, isolation: Isolation
+) -> GameOrder:
     """A game of its own, by default clocks.
 
     Args:
         specs: the bots, seat 0 first; none of them twice.
         rules: what is played.
         text: any text; the same one deals the same cards and seeds the bots the same.
+        isolation: what the bots run under.
     """
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
     game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
@@ -40,7 +43,7 @@ def free_game(specs: Sequence[BotSpec], rules: Ruleset, text: str) -> GameOrder:
             deck=deals.deck(seed, "play", rules),
             clocks=Clocks(),
             max_strikes=MAX_STRIKES,
-            isolation=ProcessGroupLauncher.rung,
+            isolation=isolation.words,
         ),
         bots=tuple(specs),
         opaque_id=deals.opaque_id(seed, "play"),
@@ -50,7 +53,9 @@ def free_game(specs: Sequence[BotSpec], rules: Ruleset, text: str) -> GameOrder:
     )
 
 
-async def play_single(order: GameOrder, watch: Watcher | None = None) -> GameRecord:
+async def play_single(
+    order: GameOrder, isolation: Isolation, watch: Watcher | None = None
+) -> GameRecord:
     """Play a game in this process, with bots that are started for it alone.
 
     Raises `VoidGame` when it cannot be finished.
@@ -61,6 +66,7 @@ async def play_single(order: GameOrder, watch: Watcher | None = None) -> GameRec
                 cores=frozenset(),
                 clocks=order.fixture.clocks,
                 max_processes=len(order.bots),
+                isolation=isolation,
                 folder=folder,
                 parent_pid=os.getpid(),
             )

@@ -20,7 +20,8 @@ from typing import TypeVar
 
 import uvloop
 
-from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening, ProcessGroupLauncher
+from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening
+from referee.bots.isolation import launcher
 from referee.bots.shim import run_in_short_slices
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match import PlayedGame, play_game
@@ -102,7 +103,7 @@ class GamePlayer:
     """Seats bots and plays games with them; to be used within one event loop."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        self._launcher = ProcessGroupLauncher()
+        self._launcher = launcher(settings.isolation)
         self._pool = BotPool(
             self._launcher,
             settings.clocks,

@@ -24,6 +24,7 @@ import uvloop
 from bare_stream import Letter
 
 from referee import deals
+from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import Budget, Clocks
 from referee.match import Fixture
@@ -115,7 +116,12 @@ def start(each: GameOrder, game: Game, seat: int) -> bytes:
 
 def settings(folder: Path, cores: frozenset[int]) -> WorkerSettings:
     return WorkerSettings(
-        cores=cores, clocks=Clocks(), max_processes=32, folder=folder, parent_pid=os.getpid()
+        cores=cores,
+        clocks=Clocks(),
+        max_processes=32,
+        isolation=NO_ISOLATION,
+        folder=folder,
+        parent_pid=os.getpid(),
     )
 
 

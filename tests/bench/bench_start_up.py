@@ -25,6 +25,7 @@ import psutil
 import uvloop
 
 from referee.bots import BotPool, ProcessGroupLauncher
+from referee.bots.isolation import NO_ISOLATION
 from referee.bots.launcher import Launched
 from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
@@ -103,12 +104,13 @@ class CountingLauncher(ProcessGroupLauncher):
 async def player(launcher: CountingLauncher) -> AsyncIterator[worker.GamePlayer]:
     with (
         tempfile.TemporaryDirectory(prefix="b-") as folder,
-        mock.patch.object(worker, "ProcessGroupLauncher", return_value=launcher),
+        mock.patch.object(worker, "launcher", return_value=launcher),
     ):
         settings = WorkerSettings(
             cores=frozenset(),
             clocks=Clocks(),
             max_processes=MAX_PROCESSES,
+            isolation=NO_ISOLATION,
             folder=Path(folder),
             parent_pid=os.getpid(),
         )

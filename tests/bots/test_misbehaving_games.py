@@ -12,6 +12,7 @@ import pytest
 
 from referee import deals
 from referee.bots import guard, process
+from referee.bots.isolation import NO_ISOLATION
 from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
@@ -171,6 +172,7 @@ class Run:
             cores=frozenset(),
             clocks=CLOCKS,
             max_processes=4,
+            isolation=NO_ISOLATION,
             folder=folder,
             parent_pid=os.getpid(),
         )

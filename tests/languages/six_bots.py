@@ -1,4 +1,7 @@
-"""The six bots that follow one policy, and how they are built for the tests: once in a run."""
+"""The six bots that follow one policy, and how they are built for the tests: once in a run.
+
+Under the strongest isolation that there is, with the network.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from strongest_isolation import strongest
 
-from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import launcher
 from referee.bots.manifest import BotSpec
 from referee.roster import BuildError, Workshop
 
@@ -51,7 +55,7 @@ def built(name: str, league: Path) -> BotSpec:
 
     Raises AssertionError with what the build printed, where it fails.
     """
-    workshop = Workshop(league, ProcessGroupLauncher(), on_build=lambda _: None)
+    workshop = Workshop(league, launcher(strongest()), on_build=lambda _: None, network=True)
     try:
         return asyncio.run(workshop.copy(FOLDER / name)).spec
     except BuildError as error:

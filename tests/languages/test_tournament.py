@@ -1,10 +1,11 @@
-"""`tournaments/languages.toml` by the command line: all six at the same tables."""
+"""`tournaments/languages.toml` by the command line: all six at the same tables, isolated as well as can be."""
 
 from collections import defaultdict
 
 import pytest
 from real_runs import place
 from six_bots import FOLDER, SIX, built
+from strongest_isolation import strongest
 
 from referee.store import League
 
@@ -27,6 +28,7 @@ def test_all_six_play_the_same_game(league, tmp_path):
         records = [store.record(row.game_id) for row in store.results(tournament="languages")]
     assert {seat.name for record in records for seat in record.seating} == set(SIX)
     assert [record.game_id for record in records if record.faults] == []
+    assert {record.isolation for record in records} == {strongest().words}
     games = defaultdict(list)
     for record in records:
         games[record.deck].append([(move.seat, move.action) for move in record.moves])

@@ -19,6 +19,7 @@ import pytest
 
 from referee import deals
 from referee.bots import BotPool
+from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, VoidGame
@@ -67,6 +68,7 @@ def settings(tmp_path_factory):
         cores=frozenset(),
         clocks=PATIENT,
         max_processes=8,
+        isolation=NO_ISOLATION,
         folder=tmp_path_factory.mktemp("w"),  # short: the path of a socket is limited
         parent_pid=os.getpid(),
     )

@@ -1,0 +1,212 @@
+"""The system calls that no bot needs, and the filter that refuses them.
+
+A deny list: bots are programs of any language, and what a runtime needs changes with its versions. On it
+is what reaches into other processes, makes namespaces or mounts, or opens much of the kernel for little.
+The filter is classic BPF over `struct seccomp_data`, as the kernel takes it (seccomp(2)).
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_NR, _ARCH = 0, 4
+"""Offsets in struct seccomp_data."""
+_ARGUMENTS = 16
+_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
+_NEW_NAMESPACES = 0x7E020080
+"""CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_TERMINAL_INPUT = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: keystrokes for whoever owns the terminal."""
+_X32 = 0x40000000
+
+_SAME = {
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fsopen": 430,
+    "fspick": 433,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "io_uring_setup": 425,
+    "mount_setattr": 442,
+    "move_mount": 429,
+    "open_tree": 428,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
+    "quotactl_fd": 443,
+}
+"""By number, on every architecture."""
+_X86_64 = {
+    "acct": 163,
+    "add_key": 248,
+    "adjtimex": 159,
+    "bpf": 321,
+    "chroot": 161,
+    "clock_adjtime": 305,
+    "clock_settime": 227,
+    "delete_module": 176,
+    "fanotify_init": 300,
+    "finit_module": 313,
+    "init_module": 175,
+    "ioperm": 173,
+    "iopl": 172,
+    "kcmp": 312,
+    "kexec_file_load": 320,
+    "kexec_load": 246,
+    "keyctl": 250,
+    "mount": 165,
+    "move_pages": 279,
+    "name_to_handle_at": 303,
+    "open_by_handle_at": 304,
+    "perf_event_open": 298,
+    "pivot_root": 155,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "ptrace": 101,
+    "quotactl": 179,
+    "reboot": 169,
+    "request_key": 249,
+    "setns": 308,
+    "settimeofday": 164,
+    "swapoff": 168,
+    "swapon": 167,
+    "syslog": 103,
+    "umount2": 166,
+    "unshare": 272,
+    "userfaultfd": 323,
+    "vhangup": 153,
+}
+_AARCH64 = {
+    "acct": 89,
+    "add_key": 217,
+    "adjtimex": 171,
+    "bpf": 280,
+    "chroot": 51,
+    "clock_adjtime": 266,
+    "clock_settime": 112,
+    "delete_module": 106,
+    "fanotify_init": 262,
+    "finit_module": 273,
+    "init_module": 105,
+    "kcmp": 272,
+    "kexec_file_load": 294,
+    "kexec_load": 104,
+    "keyctl": 219,
+    "mount": 40,
+    "move_pages": 239,
+    "name_to_handle_at": 264,
+    "open_by_handle_at": 265,
+    "perf_event_open": 241,
+    "pivot_root": 41,
+    "process_vm_readv": 270,
+    "process_vm_writev": 271,
+    "ptrace": 117,
+    "quotactl": 60,
+    "reboot": 142,
+    "request_key": 218,
+    "setns": 268,
+    "settimeofday": 170,
+    "swapoff": 225,
+    "swapon": 224,
+    "syslog": 116,
+    "umount2": 39,
+    "unshare": 97,
+    "userfaultfd": 282,
+    "vhangup": 58,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What a filter has to know of a machine."""
+
+    audit: int
+    """Its AUDIT_ARCH constant."""
+    refused: Mapping[str, int]
+    """Numbers of system calls that are refused whatever their arguments, by name."""
+    clone: int
+    socket: int
+    ioctl: int
+    clone3: int = 435
+
+
+ARCHITECTURES = {
+    "x86_64": Architecture(0xC000003E, _X86_64 | _SAME, clone=56, socket=41, ioctl=16),
+    "aarch64": Architecture(0xC00000B7, _AARCH64 | _SAME, clone=220, socket=198, ioctl=29),
+}
+"""By what `platform.machine` calls them."""
+
+
+def program(machine: str) -> bytes | None:
+    """The filter for a machine, as bubblewrap takes it; None for one whose calls are not known."""
+    known = ARCHITECTURES.get(machine)
+    if known is None:
+        return None
+    return b"".join(
+        (
+            _op(_LOAD, _ARCH),
+            _op(_JUMP_EQUAL, known.audit, 1, 0),
+            _op(_RETURN, _KILL_PROCESS),
+            _op(_LOAD, _NR),
+            _op(_JUMP_ABOVE, _X32, 0, 1),
+            _refuse(errno.ENOSYS),
+            # its flags are in memory, where no filter can see them; libc falls back to clone
+            _where(known.clone3, _refuse(errno.ENOSYS)),
+            *(_where(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
+            _where(known.clone, _clone()),
+            _where(known.socket, _socket()),
+            _where(known.ioctl, _ioctl()),
+            _op(_RETURN, _ALLOW),
+        )
+    )
+
+
+def _clone() -> bytes:
+    return b"".join(
+        (
+            _load_argument(0),
+            _op(_JUMP_SET, _NEW_NAMESPACES, 0, 1),
+            _refuse(errno.EPERM),
+            _op(_RETURN, _ALLOW),
+        )
+    )
+
+
+def _socket() -> bytes:
+    """UNIX and internet ones; of netlink only the first protocol, by which libc asks for addresses."""
+    allowed = _op(_RETURN, _ALLOW)
+    return b"".join(
+        (
+            _load_argument(0),
+            *(_where(family, allowed) for family in (_AF_UNIX, _AF_INET, _AF_INET6)),
+            _where(_AF_NETLINK, _load_argument(2) + _where(0, allowed)),
+            _refuse(errno.EAFNOSUPPORT),
+        )
+    )
+
+
+def _ioctl() -> bytes:
+    refused = (_where(request, _refuse(errno.EPERM)) for request in _TERMINAL_INPUT)
+    return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
+
+
+def _where(value: int, then: bytes) -> bytes:
+    """Do something where the loaded word is this value; else jump over it."""
+    return _op(_JUMP_EQUAL, value, 0, len(then) // 8) + then
+
+
+def _load_argument(number: int) -> bytes:
+    """The lower half of an argument: all machines here are little-endian."""
+    return _op(_LOAD, _ARGUMENTS + 8 * number)
+
+
+def _refuse(number: int) -> bytes:
+    return _op(_RETURN, _ERRNO | number)
+
+
+def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_true, if_false, value)

@@ -1,0 +1,105 @@
+"""Games of a worker in this process, under the strongest isolation, with bots of `tests/misbehaving`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+from strongest_isolation import strongest
+
+from referee import deals
+from referee.bots.isolation.cgroups import Cgroups
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
+from referee.match import Fixture, check
+from referee.records import BotId
+from referee.rules.ruleset import RULESETS
+from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.worker import GamePlayer
+
+FOLDER = Path(__file__).parents[1] / "misbehaving"
+RULES = RULESETS["basic"].with_options(max_turns=12)
+CLOCKS = Clocks(start_up_us=60_000_000, game_start_us=20_000_000, decision_us=20_000_000)
+"""Nobody healthy needs so long, however busy the machine is."""
+SHORT = replace(CLOCKS, decision_us=1_500_000)
+
+
+def spec(name, *arguments, program="burglar.py"):
+    words = (sys.executable, program, name, *map(str, arguments))
+    return BotSpec(BotId(name, "1"), FOLDER, words)
+
+
+HEALTHY = replace(spec("fair", program="bot.py"), bot=BotId("healthy", "1"))
+OTHER = replace(HEALTHY, bot=BotId("other", "1"))
+
+
+class Games:
+    """Plays games, and sees at the end that nothing is left of them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.player = GamePlayer(
+            WorkerSettings(
+                cores=frozenset(),
+                clocks=CLOCKS,
+                max_processes=4,
+                isolation=strongest(),
+                folder=folder,
+                parent_pid=os.getpid(),
+            )
+        )
+        self.number = 0
+
+    async def play(self, *specs, clocks=CLOCKS, lane=0):
+        self.number += 1
+        name = str(self.number)
+        fixture = Fixture(
+            game_id=name,
+            ruleset=RULES,
+            seating=tuple(spec.bot for spec in specs),
+            deck=deals.deck(bytes(32), name, RULES),
+            clocks=clocks,
+            max_strikes=2,
+            isolation=strongest().words,
+        )
+        order = GameOrder(
+            fixture=fixture,
+            bots=specs,
+            opaque_id=f"opaque-{name}",
+            seeds=tuple(range(len(specs))),
+            names=(),
+            suspended=frozenset(),
+        )
+        (record,) = await self.player.play(Assignment(lane, (order,)))
+        check(record)
+        return record
+
+    async def play_healthy(self):
+        record = await self.play(HEALTHY, OTHER)
+        assert not record.faults
+
+    async def each_seat(self, wrong, **options):
+        """The record of a game with it in each seat, each followed by a healthy one."""
+        for seat in (0, 1):
+            bots = [HEALTHY, HEALTHY]
+            bots[seat] = wrong
+            record = await self.play(*bots, **options)
+            assert {fault.seat for fault in record.faults} <= {seat}, "the other is not charged"
+            yield seat, record
+            await self.play_healthy()
+
+    def process(self, spec, lane=0):
+        return self.player._pool._processes[lane, str(spec.bot)]
+
+    async def end(self):
+        await self.player.close()
+        self.player._launcher.tidy()
+        assert not psutil.Process().children(recursive=True)
+        assert not list(self.folder.iterdir())
+        hierarchies = Cgroups.find()._hierarchies
+        assert not [
+            path for each in hierarchies for path in each.folder.glob(f"referee-{os.getpid()}-*")
+        ]

@@ -1,0 +1,166 @@
+"""Bots that reach for what is not theirs, under the strongest isolation: each in each seat."""
+
+import asyncio
+import hashlib
+import secrets
+import socket
+import sys
+from dataclasses import replace
+
+import psutil
+import pytest
+from isolated_games import FOLDER, HEALTHY, OTHER, SHORT, Games, spec
+from strongest_isolation import strongest
+
+from referee.errors import Cause
+
+sys.path.insert(0, str(FOLDER))
+import bot
+import burglar
+
+pytestmark = [pytest.mark.isolation("full"), pytest.mark.unmeasured]
+OUT_OF_MEMORY = {"takes_much_memory", "fills_memfd"}
+REFUSED = {
+    "fork_bomb": 20,
+    "forks_and_exits": 1,
+    "leaves_many_daemons": 5,
+    "writes_everywhere": 18,
+    "fills_scratch": 3,
+}
+"""What is tried in vain, and how much of it at least."""
+OTHERS = {
+    "takes_much_memory_in_children",
+    "leaves_state",
+    "uses_network",
+    "spies",
+    "kills_everybody",
+}
+
+
+@pytest.fixture
+async def games(tmp_path_factory):
+    games = Games(tmp_path_factory.mktemp("i"))
+    yield games
+    await games.end()
+
+
+def test_every_burglar_is_tried():
+    here = set(bot.kinds(burglar.Burglar)) | set(bot.kinds(bot.GoesWrong))
+    here = {name for name in here if bot.kinds()[name].__module__ == "burglar"} - {"burglar"}
+    assert here == {*OUT_OF_MEMORY, *REFUSED, *OTHERS}
+
+
+@pytest.mark.parametrize("name", sorted(OUT_OF_MEMORY))
+async def test_a_bot_that_takes_too_much_memory(games, name):
+    before = psutil.virtual_memory().available
+    async for seat, record in games.each_seat(spec(name)):
+        (fault,) = record.faults
+        assert (fault.cause, fault.forfeit) == (Cause.OOM, True)
+        assert "1024 MiB" in fault.evidence.detail
+        assert f"I am {name}" in fault.evidence.stderr_tail
+        assert record.result.forfeited == (seat,)
+        assert record.result.ranks[seat] == 2
+        assert record.isolation == strongest().words
+    assert before - psutil.virtual_memory().available < 1 << 30
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_what_is_refused_is_no_fault_and_harms_nobody(games, name):
+    files = {path: digest(path) for path in FOLDER.glob("*.py")}
+    wrong = spec(name)
+    async for _, record in games.each_seat(wrong):
+        assert not record.faults
+        tried = games.process(wrong).errors.tail(1 << 20).split("tried ")[1]
+        assert int(tried.split()[0]) >= REFUSED[name]
+    assert files == {path: digest(path) for path in FOLDER.glob("*.py")}
+
+
+async def test_nothing_is_left_for_the_next_process(games):
+    wrong = spec("leaves_state")
+    for lane in (0, 0, 1):
+        record = await games.play(wrong, HEALTHY, lane=lane)
+        assert not record.faults
+        assert "tried 6" in games.process(wrong, lane).stderr_tail()
+        await games.player._pool.discard(lane)
+
+
+async def test_the_network_is_out_of_reach(games):
+    name = secrets.token_hex(8)
+    knocks = []
+    server = await asyncio.start_server(lambda *_: knocks.append(1), "127.0.0.1", 0)
+    with socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind(f"\0{name}")
+        abstract.listen()
+        wrong = spec("uses_network", server.sockets[0].getsockname()[1], name)
+        async for _, record in games.each_seat(wrong):
+            assert not record.faults
+            assert "tried 6" in games.process(wrong).stderr_tail()
+    server.close()
+    assert not knocks
+
+
+async def test_another_bot_is_out_of_reach(games):
+    await games.play_healthy()
+    victim = games.process(HEALTHY)
+    folder = victim._folder.socket.parent
+    wrong = spec("spies", psutil.Process().pid, victim.pid, folder)
+    async for _, record in games.each_seat(wrong):
+        assert not record.faults
+        assert "tried 15" in games.process(wrong).stderr_tail()
+    assert games.process(HEALTHY) is victim
+
+
+async def test_signals_reach_nobody_else(games):
+    await games.play_healthy()
+    victims = games.process(HEALTHY), games.process(OTHER)
+    async for _, record in games.each_seat(spec("kills_everybody")):
+        assert not record.faults
+    assert (games.process(HEALTHY), games.process(OTHER)) == victims
+
+
+async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_ends(games):
+    """It owes an answer all the time: whichever is noticed first, it is charged, and nobody else."""
+    async for seat, record in games.each_seat(spec("takes_much_memory_in_children"), clocks=SHORT):
+        assert record.result.forfeited == (seat,)
+        assert {fault.cause for fault in record.faults} <= {
+            Cause.OOM,
+            Cause.TIMEOUT,
+            Cause.STRIKES,
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "code", "signal"),
+    [
+        ("segfaults", Cause.CRASH, None, "SIGSEGV"),
+        ("dies_of_odd_signal", Cause.CRASH, None, "signal 40"),
+        ("exits_with_3", Cause.CRASH, 3, None),
+        ("exits_with_0", Cause.EXITED_EARLY, 0, None),
+        ("crashes_beside_daemon", Cause.CRASH, 5, None),
+        ("leaves_children", Cause.CRASH, 7, None),
+        ("stops_itself", Cause.STRIKES, None, None),
+    ],
+)
+async def test_faults_are_charged_as_without_isolation(games, name, cause, code, signal):
+    async for seat, record in games.each_seat(spec(name, program="bot.py"), clocks=SHORT):
+        evidence = record.faults[-1].evidence
+        assert record.faults[-1].cause is cause
+        assert (evidence.exit_code, evidence.signal) == (code, signal)
+        assert record.result.forfeited == (seat,)
+
+
+@pytest.mark.parametrize("name", ["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
+async def test_what_is_no_fault_is_none_in_a_sandbox(games, name):
+    async for _, record in games.each_seat(spec(name, program="bot.py")):
+        assert not record.faults
+
+
+async def test_a_bot_that_knows_only_tcp(games):
+    async for _, record in games.each_seat(
+        replace(spec("fair", program="bot.py"), transport="tcp")
+    ):
+        assert not record.faults
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()

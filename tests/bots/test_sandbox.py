@@ -1,0 +1,339 @@
+"""Programs in sandboxes, under the strongest isolation that this machine gives."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+from referee.bots.isolation import bubblewrap, slots
+from referee.bots.isolation.cgroups import Cgroups
+from referee.bots.isolation.sandbox import SandboxLauncher
+from referee.bots.launcher import Access
+from referee.bots.limits import Limits
+from referee.errors import Cause, Forfeit, VoidGame
+
+pytestmark = pytest.mark.isolation("namespaces")
+PYTHON = os.path.realpath(sys.executable)
+
+
+@pytest.fixture
+def launcher():
+    return SandboxLauncher(bubblewrap.find(), Cgroups.find())
+
+
+@pytest.fixture
+def place(tmp_path):
+    """The folders of a bot: its own, its scratch folder, that of its socket."""
+    for name in ("own", "scratch", "link"):
+        (tmp_path / name).mkdir(mode=0o755)
+    return tmp_path
+
+
+@pytest.fixture
+def launch(launcher, place):
+    async def launch(*command, **more):
+        return await launcher.launch(
+            command,
+            folder=place / "own",
+            environment={"PATH": os.environ["PATH"], "HOME": str(place / "scratch")},
+            access=more.pop("access", Access(scratch=place / "scratch", link=place / "link")),
+            **more,
+        )
+
+    return launch
+
+
+@pytest.fixture
+def python(launch):
+    def python(program, *arguments, **more):
+        return launch(PYTHON, "-I", "-c", textwrap.dedent(program), *arguments, **more)
+
+    return python
+
+
+async def said(launched):
+    text = await launched.process.stdout.read()
+    await launched.kill()
+    return text.decode()
+
+
+async def first_line(launched):
+    return (await launched.process.stdout.readline()).decode().strip()
+
+
+def left():
+    """Cgroups and processes of this one."""
+    cgroups = (each.folder.glob(f"referee-{os.getpid()}-*") for each in Cgroups.find()._hierarchies)
+    return [*(path for found in cgroups for path in found), *psutil.Process().children()]
+
+
+@pytest.fixture(autouse=True)
+async def tidied(launcher):
+    yield
+    launcher.tidy()
+    assert not left()
+
+
+async def test_it_sees_its_own_processes_alone(launch):
+    launched = await launch("sh", "-c", "ls /proc | grep -c '^[0-9]'; id -u; hostname")
+    processes, uid, host = (await said(launched)).split()
+    assert int(processes) == 4  # init, sh, ls, grep
+    assert int(uid) != 0
+    assert host == "sandbox"
+
+
+async def test_the_environment_is_what_was_given(launcher, place):
+    launched = await launcher.launch(
+        ["env"], folder=place / "own", environment={"A": "b", "LANG": "C.UTF-8"}
+    )
+    assert set((await said(launched)).split()) == {"A=b", "LANG=C.UTF-8", f"PWD={place}/own"}
+
+
+async def test_no_descriptor_is_inherited(python):
+    launched = await python("import os; print(os.listdir('/proc/self/fd'))")
+    assert eval(await said(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (("./missing",), "./missing: No such file or directory"),
+        (("no-such-program",), "no-such-program is not installed, or not in PATH"),
+        (("./own.txt",), "./own.txt: Permission denied"),
+    ],
+)
+async def test_a_program_that_cannot_be_started_is_its_authors_fault(launch, place, command, why):
+    (place / "own" / "own.txt").write_text("x")
+    with pytest.raises(Forfeit) as raised:
+        await launch(*command)
+    assert raised.value.cause is Cause.NO_START
+    assert raised.value.evidence.detail == f"cannot be started: {why}"
+
+
+async def test_a_sandbox_that_cannot_be_set_up_is_nobodys_fault(place):
+    launcher = SandboxLauncher(Path("/bin/false"), Cgroups(()))
+    with pytest.raises(VoidGame, match="the sandbox cannot be set up"):
+        await launcher.launch(["true"], folder=place / "own", environment={})
+    launcher = SandboxLauncher(Path("/no/such/bwrap"), Cgroups(()))
+    with pytest.raises(VoidGame, match="the sandbox cannot be set up"):
+        await launcher.launch(["true"], folder=place / "own", environment={})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
+async def test_a_folder_that_the_bots_user_cannot_read_is_nobodys_fault(launch, place):
+    (place / "own").chmod(0o700)
+    with pytest.raises(VoidGame, match="must be readable for everybody"):
+        await launch("true")
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("exit 3", 3),
+        ("exit 139", 139),
+        ("kill -SEGV $$", -signal.SIGSEGV),
+        ("kill -40 $$", -40),
+        ("true", 0),
+    ],
+)
+async def test_how_it_ended_is_told_exactly(launch, program, code):
+    launched = await launch("sh", "-c", program)
+    assert await launched.process.wait() == code
+    assert launched.process.returncode == code
+    await launched.kill()
+
+
+async def test_sigterm_reaches_the_program(launch):
+    launched = await launch(
+        "sh", "-c", "trap 'echo bye; exit 4' TERM; echo on; while :; do :; done"
+    )
+    assert await first_line(launched) == "on"
+    launched.terminate()
+    assert await launched.process.wait() == 4
+    await launched.kill()
+
+
+async def test_what_it_leaves_is_told_and_ended(launch):
+    launched = await launch("sh", "-c", "setsid sh -c 'echo on; exec >&-; sleep 1000' & exit 0")
+    assert await first_line(launched) == "on"
+    assert await launched.process.wait() == 0
+    assert set(launched.others()) <= {"sh", "sleep"}
+    assert launched.others()
+    before = psutil.Process().children(recursive=True)
+    await launched.kill()
+    assert not psutil.wait_procs(before, timeout=0)[1]
+
+
+async def test_it_ends_with_the_thread_that_started_it(place):
+    """With the referee, however that ends: it is asked of a process that is killed."""
+    program = f"""
+        import asyncio, sys, time
+        from pathlib import Path
+        from referee.bots.isolation import bubblewrap
+        from referee.bots.isolation.cgroups import Cgroups
+        from referee.bots.isolation.sandbox import SandboxLauncher
+        async def main():
+            launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))
+            launched = await launcher.launch(
+                ["sleep", "1000"], folder=Path({str(place / "own")!r}), environment={{}})
+            print(launched.process.pid, flush=True)
+            time.sleep(1000)
+        asyncio.run(main())
+    """
+    referee = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", textwrap.dedent(program)), stdout=asyncio.subprocess.PIPE
+    )
+    bot = psutil.Process(int(await referee.stdout.readline()))
+    assert bot.name() == "sleep"
+    referee.kill()
+    await referee.wait()
+    assert not psutil.wait_procs([bot], timeout=10)[1]
+    psutil.wait_procs(psutil.Process().children(), timeout=10)  # its sweeper
+
+
+async def test_a_place_to_write_is_empty_small_and_gone_with_it(python, place):
+    program = """
+        import os
+        from pathlib import Path
+        home = Path(os.environ["HOME"])
+        print(list(home.iterdir()))
+        done = 0
+        for file in (home / "a", Path("/tmp/b")):
+            try:
+                with file.open("wb") as out:
+                    while True:
+                        done += out.write(bytes(1 << 16))
+                        out.flush()
+            except OSError as error:
+                print(error.strerror)
+        print(done >> 20)
+    """
+    for _ in range(2):
+        launched = await python(program, limits=Limits(scratch_mib=2))
+        assert (await said(launched)).splitlines() == ["[]", *["No space left on device"] * 2, "2"]
+    assert list((place / "scratch").iterdir()) == []
+
+
+async def test_a_bot_that_knows_only_tcp_reaches_its_socket(python, place):
+    socket = place / "link" / "socket"
+
+    async def answer(reader, writer):
+        writer.write(b"you said " + await reader.readline())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(answer, socket)
+    launched = await python(
+        """
+        import socket
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", 50051)) as link:
+                link.sendall(b"hello\\n")
+                while data := link.recv(100):
+                    print(data.decode(), end="")
+        """,
+        access=Access(link=place / "link", relay=(socket, 50051)),
+    )
+    assert await said(launched) == "you said hello\n" * 2
+    server.close()
+
+
+async def test_only_a_build_may_have_the_network(python):
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    program = f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {port})))"
+    assert await said(await python(program)) != "0\n"
+    assert await said(await python(program, access=Access(network=True))) == "0\n"
+    server.close()
+
+
+async def test_a_folder_that_is_lent_comes_back(launch, place):
+    made = place / "made"
+    made.mkdir()
+    (made / "old").write_text("old")
+    launched = await launch(
+        "sh",
+        "-c",
+        f"cd {made} && echo new > new && echo newer > old",
+        access=Access(writable=(made,)),
+    )
+    assert await launched.process.wait() == 0
+    await launched.kill()
+    assert (made / "new").read_text() == "new\n"
+    assert (made / "old").read_text() == "newer\n"
+    assert {path.stat().st_uid for path in (made, *made.iterdir())} == {os.getuid()}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
+async def test_every_bot_is_a_user_of_its_own(launch):
+    both = [await launch("sh", "-c", "id -u; sleep 1000") for _ in range(2)]
+    assert len({await first_line(each) for each in both}) == 2
+    for each in both:
+        await each.kill()
+
+
+def test_an_id_is_free_again():
+    first = slots.take()
+    if first is None:
+        assert os.geteuid() != 0
+        return
+    second = slots.take()
+    assert second.uid != first.uid
+    first.free()
+    third = slots.take()
+    assert third.uid == first.uid
+    for slot in (second, third):
+        slot.free()
+
+
+@pytest.mark.isolation("full")
+async def test_it_is_ended_when_it_takes_too_much_memory(python):
+    launched = await python("x = bytearray(1 << 28)", limits=Limits(memory_mib=64))
+    assert await launched.process.wait() == -signal.SIGKILL
+    await launched.kill()
+    fault = launched.breach()
+    assert fault.cause is Cause.OOM
+    assert "64 MiB" in fault.evidence.detail
+    assert 64 << 10 <= launched.usage().peak_memory_kib <= 81 << 10
+
+
+@pytest.mark.isolation("full")
+async def test_its_time_is_counted(python):
+    launched = await python("import time\nwhile time.process_time() < 0.3: pass")
+    await launched.process.wait()
+    assert launched.usage().cpu_s > 0.3
+    await launched.kill()
+    assert launched.usage().cpu_s > 0.3
+    assert launched.breach() is None
+
+
+async def test_a_bots_command_shows_it_nothing(launch, place):
+    """A manifest may name a program anywhere; what lies there is not shown because of that."""
+    secret = place / "elsewhere" / "bin"
+    secret.mkdir(parents=True)
+    (secret / "tool").write_text("#!/bin/sh\necho I am here\n")
+    (secret / "tool").chmod(0o755)
+    with pytest.raises(Forfeit):
+        await launch(str(secret / "tool"))
+    (place / "own" / "link").symlink_to(secret / "tool")
+    with pytest.raises(Forfeit):
+        await launch("./link")
+
+
+async def test_it_knows_nothing_of_the_machine(python):
+    program = """
+        import json, os
+        print(json.dumps([sorted(os.listdir("/etc")), os.listdir(os.path.expanduser("~")),
+            os.path.exists("/etc/passwd"), os.path.exists("/var"), os.path.exists("/sys/kernel")]))
+    """
+    etc, home, *others = json.loads(await said(await python(program)))
+    assert "ld.so.cache" in etc
+    assert not {"hostname", "hosts", "passwd", "shadow", "resolv.conf"} & set(etc)
+    assert home == []
+    assert others == [False] * 3
