@@ -66,6 +66,7 @@ async def build(
 
     Raises VoidGame when the machine has no room for a process or its isolation cannot be set up.
     """
+    folder = folder.absolute()
     if launcher.trusting:
         return await _run(
             launcher, command, folder, environment=_own_environment(), limit_s=limit_s

@@ -142,7 +142,7 @@ class Launcher(Protocol):
         limits: Limits | None = ...,
         access: Access = ...,
     ) -> Launched:
-        """Start a program in a folder with exactly this environment.
+        """Start a program in a folder with exactly this environment. All paths are absolute.
 
         Raises `Forfeit` (no_start) when it is missing or cannot be executed, and `VoidGame` when
         the machine has no room for another process or its isolation cannot be set up.
