@@ -17,12 +17,13 @@ from typing import Any
 
 import psutil
 
+from referee.bots.access import Access
 from referee.bots.isolation.cgroups import Cgroup
 from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.rungs import Finding, Protection, State
 from referee.bots.isolation.sandbox import SandboxLauncher
 from referee.bots.isolation.uid import UidLauncher
-from referee.bots.launcher import Access, shim
+from referee.bots.launcher import shim
 from referee.bots.limits import Limits
 from referee.errors import VoidGame
 
