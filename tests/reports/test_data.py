@@ -27,7 +27,9 @@ from referee.reports import (
     NeighbourRow,
     PairRow,
     PlanRow,
+    ProtectionRow,
     RatingRow,
+    RefusalRow,
     SeatRow,
     SeatWorthRow,
     StandingRow,
@@ -57,6 +59,8 @@ ROW_TYPES = [
     BotRow,
     LogRow,
     PlanRow,
+    ProtectionRow,
+    RefusalRow,
 ]
 README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
 
