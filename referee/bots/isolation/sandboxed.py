@@ -173,9 +173,7 @@ class Sandboxed:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
-        if (
-            self._init is not None
-        ):  # with the first process ends the whole namespace, then bubblewrap
+        if self._init is not None:  # with it ends the whole namespace, then bubblewrap
             with suppress(psutil.Error):
                 self._init.kill()
             with suppress(TimeoutError):
