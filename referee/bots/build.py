@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.bots import build_home
+from referee.bots.access import NO_ACCESS, Access
 from referee.bots.families import TOKEN
-from referee.bots.launcher import NO_ACCESS, Access, Launched, Launcher, left_behind, signal_name
+from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
 from referee.bots.limits import Limits
 from referee.bots.output import KEPT, Output
 from referee.bots.toolchains import how_to_install, missed_network, missing_in
@@ -66,6 +67,7 @@ async def build(
 
     Raises VoidGame when the machine has no room for a process or its isolation cannot be set up.
     """
+    folder = folder.absolute()  # noqa: ASYNC240 - it asks for the working directory alone
     if launcher.trusting:
         return await _run(
             launcher, command, folder, environment=_own_environment(), limit_s=limit_s

@@ -13,12 +13,12 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
+from referee.bots.access import NO_ACCESS, Access
 from referee.bots.families import FAMILIES, TOKEN, kill
 from referee.bots.gauge import Gauge
 from referee.bots.limits import Limits, Usage
@@ -37,29 +37,6 @@ _LEAVE_S = 1.0
 """How long the helpers of a program that has ended may take to end after it."""
 _LOOKS = 20
 """How often they are looked for in that time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """What a program may reach beside the system, its own folder and what it is made of."""
-
-    scratch: Path | None = None
-    """An empty folder that is its own: HOME and TMPDIR."""
-    link: Path | None = None
-    """The folder of the socket by which it reaches the referee."""
-    home: Path | None = None
-    """A folder that is its own, which a sandbox shows in the place of its user's home folder."""
-    writable: tuple[Path, ...] = ()
-    """Folders in which it may change everything; its own folder may be one of them."""
-    shown: tuple[Path, ...] = ()
-    """Further files and folders that it may read."""
-    network: bool = False
-    """All that the machine reaches."""
-    relay: tuple[Path, int] | None = None
-    """A UNIX socket that it is to reach by this port of its loopback address."""
-
-
-NO_ACCESS = Access()
 
 
 class Process(Protocol):
@@ -150,6 +127,8 @@ class Launcher(Protocol):
         access: Access = ...,
     ) -> Launched:
         """Start a program in a folder with exactly this environment, and with limits unless None.
+
+        All paths are absolute.
 
         Raises `Forfeit` (no_start) when it is missing or cannot be executed, and `VoidGame` when
         the machine has no room for another process or its isolation cannot be set up.

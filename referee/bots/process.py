@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from referee.bots.access import Access
 from referee.bots.folder import BotFolder
 from referee.bots.guard import breach
-from referee.bots.launcher import Access, Launched, Launcher, left_behind, signal_name
+from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
 from referee.bots.limits import Usage
 from referee.bots.manifest import BotSpec
 from referee.bots.output import Output

@@ -26,6 +26,7 @@ import resource
 import signal
 import struct
 import sys
+import warnings  # noqa: F401 - execvp wants it, when another user may not get at it any more
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CLONE_NEWNS = 0x20000

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from referee.bots.isolation import bubblewrap, ladder, places, seccomp
-from referee.bots.isolation.cgroups import Cgroups, Hierarchy
+from referee.bots.isolation.cgroups import Cgroups
+from referee.bots.isolation.hierarchies import Hierarchy
 from referee.bots.isolation.ladder import settle
 from referee.bots.isolation.rungs import (
     NO_ISOLATION,

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from referee.bots.access import Access
 from referee.bots.isolation import bubblewrap, slots
 from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.isolation.sandbox import SandboxLauncher
-from referee.bots.launcher import Access
 from referee.bots.limits import Limits
 from referee.errors import Cause, Forfeit, VoidGame
 

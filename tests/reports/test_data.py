@@ -27,7 +27,9 @@ from referee.reports import (
     NeighbourRow,
     PairRow,
     PlanRow,
+    ProtectionRow,
     RatingRow,
+    RefusalRow,
     SeatRow,
     SeatWorthRow,
     StandingRow,
@@ -58,6 +60,8 @@ ROW_TYPES = [
     LogRow,
     PlanRow,
     UsageRow,
+    ProtectionRow,
+    RefusalRow,
 ]
 README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """A cgroup for each bot, in version 1 and 2 of them, wherever the referee may make some.
 
-Nothing is known by version: where a cgroup can be made and limits be written is found by doing it.
+Where some can be made is found by `hierarchies`.
 """
 
 from __future__ import annotations
@@ -11,34 +11,21 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from referee.bots.isolation.hierarchies import PREFIX, Hierarchy, lines, usable
 from referee.bots.limits import Limits, Usage
 from referee.errors import VoidGame
 
-CONTROLLERS = ("memory", "pids", "cpu")
-"""Those that a full isolation needs."""
-_V1 = (*CONTROLLERS, "cpuacct")
 _PERIOD_US = 100_000
-_PREFIX = "referee-"
 _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 _REMOVAL_S = 2.0
 _OWN_MIB = 16
 """What the sandbox's own processes take."""
 _OWN_PROCESSES = 8
 """The sandbox's own processes, and the threads of a relay."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hierarchy:
-    """A folder in which the referee may make cgroups."""
-
-    folder: Path
-    controllers: frozenset[str]
-    version: int
 
 
 class Cgroups:
@@ -58,7 +45,7 @@ class Cgroups:
     @classmethod
     def find(cls, proc: Path = Path("/proc/self")) -> Cgroups:
         """Those of this machine; none where the referee may make none."""
-        return cls(tuple(_usable(proc)))
+        return cls(tuple(usable(proc)))
 
     @property
     def controllers(self) -> frozenset[str]:
@@ -171,7 +158,7 @@ class Cgroup:
 
 def _figures(file: Path) -> dict[str, int]:
     """What a file of lines with a name and a number says; nothing where it is gone."""
-    pairs = (line.split() for line in _lines(file))
+    pairs = (line.split() for line in lines(file))
     return {key: int(value) for key, value in pairs if value.isdecimal()}
 
 
@@ -201,98 +188,13 @@ def _usage(part: Hierarchy, known: Usage) -> Usage:
     return Usage(cpu_s, memory_kib)
 
 
-def _usable(proc: Path) -> Iterator[Hierarchy]:
-    mounts = _mounts(proc)
-    left = set(_V1)
-    for line in _lines(proc / "cgroup"):
-        number, names, path = line.split(":", 2)
-        its = left.intersection(names.split(","))
-        for mount in mounts.get(frozenset(its), ()) if its or number == "0" else ():
-            own = mount.folder(path)
-            if own is None:
-                continue
-            if number == "0":
-                found, its = _delegated(own, left.intersection(CONTROLLERS))
-            else:
-                found = own if _may_make(own) else None
-            if found is not None and its:
-                left -= its
-                yield Hierarchy(found, frozenset(its), 2 if number == "0" else 1)
-                break
-
-
-@dataclass(frozen=True, slots=True)
-class _Mount:
-    root: str
-    point: Path
-
-    def folder(self, path: str) -> Path | None:
-        """Where a cgroup of the hierarchy is, if it can be seen."""
-        below = os.path.relpath(path, self.root)
-        folder = self.point if below.startswith("..") else self.point / below
-        return folder if folder.is_dir() else None
-
-
-def _mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
-    """By those of our controllers that they have; version 2 has none here."""
-    found: dict[frozenset[str], list[_Mount]] = {}
-    for line in _lines(proc / "mountinfo"):
-        before, _, after = line.partition(" - ")
-        kind, _, options = after.split(" ", 2)
-        fields = before.split()
-        if kind in {"cgroup", "cgroup2"}:
-            names = frozenset(options.split(",") if kind == "cgroup" else ()).intersection(_V1)
-            if names or kind == "cgroup2":
-                found.setdefault(names, []).append(_Mount(fields[3], Path(fields[4])))
-    return found
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text().splitlines()
-    except OSError:
-        return []
-
-
-def _may_make(folder: Path) -> bool:
-    trial = folder / f"{_PREFIX}trial-{os.getpid()}"
-    try:
-        trial.mkdir()
-        trial.rmdir()
-    except OSError:
-        return False
-    return True
-
-
-def _delegated(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
-    """Where in version 2 cgroups with controllers can be made: below the referee's own, or beside it.
-
-    A cgroup with processes in it has no controllers for those below (but for the root), so it is mostly
-    beside it, in what a service manager has delegated.
-    """
-    for folder in (own, own.parent):
-        trial = folder / f"{_PREFIX}trial-{os.getpid()}"
-        with suppress(OSError):
-            trial.mkdir()
-            try:
-                for controller in wanted:
-                    with suppress(OSError):
-                        (folder / "cgroup.subtree_control").write_text(f"+{controller}")
-                there = {each for each in wanted if (trial / f"{each}.max").exists()}
-            finally:
-                trial.rmdir()
-            if there and os.access(folder / "cgroup.procs", os.W_OK):
-                return folder, there
-    return None, set()
-
-
 def _name_of(process: psutil.Process) -> str:
-    return f"{_PREFIX}{process.pid}-{process.create_time():.2f}"
+    return f"{PREFIX}{process.pid}-{process.create_time():.2f}"
 
 
 def _sweep(folder: Path) -> None:
     """Remove what referees have left that were killed. What still has processes in it stays."""
-    for left in folder.glob(f"{_PREFIX}*-*-*"):
+    for left in folder.glob(f"{PREFIX}*-*-*"):
         with suppress(OSError, ValueError, psutil.Error):
             pid = int(left.name.split("-")[1])
             if not psutil.pid_exists(pid) or not left.name.startswith(

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from referee.bots.access import Access
 from referee.bots.isolation import slots
 from referee.bots.isolation.cgroups import Cgroup, Cgroups
-from referee.bots.launcher import Access
 from referee.bots.limits import Limits, Usage
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 

@@ -2,7 +2,7 @@
 
 `python -I -S init.py REPORT [--relay SOCKET PORT] -- PROGRAM ARGUMENT…`: on the descriptor REPORT it says
 
-    runs             the program does
+    runs PID         the program does, with this pid in the sandbox
     refused N TEXT   it does not: the error's number and a text
     ended STATUS     it has ended, with this wait status
 
@@ -36,7 +36,7 @@ def main() -> None:
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     os.close(silence)
-    os.write(report, b"runs\n")
+    os.write(report, f"runs {bot}\n".encode())
     _wait(bot, report)
 
 

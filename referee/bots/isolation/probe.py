@@ -17,12 +17,13 @@ from typing import Any
 
 import psutil
 
+from referee.bots.access import Access
 from referee.bots.isolation.cgroups import Cgroup
 from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.rungs import Finding, Protection, State
 from referee.bots.isolation.sandbox import SandboxLauncher
 from referee.bots.isolation.uid import UidLauncher
-from referee.bots.launcher import Access, shim
+from referee.bots.launcher import shim
 from referee.bots.limits import Limits
 from referee.errors import VoidGame
 
@@ -44,17 +45,14 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="probe-")))
         _furnish(folder)
-        attempts = asyncio.ensure_future(_trespass(launcher, folder, stack))
-        orphan = asyncio.ensure_future(_orphan(launcher, folder))
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                found = await attempts | {Protection.DIES_WITH_REFEREE: await orphan}
+                found = await _trespass(launcher, folder, stack)
+                # not at the same time: the end of one program may be that of another's orphans
+                found[Protection.DIES_WITH_REFEREE] = await _orphan(launcher, folder)
         except TimeoutError:
             raise VoidGame(f"no sandbox was probed within {_PATIENCE_S:g} s") from None
         finally:
-            for task in (attempts, orphan):
-                task.cancel()
-            await asyncio.wait((attempts, orphan))
             launcher.tidy()
     return tuple(found[each] for each in Protection)
 
@@ -138,7 +136,8 @@ async def _orphan(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Find
     """Whether a bot and what it has started end with a referee that is killed."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
-    command = ["sh", "-c", f"sh -c 'sleep 1000; : {marker}'; : {marker}"]
+    inner = f"sleep 1000; : {marker}"
+    command = ["sh", "-c", f"sh -c '{inner}'; : {marker}"]
     program = Program(tuple(command), folder / "own", environment, _LIMITS, Access())
     grounds = Grounds(launcher.cgroups, program)
     try:
@@ -155,6 +154,8 @@ async def _orphan(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Find
         try:
             assert referee.stdout is not None  # noqa: S101 - it was asked for
             await referee.stdout.readline()
+            while not _marked(inner, whole=True):  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.01)
             before = _marked(marker) - {referee.pid}
         finally:
             referee.kill()
@@ -180,11 +181,11 @@ async def _gone(protection: Protection, marker: str, before: set[int]) -> Findin
     return Finding(protection, state, f"{len(left)} of {len(before)} processes were left")
 
 
-def _marked(marker: str) -> set[int]:
-    """Processes with a word in their command line."""
+def _marked(marker: str, *, whole: bool = False) -> set[int]:
+    """Processes with this in a word of their command line, or as a `whole` word."""
     found = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if any(marker in word for word in process.cmdline()):
+            if any(marker == word if whole else marker in word for word in process.cmdline()):
                 found.add(process.pid)
     return found

@@ -7,13 +7,14 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from referee.bots.access import NO_ACCESS, Access
 from referee.bots.families import FAMILIES, TOKEN
 from referee.bots.isolation import seccomp
 from referee.bots.isolation.bubblewrap import Stage, command_line
 from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.sandboxed import Report, Sandboxed
-from referee.bots.launcher import NO_ACCESS, Access, failure, limiting, report_pipe, spawn
+from referee.bots.launcher import failure, limiting, report_pipe, spawn
 from referee.bots.limits import Limits
 from referee.errors import VoidGame
 

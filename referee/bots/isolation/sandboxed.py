@@ -144,7 +144,7 @@ class Sandboxed:
     async def run(self, program: str) -> None:
         """Wait until the program runs. Raises `Forfeit` where it does not, `VoidGame` for the sandbox."""
         said = await asyncio.shield(self._report.started)
-        if said != "runs":
+        if not said.startswith("runs "):
             if said.startswith("refused "):
                 raise refusal(said.removeprefix("refused "), program)
             assert self._outer.stderr is not None  # noqa: S101 - it was started with pipes
@@ -152,7 +152,10 @@ class Sandboxed:
             raise VoidGame(f"the sandbox cannot be set up: {words.strip() or 'nobody says why'}")
         with suppress(psutil.Error, IndexError):
             self._init = psutil.Process(_children(self._outer.pid)[0])
-            self._inside.pid = _children(self._init.pid)[0]
+            inner = said.removeprefix("runs ")
+            for child in _children(self._init.pid):  # orphans are among them, if it was quick
+                if _inner_pid(child) == inner:
+                    self._inside.pid = child
 
     def terminate(self) -> None:
         """Ask all of it to end; its first process does not listen to that."""
@@ -178,9 +181,7 @@ class Sandboxed:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
-        if (
-            self._init is not None
-        ):  # with the first process ends the whole namespace, then bubblewrap
+        if self._init is not None:  # with it ends the whole namespace, then bubblewrap
             with suppress(psutil.Error):
                 self._init.kill()
             with suppress(TimeoutError):
@@ -204,6 +205,15 @@ def _children(pid: int) -> list[int]:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return [child.pid for child in psutil.Process(pid).children()]
+
+
+def _inner_pid(pid: int) -> str | None:
+    """What the innermost namespace of a process calls it; None where it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((line.split()[-1] for line in lines if line.startswith("NSpid:")), None)
 
 
 def _as_signal(code: int | None) -> int | None:

@@ -6,10 +6,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from referee.bots.access import NO_ACCESS, Access
 from referee.bots.families import FAMILIES
 from referee.bots.isolation.cgroups import Cgroup, Cgroups
 from referee.bots.isolation.grounds import Grounds, Program
-from referee.bots.launcher import NO_ACCESS, Access, Launched, Process, start_group
+from referee.bots.launcher import Launched, Process, start_group
 from referee.bots.limits import Limits, Usage
 from referee.errors import Forfeit, VoidGame
 

@@ -1,0 +1,102 @@
+"""What the strongest isolation costs, against none: `python tests/bench/bench_isolation.py`.
+
+One core, as a worker has it. Both are measured in turn, round by round, and the medians printed:
+
+- a start: from nothing to the end of a program that does nothing;
+- a start to hello of a bot in Python;
+- a round trip: from the request's write to the reply's arrival, in games of bots that answer at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # as in referee.bots, but before any grpc
+
+from bench_referee import BOTS, order, settings
+
+from referee.bots import BotPool
+from referee.bots.isolation import NO_ISOLATION, Isolation, launcher, settle
+from referee.clocks import Clocks
+from referee.tournament.orders import Assignment
+from referee.tournament.worker import GamePlayer
+
+ROUNDS = 11
+GAMES = 4
+
+
+async def start_s(isolation: Isolation) -> float:
+    """Seconds for a program that ends at once."""
+    with tempfile.TemporaryDirectory(prefix="b-") as name:
+        folder = Path(name)
+        os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for the bot's user
+        starts = launcher(isolation)
+        began = time.perf_counter()
+        launched = await starts.launch(["true"], folder=folder, environment={"PATH": "/usr/bin"})
+        await launched.process.wait()
+        elapsed = time.perf_counter() - began
+        await launched.kill()
+    return elapsed
+
+
+async def hello_s(isolation: Isolation) -> float:
+    """Seconds from nothing to a bot's hello."""
+    with tempfile.TemporaryDirectory(prefix="b-") as name:
+        pool = BotPool(launcher(isolation), Clocks(), max_processes=4, folder=Path(name))
+        began = time.perf_counter()
+        await pool.seat(0, BOTS[0])
+        elapsed = time.perf_counter() - began
+        await pool.close()
+    return elapsed
+
+
+async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
+    """Microseconds of every decision of some games, after one to warm up."""
+    with tempfile.TemporaryDirectory(prefix="b-") as name:
+        player = GamePlayer(replace(settings(Path(name), frozenset()), isolation=isolation))
+        await player.play(Assignment(0, (order(10_000),)))
+        records = [
+            (await player.play(Assignment(0, (order(first + number),))))[0]
+            for number in range(GAMES)
+        ]
+        await player.close()
+    return [move.elapsed_us for record in records for move in record.moves]
+
+
+async def measure() -> None:
+    strongest = await settle()
+    kinds = {strongest.words: strongest, NO_ISOLATION.words: NO_ISOLATION}
+    starts: dict[str, list[float]] = {name: [] for name in kinds}
+    hellos: dict[str, list[float]] = {name: [] for name in kinds}
+    trips: dict[str, list[int]] = {name: [] for name in kinds}
+    for number in range(ROUNDS):
+        for name, isolation in kinds.items():
+            starts[name].append(1000 * await start_s(isolation))
+            hellos[name].append(1000 * await hello_s(isolation))
+            trips[name] += await round_trips_us(isolation, number * GAMES)
+    tell("a start (ms)", starts, statistics.median)
+    tell("a start to hello (ms)", hellos, statistics.median)
+    tell("a round trip (µs)", trips, statistics.median)
+
+
+def tell(
+    what: str, found: dict[str, list[float]] | dict[str, list[int]], figure: Callable[..., float]
+) -> None:
+    (name, strongest), (_, none) = found.items()
+    some, other = figure(strongest), figure(none)
+    print(f"{what}: {name} {some:.1f}, none {other:.1f}, difference {some - other:+.1f}")
+
+
+if __name__ == "__main__":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(measure())

@@ -1,0 +1,125 @@
+"""Programs as users of their own, where the referee is root: what there is without namespaces."""
+
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from referee.bots.access import Access
+from referee.bots.isolation import probe
+from referee.bots.isolation.cgroups import Cgroups
+from referee.bots.isolation.rungs import Protection, State
+from referee.bots.isolation.uid import UidLauncher
+from referee.errors import Cause, Forfeit, VoidGame
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
+
+
+@pytest.fixture
+def place():
+    """Folders that every user can get at: on this rung that is the only way."""
+    with tempfile.TemporaryDirectory(prefix="uid-") as folder:
+        place = Path(folder)
+        for name in ("own", "bot/scratch", "bot/link"):
+            (place / name).mkdir(parents=True, mode=0o755)
+        (place / "own").chmod(0o755)
+        yield place
+
+
+@pytest.fixture
+def launch(place):
+    launcher = UidLauncher(Cgroups(()))
+    place.chmod(0o755)
+
+    async def launch(program, **more):
+        return await launcher.launch(
+            ["sh", "-c", program],
+            folder=more.pop("folder", place / "own"),
+            environment={"PATH": "/usr/bin", "TMPDIR": str(place / "bot/scratch")},
+            access=Access(scratch=place / "bot" / "scratch", link=place / "bot" / "link"),
+        )
+
+    return launch
+
+
+async def said(launched):
+    text = await launched.process.stdout.read()
+    await launched.kill()
+    assert not psutil.Process().children(recursive=True)
+    return text.decode().split()
+
+
+async def test_it_is_a_user_with_no_more_rights(launch):
+    program = "id -u; id -G; grep NoNewPrivs /proc/self/status; kill -0 $PPID || echo refused"
+    uid, groups, _, no_new, signalled = await said(await launch(program))
+    assert uid == groups != "0"
+    assert no_new == "1"
+    assert signalled == "refused"
+
+
+async def test_it_writes_only_into_its_scratch_folder(launch, place):
+    program = 'for f in . /usr /etc "$TMPDIR"; do touch $f/x && echo $f; done'
+    assert await said(await launch(program)) == [str(place / "bot" / "scratch")]
+    assert (place / "bot" / "scratch").stat().st_uid == 0
+
+
+async def test_two_bots_are_two_users(launch):
+    first = await launch("id -u; sleep 1000")
+    second = await launch("id -u")
+    uid = (await first.process.stdout.readline()).decode().strip()
+    assert await said_alone(second) != uid
+    await first.kill()
+
+
+async def said_alone(launched):
+    text = await launched.process.stdout.read()
+    await launched.kill()
+    return text.decode().strip()
+
+
+async def test_its_end_is_that_of_what_it_has_started(launch):
+    launched = await launch("setsid sleep 1000 & echo on; wait")
+    assert await launched.process.stdout.readline() == b"on\n"
+    assert launched.others()
+    launched.terminate()
+    assert await launched.process.wait() == -signal.SIGTERM
+    await launched.kill()
+    assert launched.breach() is None
+    assert not psutil.Process().children(recursive=True)
+
+
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs the system's Python")
+async def test_what_it_protects(place, monkeypatch):
+    """With a Python and programs that every user can get at."""
+    place.chmod(0o755)
+    for name in ("trespass.py", "orphan.py"):
+        shutil.copy(Path(probe.__file__).with_name(name), place)
+        monkeypatch.setattr(probe, f"_{name.removesuffix('.py').upper()}", place / name)
+    monkeypatch.setattr(probe, "_PYTHON", ("/usr/bin/python3", "-I", "-S"))
+    states = {each.protection: each.state for each in await probe.probe(UidLauncher(Cgroups(())))}
+    some = {Protection.FILESYSTEM, Protection.PROCESS_VIEW, Protection.PTRACE}
+    assert {each for each in states if states[each] is State.PARTIAL} == some | {
+        Protection.DIES_WITH_REFEREE
+    }
+    assert states[Protection.KILL_TREE] is State.ON
+    assert states[Protection.NETWORK] is states[Protection.SYSCALLS] is State.OFF
+
+
+async def test_a_missing_program(place):
+    place.chmod(0o755)
+    launcher = UidLauncher(Cgroups(()))
+    with pytest.raises(Forfeit) as raised:
+        await launcher.launch(["./none"], folder=place / "own", environment={})
+    assert raised.value.cause is Cause.NO_START
+
+
+async def test_a_folder_that_its_user_cannot_reach_is_nobodys_fault(launch, place):
+    hidden = place / "hidden"
+    (hidden / "bot").mkdir(parents=True)
+    hidden.chmod(0o700)
+    with pytest.raises(VoidGame, match="cannot be reached by the user that a bot has"):
+        await launch("true", folder=hidden / "bot")
