@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,7 @@ from referee.reports import (
     tournament_row,
 )
 from referee.store import League
-from referee.tournament.conduct import create, find
+from referee.tournament.conduct import Tournament, create, find
 from referee.tournament.config import TournamentConfig
 from referee.tournament.entries import check_bots, enter_bots
 from referee.tournament.extend import extend as add_matches
@@ -161,31 +162,9 @@ def status(
         durations = {game.game_id: game.duration_us for game in store.games(tournament=name)}
         rounds = status_rows(tournament.schedule, durations)
         faults = fault_rows(store.faults(tournament=name))
-        finished = len(durations) == len(tournament.schedule)
-        first, *added = tournament.parts
     if as_json:
-        write(
-            json_text(
-                {
-                    "tournament": name,
-                    "finished": finished,
-                    "settled_after": tournament.settled_after,
-                    "commitment": first.commitment,
-                    "seed": _seed_text(first),
-                    "extensions": [
-                        {
-                            "matches": part.matches,
-                            "games": part.games,
-                            "commitment": part.commitment,
-                            "seed": _seed_text(part),
-                        }
-                        for part in added
-                    ],
-                    "rounds": rounds,
-                    "faults": faults,
-                }
-            )
-        )
+        finished = len(durations) == len(tournament.schedule)
+        write(json_text(_status_object(tournament, rounds, faults, finished=finished)))
         return
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
@@ -194,6 +173,34 @@ def status(
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
             _tell_seed(number, part)
+
+
+def _status_object(
+    tournament: Tournament,
+    rounds: Sequence[StatusRow],
+    faults: Sequence[FaultRow],
+    *,
+    finished: bool,
+) -> dict[str, object]:
+    first, *added = tournament.parts
+    return {
+        "tournament": tournament.name,
+        "finished": finished,
+        "settled_after": tournament.settled_after,
+        "commitment": first.commitment,
+        "seed": _seed_text(first),
+        "extensions": [
+            {
+                "matches": part.matches,
+                "games": part.games,
+                "commitment": part.commitment,
+                "seed": _seed_text(part),
+            }
+            for part in added
+        ],
+        "rounds": rounds,
+        "faults": faults,
+    }
 
 
 @app.command()

@@ -12,10 +12,15 @@ are the keys of the data and do not change; titles are for people.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, get_type_hints
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from referee.reports.show import NOTHING, plain
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Row = TypeVar("Row", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,15 @@ class Field(NamedTuple):
 
     key: str
     column: Column
+
+
+def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
+    """A row whose fields are the figures' attributes of the same names, but for the others.
+
+    Raises AttributeError where the figures have none of the name.
+    """
+    keys = (field.name for field in fields(row_type) if field.name not in others)
+    return row_type(**{key: getattr(figures, key) for key in keys}, **others)
 
 
 def keys_of(row_type: type) -> list[str]:

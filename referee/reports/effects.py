@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from referee.ratings.estimate import Estimate
-from referee.reports.columns import Column
+from referee.reports.columns import Column, row_from
 from referee.reports.show import decimal, estimate, percent_estimate
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
@@ -80,48 +80,15 @@ class CompanyRow:
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:
     """The seats of a ruleset."""
-    return tuple(
-        SeatWorthRow(
-            ruleset=ruleset,
-            seats=each.seats,
-            seat=each.seat,
-            matches=each.matches,
-            advantage=each.advantage,
-            win_share=each.win_share,
-        )
-        for each in seats
-    )
+    return tuple(row_from(SeatWorthRow, each, ruleset=ruleset) for each in seats)
 
 
 def luck_rows(ruleset: str, sizes: Iterable[LuckFigures]) -> tuple[LuckRow, ...]:
     """The table sizes of a ruleset."""
-    return tuple(
-        LuckRow(
-            ruleset=ruleset,
-            seats=each.seats,
-            matches=each.matches,
-            deviation=each.deviation,
-            hand=each.hand,
-            bots=each.bots,
-            rest=each.rest,
-        )
-        for each in sizes
-    )
+    return tuple(row_from(LuckRow, each, ruleset=ruleset) for each in sizes)
 
 
 def company_rows(ruleset: str, pairs: Iterable[CompanyFigures]) -> tuple[CompanyRow, ...]:
     """The pairs of a ruleset, the largest excess first."""
-    rows = (
-        CompanyRow(
-            ruleset=ruleset,
-            bot=each.bot,
-            other=each.other,
-            matches=each.matches,
-            with_other=each.with_other,
-            without_other=each.without_other,
-            excess=each.excess,
-            suspicious=each.suspicious,
-        )
-        for each in pairs
-    )
+    rows = (row_from(CompanyRow, each, ruleset=ruleset) for each in pairs)
     return tuple(sorted(rows, key=lambda row: -row.excess.value))

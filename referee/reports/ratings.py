@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from referee.ratings import Point, Rating
 from referee.ratings.estimate import Estimate
-from referee.reports.columns import Column
+from referee.reports.columns import Column, row_from
 from referee.reports.show import chance, decimal, estimate, percent, percent_estimate
 from referee.rules.scoring import competition_ranks
 
@@ -110,14 +110,7 @@ class NeighbourRow:
 def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[NeighbourRow, ...]:
     """The table of a ruleset, from the top."""
     return tuple(
-        NeighbourRow(
-            ruleset=ruleset,
-            bot=each.bot,
-            below=each.below,
-            chance=each.chance,
-            verdict=each.verdict.value,
-        )
-        for each in table
+        row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
     )
 
 
@@ -163,17 +156,7 @@ def rating_rows(
 def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:
     """The pairs of a ruleset."""
     return tuple(
-        PairRow(
-            ruleset=ruleset,
-            bot=each.first,
-            other=each.second,
-            meetings=each.meetings,
-            matches=each.matches,
-            better=each.better,
-            lead=each.lead,
-            rating_lead=each.rating_lead,
-            chance=each.chance,
-        )
+        row_from(PairRow, each, ruleset=ruleset, bot=each.first, other=each.second)
         for each in pairs
     )
 
