@@ -113,7 +113,12 @@ def resume(
 @app.command()
 def extend(
     name: TournamentArgument,
-    matches: Annotated[int, typer.Option(help="Matches to be added at each table.", min=1)],
+    matches: Annotated[
+        int,
+        typer.Option(
+            help="Matches to be added: at each table, or to each balanced choice of tables.", min=1
+        ),
+    ],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     require: RequireOption = None,

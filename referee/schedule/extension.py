@@ -1,21 +1,26 @@
-"""A schedule made longer: more rounds of all its tables, after what is there already; or shorter.
+"""A schedule made longer, by games after those that are there already; or shorter.
 
-Games that are there keep their numbers, deals and lanes. The cyclic orders of the tables go on where they
-were, so that neighbours become as even as in a tournament that was as long from the beginning.
+Games that are there keep their numbers, deals and lanes. Where all tables play, more rounds of them do: the
+cyclic orders go on where they were, so that neighbours become as even as in a tournament that was as long
+from the beginning. Of a balanced choice, what is added is one more, as if each stage came again: who has
+played less so far plays more of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby, pairwise
 
 from referee.schedule.algorithms import ALGORITHMS
 from referee.schedule.games import ScheduledGame, Stage
 
+Schedule = Callable[[Sequence[Stage]], Sequence[ScheduledGame]]
+
 
 def longer(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
-    """Stages with so many more matches at each table."""
+    """Stages with so many more matches, at each table or in the whole balanced choice."""
     return tuple(replace(stage, matches=stage.matches + matches) for stage in stages)
 
 
@@ -40,32 +45,53 @@ def extended(
         tournament: its name.
         bots: as for the algorithm.
         stages: those of the tournament as it was created.
-        extensions: how many matches at each table each of them adds.
+        extensions: how many matches each of them adds, at each table or to each balanced choice.
         lanes: as for the algorithm.
 
-    Raises ValueError as the algorithm does, for an extension of nothing, and for one of a balanced
-    choice, which has no rounds of all tables.
+    Raises ValueError as the algorithm does, and for an extension of nothing.
     """
-    make = ALGORITHMS[algorithm]
-    parts = [make(tournament, bots, stages, lanes=lanes)]
     if any(matches < 1 for matches in extensions):
-        raise ValueError("an extension adds a match or more at each table")
-    if extensions and any(stage.balanced for stage in stages):
-        raise ValueError("only some of the tables play, a balanced choice; no round can be added")
-    totals = accumulate(extensions, longer, initial=tuple(stages))
-    for before, after in pairwise(totals):
-        added = _added(make(tournament, bots, after, lanes=lanes), before)
+        raise ValueError("an extension adds a match or more")
+    parts = [ALGORITHMS[algorithm](tournament, bots, stages, lanes=lanes)]
+    added = _choices if any(stage.balanced for stage in stages) else _rounds
+
+    def schedule(longer_stages: Sequence[Stage]) -> Sequence[ScheduledGame]:
+        return ALGORITHMS[algorithm](tournament, bots, longer_stages, lanes=lanes)
+
+    for games in added(schedule, stages, extensions):
         last = parts[-1][-1]
         parts.append(
-            tuple(_numbered(tournament, added, last.index + 1, last.match + 1, lanes=lanes))
+            tuple(_numbered(tournament, games, last.index + 1, last.match + 1, lanes=lanes))
         )
     return tuple(parts)
 
 
-def _added(games: Iterable[ScheduledGame], before: Sequence[Stage]) -> list[ScheduledGame]:
-    """The games of new rounds; stages take turns, round by round."""
-    new = [game for game in games if game.round >= before[game.stage].matches]
-    return sorted(new, key=lambda game: (game.round - before[game.stage].matches, game.stage))
+def _rounds(
+    schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
+) -> Iterator[list[ScheduledGame]]:
+    """The games of the rounds that each extension adds; stages take turns, round by round."""
+    totals = accumulate(extensions, longer, initial=tuple(stages))
+    for before, after in pairwise(totals):
+        new = [game for game in schedule(after) if game.round >= before[game.stage].matches]
+        yield sorted(new, key=lambda game: (game.round - before[game.stage].matches, game.stage))
+
+
+def _choices(
+    schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
+) -> Iterator[list[ScheduledGame]]:
+    """The games of the choice that each extension adds, chosen for stages behind all the others."""
+    repeated = list(stages)
+    done = Counter({game.stage: game.round + 1 for game in schedule(stages)})  # the last one's
+    for matches in extensions:
+        first = len(repeated)
+        repeated += [replace(stage, matches=matches) for stage in stages]
+        games = [
+            replace(game, stage=stage, round=done[stage] + game.round)
+            for game in schedule(repeated)
+            if (stage := game.stage - first) >= 0
+        ]
+        done |= Counter({game.stage: game.round + 1 for game in games})
+        yield games
 
 
 def _numbered(

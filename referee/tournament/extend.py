@@ -16,17 +16,17 @@ from referee.tournament.settling import stages_played
 def extend(
     league: League, tournament: Tournament, matches: int, *, seed: bytes, now_us: int
 ) -> Tournament:
-    """Add matches at each table to a tournament, finished or not; what it has stays as it is.
+    """Add matches to a tournament, finished or not; what it has stays as it is.
 
     Args:
         league: where it is stored; the caller holds its lock.
         tournament: as `find` has it.
-        matches: how many more, at least 1.
+        matches: how many more at each table, or in each stage of a balanced choice; at least 1.
         seed: of the new games; that of others may be known already.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError where it is a balanced choice, where it would have too many games, and where it is
-    not known yet after how many rounds it will stop.
+    Raises UserError where it would have too many games, where so few matches cannot be chosen fairly, and
+    where it is not known yet after how many rounds it will stop.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - settled when the tournament was created

@@ -19,7 +19,8 @@ class Part:
     """Index of its first game in the schedule."""
     games: int
     matches: int | None
-    """Of an extension: how many more it adds at each table; None for the first part."""
+    """Of an extension: how many more it adds, at each table or to each choice of tables; None for the
+    first part."""
     commitment: str
     """SHA-256 of the seed, in hexadecimal."""
     seed: bytes | None
@@ -34,7 +35,7 @@ class Part:
 
 
 def extensions(parts: Sequence[Part]) -> list[int]:
-    """How many matches each of the extensions adds at each table."""
+    """How many matches each of the extensions adds, at each table or to each choice of tables."""
     return [part.matches for part in parts if part.matches is not None]
 
 

@@ -249,14 +249,17 @@ def test_bad_input_changes_nothing(here, words, reason):
     assert len(extensions_of(here)) == 2
 
 
-def test_a_balanced_choice_is_not_extended(here):
+def test_a_balanced_choice_gets_another_one(here):
     file = here.folder / "few.toml"
     here.tournament("few", matches=1)
     file.write_text(file.read_text().replace("matches = 1", "budget = 4"))
     assert here.referee("tournament", "run", file, "--league", "few").returncode == 0
-    done = here.referee("tournament", "extend", "few", "--matches", "1", "--league", "few")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "referee: few: it cannot be extended: only some of the tables play, a balanced choice; no"
-        " round can be added\n"
-    )
+    done = here.referee("tournament", "extend", "few", "--matches", "3", "--league", "few")
+    assert done.returncode == 0, done.stderr
+    shown = here.referee("tournament", "status", "few", "--league", "few", "--json")
+    status = json.loads(shown.stdout)
+    assert status["finished"]
+    assert [each["games"] for each in status["extensions"]] == [6]
+    assert status["rounds"][-1]["done"] == 4 + 6
+    checked = here.referee("verify", "few", "--league", "few")
+    assert checked.returncode == 0, checked.stderr

@@ -104,14 +104,53 @@ def test_a_shorter_one_is_what_the_longer_one_begins_with(tournament, rounds):
     assert all(game.round >= rounds for game in long[len(short) :])
 
 
+@st.composite
+def choices(draw):
+    """A balanced choice of tables, and extensions."""
+    challengers = draw(st.integers(0, 2))
+    bots = [*NAMES, "fay", "gus"][: draw(st.integers(5, 7))]
+    least = 6  # enough for every bot to play
+    stage = st.builds(
+        lambda seats, matches: Stage(BASIC, seats, matches, balanced=True, challengers=challengers),
+        st.integers(2, 4),
+        st.integers(least, 9),
+    )
+    stages = draw(st.lists(stage, min_size=1, max_size=2))
+    algorithm = "gauntlet-1" if challengers else "balanced-1"
+    return algorithm, bots, stages, draw(st.lists(st.integers(least, 8), min_size=1, max_size=3))
+
+
+@PATIENT
+@given(choices())
+def test_an_extended_choice_is_as_fair_as_a_longer_one(tournament):
+    algorithm, bots, stages, extensions = tournament
+    parts = parts_of(tournament)
+    assert parts[0] == ALGORITHMS[algorithm]("cup", bots, stages, lanes=5)
+    assert parts == (*parts_of((algorithm, bots, stages, extensions[:-1])), parts[-1])
+    games = list(chain.from_iterable(parts))
+    assert [game.index for game in games] == list(range(len(games)))
+    for number, stage in enumerate(stages):
+        had = [game for game in games if game.stage == number]
+        matches = {game.match for game in had}
+        assert len(matches) == stage.matches + sum(extensions)
+        rounds = [game.round for game in had]
+        assert rounds == sorted(rounds)
+        assert set(rounds) == set(range(rounds[-1] + 1))
+    plays = Counter(bot for game in games if not game.seating for bot in game.bots)
+    challengers = stages[0].challengers
+    for equals in (bots[:challengers], bots[challengers:]):
+        numbers = [plays[bot] for bot in equals]
+        assert not numbers or max(numbers) - min(numbers) <= 1
+
+
 @pytest.mark.parametrize(
     ("stage", "matches", "reason"),
     [
-        (Stage(BASIC, 2, 4, balanced=True), 1, "a balanced choice; no round can be added"),
         (Stage(BASIC, 2, 4), 0, "an extension adds a match or more"),
+        (Stage(BASIC, 3, 4, balanced=True, challengers=2), 1, "in 1 matches not every bot plays"),
     ],
 )
 def test_what_cannot_be_extended(stage, matches, reason):
-    algorithm = "balanced-1" if stage.balanced else "round-robin-1"
+    algorithm = "gauntlet-1" if stage.challengers else "round-robin-1"
     with pytest.raises(ValueError, match=reason):
         extended(algorithm, "cup", NAMES, [stage], [matches], lanes=5)
