@@ -1,7 +1,6 @@
 """Programs as users of their own, where the referee is root: what there is without namespaces."""
 
 import os
-import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -10,9 +9,7 @@ import psutil
 import pytest
 
 from referee.bots.access import Access
-from referee.bots.isolation import probe
 from referee.bots.isolation.cgroups import Cgroups
-from referee.bots.isolation.rungs import Protection, State
 from referee.bots.isolation.uid import UidLauncher
 from referee.errors import Cause, Forfeit, VoidGame
 
@@ -90,23 +87,6 @@ async def test_its_end_is_that_of_what_it_has_started(launch):
     await launched.kill()
     assert launched.breach() is None
     assert not psutil.Process().children(recursive=True)
-
-
-@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs the system's Python")
-async def test_what_it_protects(place, monkeypatch):
-    """With a Python and programs that every user can get at."""
-    place.chmod(0o755)
-    for name in ("trespass.py", "orphan.py"):
-        shutil.copy(Path(probe.__file__).with_name(name), place)
-        monkeypatch.setattr(probe, f"_{name.removesuffix('.py').upper()}", place / name)
-    monkeypatch.setattr(probe, "_PYTHON", ("/usr/bin/python3", "-I", "-S"))
-    states = {each.protection: each.state for each in await probe.probe(UidLauncher(Cgroups(())))}
-    some = {Protection.FILESYSTEM, Protection.PROCESS_VIEW, Protection.PTRACE}
-    assert {each for each in states if states[each] is State.PARTIAL} == some | {
-        Protection.DIES_WITH_REFEREE
-    }
-    assert states[Protection.KILL_TREE] is State.ON
-    assert states[Protection.NETWORK] is states[Protection.SYSCALLS] is State.OFF
 
 
 async def test_a_missing_program(place):
