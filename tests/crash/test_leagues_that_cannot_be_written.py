@@ -14,11 +14,7 @@ from real_runs import place, read_until
 pytestmark = pytest.mark.unmeasured
 READING = [
     ("tournament", "status"),
-    ("tournament", "status", "cup"),
-    ("tournament", "standings", "cup"),
-    ("bots", "list"),
     ("ratings", "--json"),
-    ("game", "list"),
     ("verify",),
 ]
 
@@ -106,6 +102,7 @@ def test_a_disk_that_is_full_can_be_emptied_and_the_run_resumed(here):
     assert here.run_folders() == []
 
 
+@pytest.mark.thorough
 def test_a_database_that_another_program_has_locked(here, played):
     shutil.copytree(played.folder / "league", here.folder / "league")
     database = here.folder / "league" / "league.db"
@@ -120,6 +117,7 @@ def test_a_database_that_another_program_has_locked(here, played):
     assert len(here.records("league")) == 8
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_locked_in_the_middle_of_a_run(here):
     with here.started("tournament", "run", file(here, matches=200)) as process:
         read_until(process, 1)

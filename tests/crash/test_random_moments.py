@@ -1,7 +1,7 @@
 """Killed or interrupted at random moments, a tournament ends as if nothing had happened.
 
-With REFEREE_THOROUGH=1 there are 30 moments of each, and those of a league in PostgreSQL. REFEREE_SEED
-repeats the moments of a failure.
+With REFEREE_THOROUGH=1 there are 30 moments of each, and those of a league in PostgreSQL; without it a few
+kills. REFEREE_SEED repeats the moments of a failure.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import os
 import signal
 import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 from battered import GAMES, SEED, THOROUGH, Battered, tournament
 from real_runs import let_run, place
 
 pytestmark = pytest.mark.unmeasured
-KILLS = 30 if THOROUGH else 6
-INTERRUPTS = 30 if THOROUGH else 1
+KILLS = 30 if THOROUGH else 4
+INTERRUPTS = 30
 
 
 @pytest.fixture(scope="module")
@@ -63,28 +64,22 @@ def test_killed_at_random_moments(battered):
     kill_until(battered, KILLS)
 
 
-if THOROUGH:
-
-    def test_killed_at_random_moments_with_a_database_on_a_server(
-        tmp_path, uninterrupted, postgres
-    ):
-        databases = []
+@pytest.mark.thorough
+def test_killed_at_random_moments_with_a_database_on_a_server(tmp_path, uninterrupted, postgres):
+    with ExitStack() as databases, place(tmp_path) as here:
 
         def new():
-            databases.append(postgres.database())
-            return databases[-1].__enter__()
+            return databases.enter_context(postgres.database())
 
-        with place(tmp_path) as here:
-            kill_until(Battered(here, tournament(here), *uninterrupted, db=new), KILLS)
-        for database in databases:
-            database.__exit__(None, None, None)
+        kill_until(Battered(here, tournament(here), *uninterrupted, db=new), KILLS)
 
 
 def interrupt(process):
     os.killpg(process.pid, signal.SIGINT)
 
 
-@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("times", [1, 2])
 def test_interrupted_at_random_moments(battered, times):
     def blow(process):
         interrupt(process)
@@ -99,6 +94,5 @@ def test_interrupted_at_random_moments(battered, times):
         assert "Exception ignored" not in said
         assert "died" not in said
         assert battered.here.run_folders() == [], SEED
-    if THOROUGH:
-        battered.finish()
+    battered.finish()
     sys.stdout.write(f"{battered}\n")

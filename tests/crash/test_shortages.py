@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from battered import THOROUGH
 from real_runs import BIN, let_run, place, read_until
 
 from referee.bots import ProcessGroupLauncher
@@ -70,10 +69,9 @@ def resumed(here):
     assert all(record.faults == () for record in records)
 
 
-@pytest.mark.parametrize("allowed", [66, 90] if THOROUGH else [90])
-def test_descriptors_run_out(here, allowed):
+def test_descriptors_run_out(here):
     def few():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
 
     done = run(here, "run", file(here), preexec_fn=few)
     stopped(here, done, "no room for another process: Too many open files")
@@ -116,6 +114,7 @@ def few_processes(number):
         group.rmdir()
 
 
+@pytest.mark.thorough
 def test_processes_run_out(here):
     with few_processes(10) as few:
         done = run(here, "run", file(here), preexec_fn=few)
@@ -123,6 +122,7 @@ def test_processes_run_out(here):
     resumed(here)
 
 
+@pytest.mark.thorough
 def test_bots_that_end_for_want_of_threads_are_not_charged(here):
     """So few that the referee begins, and that its bots cannot have all that they need."""
     with few_processes(48) as few:
@@ -133,8 +133,9 @@ def test_bots_that_end_for_want_of_threads_are_not_charged(here):
     resumed(here)
 
 
+@pytest.mark.thorough
 @pytest.mark.toolchain("faketime")
-@pytest.mark.parametrize("jump", ["+1h", "-1h"] if THOROUGH else ["+1h"])
+@pytest.mark.parametrize("jump", ["+1h", "-1h"])
 def test_the_clock_of_the_wall_jumps(here, jump):
     file(here, matches=10)
     whole = here.referee("tournament", "run", "cup.toml", "--league", "whole")
