@@ -3,13 +3,18 @@
 from pathlib import Path
 
 import pytest
+import strongest_isolation
+
+from referee.bots.isolation import NO_ISOLATION
 
 pytest_plugins = ["pytester"]
 CONFTEST = (Path(__file__).parent / "conftest.py").read_text()
 INI = """
 [pytest]
 asyncio_default_fixture_loop_scope = function
-markers = toolchain(name)
+markers =
+    toolchain(name)
+    isolation(rung)
 """
 SUITE = {
     "test_skips": """
@@ -64,3 +69,23 @@ def test_a_skip_is_a_failure_where_everything_is_required(run_suite):
     shown = result.stdout.str()
     for reason in ("by mark", "from within", "no-such-tool is not installed", "whole module"):
         assert f"REFEREE_REQUIRE_ALL=1 allows no skip. Skipped: {reason}" in shown
+
+
+def test_a_rung_that_the_machine_does_not_give_is_no_failure(pytester, monkeypatch):
+    monkeypatch.setenv("REFEREE_REQUIRE_ALL", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setattr(strongest_isolation, "strongest", lambda: NO_ISOLATION)
+    pytester.makeini(INI)
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.isolation("full")
+        def test_full(): assert False
+
+        @pytest.mark.isolation("none")
+        def test_none(): ...
+    """)
+    result = pytester.runpytest_inprocess("-rs")
+    assert result.parseoutcomes() == {"skipped": 1, "passed": 1}
+    result.stdout.fnmatch_lines(["SKIPPED*does not give the isolation full*"])
