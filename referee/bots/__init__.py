@@ -11,10 +11,11 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 # What a bot's HTTP/2 frames say would stand in its log, on the terminal of whoever runs the referee.
 os.environ["GRPC_VERBOSITY"] = "NONE"
 
-from referee.bots.launcher import Launcher, ProcessGroupLauncher
+from referee.bots.launcher import Launcher
 from referee.bots.player import BotPlayer, GameOpening
 from referee.bots.pool import BotPool
 from referee.bots.process import BotProcess, Parting
+from referee.bots.process_group import ProcessGroupLauncher
 
 __all__ = [
     "BotPlayer",

@@ -8,7 +8,7 @@ import textwrap
 import psutil
 import pytest
 
-from referee.bots.launcher import ProcessGroupLauncher
+from referee.bots.process_group import ProcessGroupLauncher
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "REFEREE_TOKEN": "a token"}
 MIB = 1024

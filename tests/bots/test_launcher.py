@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from referee.bots import families
-from referee.bots.launcher import ProcessGroupLauncher
+from referee.bots.process_group import ProcessGroupLauncher
 from referee.errors import Cause, Forfeit, VoidGame
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "REFEREE_TOKEN": "a token"}
@@ -402,7 +402,7 @@ KILLED_REFEREE = """
 import asyncio, os, sys
 from pathlib import Path
 from referee.bots import families
-from referee.bots.launcher import ProcessGroupLauncher
+from referee.bots.process_group import ProcessGroupLauncher
 
 async def main():
     for number in range(2):

@@ -20,7 +20,8 @@ from referee.bots.isolation.rungs import (
 )
 from referee.bots.isolation.sandbox import SandboxLauncher
 from referee.bots.isolation.uid import UidLauncher
-from referee.bots.launcher import Launcher, ProcessGroupLauncher
+from referee.bots.launcher import Launcher
+from referee.bots.process_group import ProcessGroupLauncher
 from referee.errors import Forfeit, RefereeError, UserError, VoidGame
 
 _INSTALL = "apt install bubblewrap, or pip install 'linko-referee[sandbox]'"

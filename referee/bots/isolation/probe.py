@@ -23,8 +23,8 @@ from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.rungs import Finding, Protection, State
 from referee.bots.isolation.sandbox import SandboxLauncher
 from referee.bots.isolation.uid import UidLauncher
-from referee.bots.launcher import shim
 from referee.bots.limits import Limits
+from referee.bots.spawning import shim
 from referee.errors import VoidGame
 
 _TRESPASS = Path(__file__).with_name("trespass.py")

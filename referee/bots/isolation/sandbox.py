@@ -14,8 +14,8 @@ from referee.bots.isolation.bubblewrap import Stage, command_line
 from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.isolation.grounds import Grounds, Program
 from referee.bots.isolation.sandboxed import Report, Sandboxed
-from referee.bots.launcher import failure, limiting, report_pipe, spawn
 from referee.bots.limits import Limits
+from referee.bots.spawning import failure, limiting, report_pipe, spawn
 from referee.errors import VoidGame
 
 

@@ -14,8 +14,9 @@ from referee.bots.families import FAMILIES
 from referee.bots.gauge import Gauge
 from referee.bots.isolation.cgroups import Cgroup
 from referee.bots.isolation.grounds import Grounds
-from referee.bots.launcher import Process, refusal
+from referee.bots.launcher import Process
 from referee.bots.limits import Limits, Usage
+from referee.bots.spawning import refusal
 from referee.errors import Forfeit, VoidGame
 
 _GONE_S = 2.0

@@ -10,8 +10,9 @@ from referee.bots.access import NO_ACCESS, Access
 from referee.bots.families import FAMILIES
 from referee.bots.isolation.cgroups import Cgroup, Cgroups
 from referee.bots.isolation.grounds import Grounds, Program
-from referee.bots.launcher import Launched, Process, start_group
+from referee.bots.launcher import Launched, Process
 from referee.bots.limits import Limits, Usage
+from referee.bots.process_group import start_group
 from referee.errors import Forfeit, VoidGame
 
 
