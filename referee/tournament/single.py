@@ -16,8 +16,8 @@ from referee.match import Fixture
 from referee.match.play import Watcher
 from referee.records import GameRecord
 from referee.rules.ruleset import Ruleset
+from referee.tournament.game_player import GamePlayer
 from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
-from referee.tournament.worker import GamePlayer
 
 MAX_STRIKES = 3
 

@@ -27,8 +27,8 @@ from bench_referee import BOTS, order, settings
 from referee.bots import BotPool
 from referee.bots.isolation import NO_ISOLATION, Isolation, launcher, settle
 from referee.clocks import Clocks
+from referee.tournament.game_player import GamePlayer
 from referee.tournament.orders import Assignment
-from referee.tournament.worker import GamePlayer
 
 ROUNDS = 11
 GAMES = 4

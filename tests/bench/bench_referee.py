@@ -35,8 +35,8 @@ from referee.records import BotId
 from referee.rules.events import Event, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
+from referee.tournament.game_player import GamePlayer
 from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
-from referee.tournament.worker import GamePlayer
 from referee.tournament.workers import Workers
 
 RULES = RULESETS["basic"]

@@ -34,7 +34,7 @@ from referee.records import BotId
 from referee.roster import Workshop
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
-from referee.tournament import worker
+from referee.tournament import game_player
 from referee.tournament.orders import Assignment, WorkerSettings
 from referee.tournament.run import Plan
 
@@ -101,10 +101,10 @@ class CountingLauncher(ProcessGroupLauncher):
 
 
 @contextlib.asynccontextmanager
-async def player(launcher: CountingLauncher) -> AsyncIterator[worker.GamePlayer]:
+async def player(launcher: CountingLauncher) -> AsyncIterator[game_player.GamePlayer]:
     with (
         tempfile.TemporaryDirectory(prefix="b-") as folder,
-        mock.patch.object(worker, "launcher", return_value=launcher),
+        mock.patch.object(game_player, "launcher", return_value=launcher),
     ):
         settings = WorkerSettings(
             cores=frozenset(),
@@ -114,7 +114,7 @@ async def player(launcher: CountingLauncher) -> AsyncIterator[worker.GamePlayer]
             folder=Path(folder),
             parent_pid=os.getpid(),
         )
-        games = worker.GamePlayer(settings)
+        games = game_player.GamePlayer(settings)
         yield games
         await games.close()
 

@@ -20,8 +20,8 @@ from referee.errors import Cause
 from referee.match import Fixture, check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
+from referee.tournament.game_player import GamePlayer
 from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
-from referee.tournament.worker import GamePlayer
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 sys.path.insert(0, str(FOLDER))

@@ -27,8 +27,8 @@ from referee.match import Fixture, check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.tournament import worker
+from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer
 from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
-from referee.tournament.worker import VOID_ATTEMPTS, GamePlayer
 
 BOTS = Path(__file__).parents[1] / "misbehaving"
 RULES = RULESETS["basic"].with_options(max_turns=20)
