@@ -18,11 +18,29 @@ that the machine's kernel does not give, which nobody can install: CI shows whic
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 NO_RUNG = "this machine does not give the isolation"
+LONGEST = (
+    "languages/test_manners.py",
+    "tournament/test_resume.py",
+    "check/test_check.py",
+    "tournament/test_workers.py",
+    "crash/test_random_moments.py",
+    "cli/test_bots_commands.py",
+    "languages/test_promises.py",
+    "cli/test_until.py",
+    "cli/test_extend.py",
+    "store/test_database.py",
+    "bots/test_misbehaving_games.py",
+    "bots/test_misbehaving_isolated.py",
+    "test_readme.py",
+)
+"""Files that take longest. They begin first, so that at the end no process works on one while others wait."""
 PLAYED_MUCH = ("languages", "sample_bots", "stranger")
 """Folders whose tests play a lot on lines that others cover."""
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
@@ -33,6 +51,14 @@ from strongest_isolation import strongest  # noqa: E402 - the same
 
 from referee.bots.isolation import Rung  # noqa: E402 - the same
 from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
+
+
+def pytest_collection_modifyitems(items):
+    def place(item):
+        file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
 
 
 def pytest_runtest_setup(item):

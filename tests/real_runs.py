@@ -140,9 +140,9 @@ class Place:
     ):
         """Write a tournament file: the classic game at tables of two, without isolation.
 
-        With few processes to be started: one worker and two lanes. All of that where `more` says nothing else.
+        With little to do: one worker, two lanes, short games. All of that where `more` says nothing else.
         """
-        lines = ("workers = 1\n", "lanes = 2\n") if few else ()
+        lines = ("workers = 1\n", "lanes = 2\n", "max_turns = 10\n") if few else ()
         for line in (*lines, 'isolation = "none"\n'):
             if line.split()[0] not in more:
                 more = line + more

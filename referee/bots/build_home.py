@@ -68,7 +68,12 @@ def environment(home: Path, *, network: bool) -> dict[str, str]:
     """
     names = (*_KEPT, *_KEPT_WITH_NETWORK) if network else _KEPT
     kept = {name: os.environ[name] for name in names if name in os.environ}
-    return kept | toolchains() | {"HOME": str(home), "TMPDIR": str(home)}
+    own = {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",  # it asks for the user, not for HOME
+    }
+    return kept | toolchains() | own
 
 
 def toolchains() -> dict[str, str]:

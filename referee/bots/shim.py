@@ -62,6 +62,7 @@ def main() -> None:
     os.closerange(3, report)
     os.closerange(report + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
+    run_in_short_slices()  # first of all: no cgroup takes a real-time process
     if "--sandbox" in options:
         report = _hand_over(report, bytes.fromhex(options[options.index("--sandbox") + 1]))
     try:
@@ -72,7 +73,6 @@ def main() -> None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a new uid forgets it: not before
     if os.getppid() != parent:  # it died before it could be watched
         os._exit(1)
-    run_in_short_slices()
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # by Python, by a worker
         signal.signal(ignored, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

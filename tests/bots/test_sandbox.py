@@ -68,9 +68,10 @@ async def first_line(launched):
 
 
 def left():
-    """Cgroups and processes of this one."""
+    """Cgroups and processes of this one; what has only to be waited for may be of another test."""
     cgroups = (each.folder.glob(f"referee-{os.getpid()}-*") for each in Cgroups.find()._hierarchies)
-    return [*(path for found in cgroups for path in found), *psutil.Process().children()]
+    children = [child for child in psutil.Process().children() if child.status() != "zombie"]
+    return [*(path for found in cgroups for path in found), *children]
 
 
 @pytest.fixture(autouse=True)

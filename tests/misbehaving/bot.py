@@ -466,7 +466,7 @@ class OpensManySockets(GoesWrong):
     """And keeps them, as far as it can."""
 
     async def go_wrong(self, request):
-        self.sockets = [connect() for _ in range(900)]
+        self.sockets = [connect() for _ in range(400)]
         await self.say(replies=[self.reply(request)])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import isclose
 from pathlib import Path
@@ -63,7 +64,7 @@ class ArchivedTournament:
         """
         data = zipped.read(path)
         parts = zipped.unpack(path, data)
-        if layout.TOURNAMENT in parts:
+        with suppress(Difference, KeyError):  # which the sums name
             head = _read(Head, layout.TOURNAMENT, parts)
             if head.format != layout.FORMAT:
                 raise UserError(
