@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
+from descendants import running
 from strongest_isolation import strongest
 
 from referee import deals
@@ -41,6 +41,8 @@ class Games:
 
     def __init__(self, folder):
         self.folder = folder
+        self.strangers = running()
+        """Processes of other tests."""
         self.player = GamePlayer(
             WorkerSettings(
                 cores=frozenset(),
@@ -97,7 +99,7 @@ class Games:
     async def end(self):
         await self.player.close()
         self.player._launcher.tidy()
-        assert not psutil.Process().children(recursive=True)
+        assert running() <= self.strangers
         assert not list(self.folder.iterdir())
         hierarchies = Cgroups.find()._hierarchies
         assert not [

@@ -5,8 +5,8 @@ import signal
 import tempfile
 from pathlib import Path
 
-import psutil
 import pytest
+from descendants import running
 
 from referee.bots.access import Access
 from referee.bots.isolation.cgroups import Cgroups
@@ -46,7 +46,7 @@ def launch(place):
 async def said(launched):
     text = await launched.process.stdout.read()
     await launched.kill()
-    assert not psutil.Process().children(recursive=True)
+    assert not running()
     return text.decode().split()
 
 
@@ -86,7 +86,7 @@ async def test_its_end_is_that_of_what_it_has_started(launch):
     assert await launched.process.wait() == -signal.SIGTERM
     await launched.kill()
     assert launched.breach() is None
-    assert not psutil.Process().children(recursive=True)
+    assert not running()
 
 
 async def test_a_missing_program(place):
