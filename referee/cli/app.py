@@ -72,6 +72,9 @@ def run() -> None:
     except Exception as error:  # noqa: BLE001 - a bug of the referee's, whatever it is
         _complain(f"this is a bug of the referee: {_kept(error)}")
         sys.exit(UNSOUND)
+    finally:  # all is said and done: the interpreter would only complain of an interrupt
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _check_descriptors() -> None:

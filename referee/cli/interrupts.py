@@ -22,12 +22,18 @@ class Interrupts:
         self._count = 0
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        self._before = {number: signal.getsignal(number) for number in _SIGNALS}
+        self.hold()
         return self
 
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def hold(self) -> None:
+        """Only count them again: an event loop that ends leaves them as Python has them."""
+        for number in _SIGNALS:
+            signal.signal(number, self._note)
 
     def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Call in an event loop for each interrupt so far and each that comes while it runs."""

@@ -46,7 +46,10 @@ def conduct(
         league, tournament, roster, isolation, on_game=screen.add, on_lost=screen.lost
     )
     with screen:
-        return asyncio.run(_play(conductor, screen, interrupts))
+        try:
+            return asyncio.run(_play(conductor, screen, interrupts))
+        finally:
+            interrupts.hold()
 
 
 async def _play(conductor: Conductor, screen: _Screen, interrupts: Interrupts) -> bool:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from battered import GAMES, SEED, THOROUGH, Battered, tournament
@@ -19,6 +19,8 @@ from real_runs import let_run, place
 pytestmark = pytest.mark.unmeasured
 KILLS = 30 if THOROUGH else 4
 INTERRUPTS = 30
+INTERPRETER_ENDING = -signal.SIGINT
+"""Python has let go of its signals by then; a shell calls that 130, too."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,8 @@ def test_killed_at_random_moments_with_a_database_on_a_server(tmp_path, uninterr
 
 
 def interrupt(process):
-    os.killpg(process.pid, signal.SIGINT)
+    with suppress(ProcessLookupError):  # it has just ended
+        os.killpg(process.pid, signal.SIGINT)
 
 
 @pytest.mark.thorough
@@ -89,7 +92,7 @@ def test_interrupted_at_random_moments(battered, times):
 
     while battered.blows < INTERRUPTS:
         said, code = battered.strike(blow)
-        assert code in {130, 0}, said
+        assert code in {130, 0, INTERPRETER_ENDING}, said
         assert "Traceback" not in said
         assert "Exception ignored" not in said
         assert "died" not in said
