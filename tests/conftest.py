@@ -11,6 +11,10 @@ probed once.
 
 PostgreSQL is asked for by a fixture, `postgres` or `postgres_url`.
 
+What tries more of the same is asked for by REFEREE_THOROUGH=1, as before a release:
+
+    @pytest.mark.thorough
+
 With REFEREE_REQUIRE_ALL=1 (CI) a skip is a failure, so that nothing goes untested unnoticed; but for a rung
 that the machine's kernel does not give, which nobody can install: CI shows which one it has.
 """
@@ -25,6 +29,7 @@ import pytest
 HERE = Path(__file__).parent
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 NO_RUNG = "this machine does not give the isolation"
+THOROUGH = os.environ.get("REFEREE_THOROUGH") == "1"
 LONGEST = (
     "languages/test_manners.py",
     "tournament/test_resume.py",
@@ -32,7 +37,6 @@ LONGEST = (
     "tournament/test_workers.py",
     "crash/test_random_moments.py",
     "cli/test_bots_commands.py",
-    "languages/test_promises.py",
     "cli/test_until.py",
     "cli/test_extend.py",
     "store/test_database.py",
@@ -53,7 +57,11 @@ from referee.bots.isolation import Rung  # noqa: E402 - the same
 from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    left = [each for each in items if each.get_closest_marker("thorough")] if not THOROUGH else []
+    config.hook.pytest_deselected(items=left)
+    items[:] = [each for each in items if each not in left]
+
     def place(item):
         file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         return LONGEST.index(file) if file in LONGEST else len(LONGEST)

@@ -133,10 +133,12 @@ async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_
     ("name", "cause", "code", "signal"),
     [
         ("segfaults", Cause.CRASH, None, "SIGSEGV"),
-        ("dies_of_odd_signal", Cause.CRASH, None, "signal 40"),
-        ("exits_with_3", Cause.CRASH, 3, None),
+        pytest.param(
+            "dies_of_odd_signal", Cause.CRASH, None, "signal 40", marks=pytest.mark.thorough
+        ),
+        pytest.param("exits_with_3", Cause.CRASH, 3, None, marks=pytest.mark.thorough),
         ("exits_with_0", Cause.EXITED_EARLY, 0, None),
-        ("crashes_beside_daemon", Cause.CRASH, 5, None),
+        pytest.param("crashes_beside_daemon", Cause.CRASH, 5, None, marks=pytest.mark.thorough),
         ("leaves_children", Cause.CRASH, 7, None),
         ("stops_itself", Cause.STRIKES, None, None),
     ],

@@ -96,7 +96,10 @@ def said(report, name):
     return f"{finding.expected}\n{finding.came}\n{finding.output}"
 
 
-@pytest.mark.parametrize("bot", ["greedy", "random", "counter"])
+@pytest.mark.parametrize(
+    "bot",
+    ["greedy", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("random", "counter"))],
+)
 async def test_sample_bots_pass(bot):
     report = await checked(SAMPLE_BOTS / bot, clocks=None)
     assert report.ok
@@ -122,16 +125,30 @@ async def test_sample_bots_pass(bot):
     ("bot", "step", "words"),
     [
         ("exits_with_1", "start", ["exited with 1", "no model file"]),
-        ("crashes_at_start", "start", ["SIGSEGV"]),
+        pytest.param("crashes_at_start", "start", ["SIGSEGV"], marks=pytest.mark.thorough),
         ("hangs_at_start", "start", ["no hello within 3 s"]),
-        ("closes_before_hello", "hello", ["closed its stream"]),
+        pytest.param(
+            "closes_before_hello", "hello", ["closed its stream"], marks=pytest.mark.thorough
+        ),
         ("speaks_version_2", "hello", ["protocol version 2", "protocol_version 1"]),
-        ("has_wrong_token", "hello", ["wrong token", "REFEREE_TOKEN"]),
-        ("is_wrong_with_ghosts", "decisions: duel", ["GHOST_SET", "ghost_value 13", "5 of 5"]),
+        pytest.param(
+            "has_wrong_token", "hello", ["wrong token", "REFEREE_TOKEN"], marks=pytest.mark.thorough
+        ),
+        pytest.param(
+            "is_wrong_with_ghosts",
+            "decisions: duel",
+            ["GHOST_SET", "ghost_value 13", "5 of 5"],
+            marks=pytest.mark.thorough,
+        ),
         ("is_wrong_in_expert", "decisions: expert", ["DRAW_DECK", "ghost_value 13", "in expert"]),
         ("names_the_last_game", "games at once", ["no reply", "game_id", "3 of 4 games"]),
         ("mixes_its_games", "games kept apart", ["played alone", "beside 3 games", "game_id"]),
-        ("exits_at_goodbye", "goodbye", ["exited with 3", "exits with 0", "cannot save"]),
+        pytest.param(
+            "exits_at_goodbye",
+            "goodbye",
+            ["exited with 3", "exits with 0", "cannot save"],
+            marks=pytest.mark.thorough,
+        ),
         ("ignores_goodbye_alone", "goodbye", ["still ran after 2.0 s"]),
         ("ignores_sigterm", "SIGTERM", ["still ran after 1.0 s"]),
         ("leaves_daemon", "nothing left running", ["after the goodbye: python3"]),
@@ -152,10 +169,16 @@ async def test_one_step_fails_and_says_why(tmp_path, bot, step, words):
     ("bot", "steps", "words"),
     [
         ("hangs", ALL_DECISIONS, "no reply within 1.5 s (timeout)"),
-        ("never_ready", ALL_DECISIONS, "no ready within 2 s"),
-        ("segfaults", ALL_DECISIONS, "SIGSEGV (crash)"),
-        ("closes_stream", ALL_DECISIONS, "closed its stream"),
-        ("says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage"),
+        pytest.param(
+            "never_ready", ALL_DECISIONS, "no ready within 2 s", marks=pytest.mark.thorough
+        ),
+        pytest.param("segfaults", ALL_DECISIONS, "SIGSEGV (crash)", marks=pytest.mark.thorough),
+        pytest.param(
+            "closes_stream", ALL_DECISIONS, "closed its stream", marks=pytest.mark.thorough
+        ),
+        pytest.param(
+            "says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage", marks=pytest.mark.thorough
+        ),
         ("answers_nothing", ALL_DECISIONS, "(malformed)"),
         ("crashes_with_two", ["decisions: duel", "full games: 2 players"], "no third player"),
         ("crashes_at_the_end", ALL_GAMES, "after the end of the game"),
@@ -175,7 +198,14 @@ async def test_all_steps_fail_that_meet_it(tmp_path, bot, steps, words):
 
 @pytest.mark.parametrize(
     "bot",
-    ["plain", "holds_four", "is_by_chance", "takes_its_time", "prints_for_ever", "is_wrapped"],
+    [
+        "holds_four",
+        "is_by_chance",
+        *(
+            pytest.param(name, marks=pytest.mark.thorough)
+            for name in ("plain", "takes_its_time", "prints_for_ever", "is_wrapped")
+        ),
+    ],
 )
 @pytest.mark.usefixtures("short")
 async def test_odd_but_right(tmp_path, bot):

@@ -42,7 +42,7 @@ run(Moody)
 def tournament(here):
     """A file, with a bot that plays the same each time, and one that also crashes in the same games."""
     bots = (here.bot("moody", MOODY), "greedy")
-    more = "workers = 2\nlanes = 4\n" if THOROUGH else ""
+    more = "max_turns = 500\n" + ("workers = 2\nlanes = 4\n" if THOROUGH else "")
     return here.tournament(bots=bots, matches=GAMES // 2, more=more)
 
 

@@ -51,7 +51,7 @@ def kill(process):
 
 def kill_until(battered, blows):
     folders = 0
-    while battered.blows < blows:
+    while battered.blows < blows or not battered.between:
         said, code = battered.strike(kill)
         assert code in {-signal.SIGKILL, 0}, said
         folders = len(battered.here.run_folders())
