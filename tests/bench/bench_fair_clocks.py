@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 
 from referee import deals
+from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
@@ -91,6 +92,7 @@ async def played(cores: Sequence[int], when: str, wanted: int) -> list[GameRecor
     with tempfile.TemporaryDirectory() as folder:
         settings = [
             WorkerSettings(
+                isolation=NO_ISOLATION,
                 cores=frozenset({core}),
                 clocks=CLOCKS,
                 max_processes=2 * SEATS,

@@ -14,6 +14,7 @@ import pytest
 from real_runs import BIN, let_run, place, read_until
 
 from referee.bots import ProcessGroupLauncher
+from referee.bots.isolation import NO_ISOLATION
 from referee.roster import Roster, Workshop
 from referee.store import League
 from referee.tournament import conduct
@@ -189,7 +190,9 @@ async def test_a_worker_that_hangs_is_ended_and_its_games_are_played_again(here,
         roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
         bots = await enter_bots(config, roster, now_us=0)
         cup = create(league, config, bots, seed=config.seed, now_us=0)
-        conductor = Conductor(league, cup, roster, on_game=stop_once, on_lost=told.append)
+        conductor = Conductor(
+            league, cup, roster, NO_ISOLATION, on_game=stop_once, on_lost=told.append
+        )
         assert await conductor.play()
     assert told == ["Worker 0 showed no sign of life and was ended"]
     assert not hung[0].is_running()

@@ -180,7 +180,7 @@ def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
 
 
 def test_a_worker_runs_before_its_bots_where_it_may(executor):
-    pid = executor.submit(worker.pid).result()
+    pid = executor.submit(os.getpid).result()
     assert os.getsid(pid) == pid
     assert os.sched_getscheduler(pid) == (os.SCHED_RR if may_be_real_time() else os.SCHED_OTHER)
 
