@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import Self
 
@@ -20,27 +22,27 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._count = 0
+        self._tell: Callable[[], object] | None = None
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.getsignal(number) for number in _SIGNALS}
-        self.hold()
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         return self
 
     def __exit__(self, *_exc: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def hold(self) -> None:
-        """Only count them again: an event loop that ends leaves them as Python has them."""
-        for number in _SIGNALS:
-            signal.signal(number, self._note)
-
     def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-        """Call in an event loop for each interrupt so far and each that comes while it runs."""
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, call)
+        """Call in an event loop for each interrupt so far and each that comes while it runs.
+
+        The loop has no handlers of its own: when it ends, it would leave Python's in their place.
+        """
         for _ in range(self._count):
             loop.call_soon(call)
+        self._tell = partial(loop.call_soon_threadsafe, call)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
+        if self._tell is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._tell()

@@ -46,10 +46,7 @@ def conduct(
         league, tournament, roster, isolation, on_game=screen.add, on_lost=screen.lost
     )
     with screen:
-        try:
-            return asyncio.run(_play(conductor, screen, interrupts))
-        finally:
-            interrupts.hold()
+        return asyncio.run(_play(conductor, screen, interrupts))
 
 
 async def _play(conductor: Conductor, screen: _Screen, interrupts: Interrupts) -> bool:
