@@ -84,7 +84,7 @@ async def tidied(launcher):
 async def test_it_sees_its_own_processes_alone(launch):
     launched = await launch("sh", "-c", "ls /proc | grep -c '^[0-9]'; id -u; hostname")
     processes, uid, host = (await said(launched)).split()
-    assert int(processes) == 4  # init, sh, ls, grep
+    assert int(processes) in {3, 4}  # init, sh, ls, and grep if it is there already
     assert int(uid) != 0
     assert host == "sandbox"
 
