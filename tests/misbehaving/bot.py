@@ -466,7 +466,8 @@ class OpensManySockets(GoesWrong):
     """And keeps them, as far as it can."""
 
     async def go_wrong(self, request):
-        self.sockets = [connect() for _ in range(400)]
+        self.sockets = []  # not those of an earlier game as well: it may have 1024 files
+        self.sockets = [connect() for _ in range(900)]
         await self.say(replies=[self.reply(request)])
 
 
