@@ -75,35 +75,11 @@ class ResultColumns:
 
 def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
-    game, match, seat, fault = (
-        table.c for table in (schema.games, schema.matches, schema.seats, schema.faults)
-    )
     rulesets = _rulesets(connection)
-    number = {name: number for number, name in enumerate(rulesets)}
-    played = select().select_from(schema.results.join(schema.games).join(schema.matches))
-    if tournament is not None:
-        played = played.join(schema.tournaments).where(schema.tournaments.c.name == tournament)
-    keys = _numbers(
-        connection,
-        played,
-        game.id,
-        match.id,
-        game.position,
-        match.tournament_id,
-        case(number, value=schema.results.c.ruleset) if number else literal(0),
-    )
-    sat = _numbers(
-        connection,
-        select().select_from(schema.seats),
-        _big(seat.game_id) * _SEATS + seat.seat,
-        (_big(seat.bot_id) * _SCORES + seat.score + _SCORES // 2) * (2 * _RANKS)
-        + 2 * seat.rank
-        + cast(seat.forfeited, Integer),
-    )
-    struck = _numbers(
-        connection,
-        select().select_from(schema.faults).where(fault.forfeit.is_(False)),
-        _big(fault.game_id) * _SEATS + fault.seat,
+    keys, sat, struck = (
+        _keys(connection, tournament, rulesets),
+        _sat(connection),
+        _struck(connection),
     )
     keys = keys[np.isin(keys[:, 0], sat[:, 0] // _SEATS)]
     keys = keys[np.lexsort(keys.T[[0, 2, 3]])]
@@ -133,6 +109,47 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         rank=placed(tail // 2 % _RANKS),
         forfeited=placed(tail % 2).astype(bool),
         strikes=strikes,
+    )
+
+
+def _keys(connection: Connection, tournament: str | None, rulesets: tuple[str, ...]) -> Ints:
+    """Of each game the keys of itself and its match, its place, the key of its tournament, its ruleset."""
+    game, match = schema.games.c, schema.matches.c
+    number = {name: number for number, name in enumerate(rulesets)}
+    played = select().select_from(schema.results.join(schema.games).join(schema.matches))
+    if tournament is not None:
+        played = played.join(schema.tournaments).where(schema.tournaments.c.name == tournament)
+    return _numbers(
+        connection,
+        played,
+        game.id,
+        match.id,
+        game.position,
+        match.tournament_id,
+        case(number, value=schema.results.c.ruleset) if number else literal(0),
+    )
+
+
+def _sat(connection: Connection) -> Ints:
+    """Of each seat of each game where it is, and what came of it: bot, score, rank, forfeit, as one."""
+    seat = schema.seats.c
+    return _numbers(
+        connection,
+        select().select_from(schema.seats),
+        _big(seat.game_id) * _SEATS + seat.seat,
+        (_big(seat.bot_id) * _SCORES + seat.score + _SCORES // 2) * (2 * _RANKS)
+        + 2 * seat.rank
+        + cast(seat.forfeited, Integer),
+    )
+
+
+def _struck(connection: Connection) -> Ints:
+    """Of each strike the seat of the game that got it."""
+    fault = schema.faults.c
+    return _numbers(
+        connection,
+        select().select_from(schema.faults).where(fault.forfeit.is_(False)),
+        _big(fault.game_id) * _SEATS + fault.seat,
     )
 
 
