@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from descendants import running
+from orders import game_order
 from strongest_isolation import strongest
 
-from referee import deals
 from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.match import Fixture, check
+from referee.match import check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.orders import Assignment, WorkerSettings
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 RULES = RULESETS["basic"].with_options(max_turns=12)
@@ -57,23 +57,13 @@ class Games:
 
     async def play(self, *specs, clocks=CLOCKS, lane=0):
         self.number += 1
-        name = str(self.number)
-        fixture = Fixture(
-            game_id=name,
-            ruleset=RULES,
-            seating=tuple(spec.bot for spec in specs),
-            deck=deals.deck(bytes(32), name, RULES),
+        order = game_order(
+            str(self.number),
+            RULES,
+            specs,
             clocks=clocks,
             max_strikes=2,
             isolation=strongest().words,
-        )
-        order = GameOrder(
-            fixture=fixture,
-            bots=specs,
-            opaque_id=f"opaque-{name}",
-            seeds=tuple(range(len(specs))),
-            names=(),
-            suspended=frozenset(),
         )
         (record,) = await self.player.play(Assignment(lane, (order,)))
         check(record)

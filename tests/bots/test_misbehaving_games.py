@@ -11,23 +11,23 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee import deals
 from referee.bots import guard, process
 from referee.bots.isolation import NO_ISOLATION
 from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
-from referee.match import Fixture, check
+from referee.match import check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.tournament.orders import Assignment, WorkerSettings
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 sys.path.insert(0, str(FOLDER))
 import bot  # noqa: E402 - found in its folder
 from descendants import running  # noqa: E402 - the same
+from orders import game_order  # noqa: E402 - the same
 
 RULES = RULESETS["basic"].with_options(max_turns=20)
 CLOCKS = Clocks(start_up_us=20_000_000, game_start_us=1_500_000, decision_us=1_500_000)
@@ -191,22 +191,8 @@ class Run:
     async def play(self, *specs, start=CLOCKS, game=CLOCKS, lane=0, deal=None):
         self.player._pool._clocks = start
         self.games += 1
-        number = str(self.games)
-        order = GameOrder(
-            fixture=Fixture(
-                game_id=number,
-                ruleset=RULES,
-                seating=tuple(spec.bot for spec in specs),
-                deck=deals.deck(bytes(32), deal or number, RULES),
-                clocks=game,
-                max_strikes=MAX_STRIKES,
-                isolation="none",
-            ),
-            bots=specs,
-            opaque_id=f"opaque-{number}",
-            seeds=tuple(range(len(specs))),
-            names=(),
-            suspended=frozenset(),
+        order = game_order(
+            str(self.games), RULES, specs, clocks=game, max_strikes=MAX_STRIKES, deal=deal
         )
         (record,) = await self.player.play(Assignment(lane, (order,)))
         check(record)

@@ -1,0 +1,27 @@
+"""Orders of games for a player in the process of the tests."""
+
+from __future__ import annotations
+
+from referee import deals
+from referee.match import Fixture
+from referee.tournament.orders import GameOrder
+
+
+def game_order(number, rules, specs, *, clocks, max_strikes, isolation="none", deal=None):
+    """A game of its own deal, or of the one that is named."""
+    return GameOrder(
+        fixture=Fixture(
+            game_id=number,
+            ruleset=rules,
+            seating=tuple(spec.bot for spec in specs),
+            deck=deals.deck(bytes(32), deal or number, rules),
+            clocks=clocks,
+            max_strikes=max_strikes,
+            isolation=isolation,
+        ),
+        bots=specs,
+        opaque_id=f"opaque-{number}",
+        seeds=tuple(range(len(specs))),
+        names=(),
+        suspended=frozenset(),
+    )
