@@ -1,0 +1,91 @@
+"""Configurations as the league keeps them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from config_files import BASIC, GOOD, with_bots, write
+
+from referee.clocks import Clocks
+from referee.rules.ruleset import RULESETS, EndOn
+from referee.schedule import Stage
+from referee.tournament.budget import Budget, Unit
+from referee.tournament.config import (
+    BotEntry,
+    FaultPolicy,
+    TournamentConfig,
+    canonical_json,
+    from_canonical_json,
+)
+from referee.tournament.reading import load_tournament
+
+FIRST = Path(__file__).parent / "golden" / "config-1.json"
+GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return with_bots(tmp_path)
+
+
+def test_json_gives_the_configuration_back_but_for_the_seed(folder):
+    text = GOOD.replace('"./bob"', '"zoe"') + (
+        f'end_on = "deck"\nworkers = 2\nseed = "{"ab" * 32}"\n[clocks]\nbank = "60+0.1"\n'
+    )
+    config = load_tournament(write(folder, text))
+    stored = canonical_json(config)
+    assert from_canonical_json(stored) == replace(config, seed=None)
+    assert canonical_json(from_canonical_json(stored)) == stored
+    assert "ab" * 32 not in stored
+    assert "seed" not in json.loads(stored)
+
+
+def test_what_the_first_release_stored_can_be_read_for_ever():
+    """The file is never changed: add another beside it when configurations have more to say."""
+    stages = (
+        Stage(BASIC.with_options(end_on=EndOn.DECK, max_turns=300), 4, 10),
+        Stage(RULESETS["duel"], 2, 5),
+    )
+    assert from_canonical_json(FIRST.read_text()) == TournamentConfig(
+        file=Path("cups/spring.toml"),
+        name="spring-2",
+        stages=stages,
+        bots=(BotEntry("ann@1.0", None), BotEntry("bob@2.1+2", None)),
+        lanes=6,
+        games_in_flight=4,
+        clocks=Clocks(
+            start_up_us=20_000_000,
+            game_start_us=10_000_000,
+            decision_us=2_000_000,
+            bank_us=30_000_000,
+            increment_us=100_000,
+        ),
+        faults=FaultPolicy(max_strikes=2, suspend_after=7),
+        show_names=True,
+        workers=3,
+        cores_per_game=2,
+        max_processes=50,
+        schedule="round-robin-1",
+        seed=None,
+    )
+
+
+def test_what_was_stored_since_there_are_gauntlets_can_be_read_for_ever():
+    config = from_canonical_json(GAUNTLETS.read_text())
+    assert config.stages == (Stage(BASIC, 3, 4, balanced=True, challengers=1),)
+    assert config.challengers == 1
+    assert config.budget == Budget(Unit.GAMES, 14)
+    assert config.schedule == "gauntlet-1"
+
+
+def test_json_does_not_depend_on_how_the_file_is_written(folder):
+    other = "\n".join(reversed(GOOD.strip().split("\n"))) + "\nshow_names = false # as ever\n"
+    first = canonical_json(load_tournament(write(folder, GOOD)))
+    assert canonical_json(load_tournament(write(folder, other))) == first
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"name": "cup"}', "[]"])
+def test_other_json_is_refused(text):
+    with pytest.raises(ValueError, match="validation error"):
+        from_canonical_json(text)

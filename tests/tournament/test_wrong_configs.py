@@ -1,0 +1,349 @@
+"""Tournament files that are wrong: each in one line that names file, key and reason."""
+
+import pytest
+from config_files import BOTS, GAUNTLET, GOOD, HEAD, FakePace, error_of, with_bots, write
+
+from referee.errors import UserError
+from referee.tournament.reading import load_tournament
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return with_bots(tmp_path)
+
+
+BAD = {
+    "until without a confidence": (
+        GOOD + "[until]\nmargin = 1.0\n",
+        "until.confidence: missing",
+    ),
+    "sure by a coin": (
+        GOOD + "[until]\nconfidence = 0.5\n",
+        "until.confidence: must be more than 0.5",
+    ),
+    "certainty": (
+        GOOD + "[until]\nconfidence = 1.0\n",
+        "until.confidence: must be at most 0.9999",
+    ),
+    "no number": (
+        GOOD + "[until]\nconfidence = nan\n",
+        "until.confidence: must be a finite number",
+    ),
+    "a margin below nothing": (
+        GOOD + "[until]\nconfidence = 0.9\nmargin = -0.1\n",
+        "until.margin: must be at least 0",
+    ),
+    "a margin that makes all equal": (
+        GOOD + "[until]\nconfidence = 0.9\nmargin = 26.0\n",
+        "until.margin: must be at most 25",
+    ),
+    "until as a number": (GOOD + "until = 0.95\n", "until: must be a table"),
+    "until in a balanced choice": (
+        GOOD.replace("matches = 2", "budget = 6") + "[until]\nconfidence = 0.9\n",
+        "until: it stops after whole rounds, and the budget is less than one round of all tables",
+    ),
+    "unknown key": (GOOD + "colour = 3\n", "colour: unknown key"),
+    "unknown key in a table": (GOOD + "[clocks]\nblitz = 3\n", "clocks.blitz: unknown key"),
+    "unknown key in a stage": (
+        GOOD + '[[stage]]\n[[stage]]\nruleste = "duel"\n',
+        "stage[1].ruleste: unknown key",
+    ),
+    "a limit below the least": (
+        GOOD + "[limits]\nmemory_mib = 1\n",
+        "limits.memory_mib: must be at least 16",
+    ),
+    "misspelt key": (GOOD.replace("name", "nmae"), "nmae: unknown key (and 1 more)"),
+    "no name": (GOOD.replace(HEAD, ""), "name: missing"),
+    "bad name": (
+        GOOD.replace('"cup"', '"my/cup"'),
+        "name: 'my/cup' is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
+    ),
+    "no bots": (GOOD.replace(BOTS, ""), "bots: missing"),
+    "bots in one string": (GOOD.replace(BOTS, 'bots = "./ann"\n'), "bots: must be a list"),
+    "a bot that is a number": (GOOD.replace('"./bob"', "7"), "bots[1]: must be a string"),
+    "missing path": (
+        GOOD.replace("./bob", "../nobody\\n"),
+        "bots[1]: '../nobody\\n': no such folder",
+    ),
+    "a path too long for any system": (
+        GOOD.replace("./bob", "./" + "b" * 300),
+        f"bots[1]: './{'b' * 300}': no such folder",
+    ),
+    "fewer bots than seats": (
+        GOOD.replace(BOTS, 'bots = ["./ann", "./bob"]\n'),
+        "bots: 2 do not fill the 3 seats of a table",
+    ),
+    "no bots at all": (
+        GOOD.replace(BOTS, "bots = []\n"),
+        "bots: 0 do not fill the 3 seats of a table",
+    ),
+    "unknown ruleset": (
+        GOOD.replace('"basic"', '"bassic"'),
+        "ruleset: unknown ruleset 'bassic'; there are classic, basic, advanced, expert, expert-jokers, duel",
+    ),
+    "no ruleset": (GOOD.replace('ruleset = "basic"\n', ""), "ruleset: missing"),
+    "no seats": (GOOD.replace("seats = 3\n", ""), "seats: missing"),
+    "no ruleset in a stage": (
+        HEAD + BOTS + "matches = 1\nseats = 2\n[[stage]]\n",
+        "stage[0].ruleset: missing",
+    ),
+    "no stage in the list": (GOOD + "stage = []\n", "stage: must not be empty"),
+    "table too large": (
+        GOOD.replace("seats = 3", "seats = 6"),
+        "seats: basic is played by 2 to 5, not 6",
+    ),
+    "no seats at a table": (
+        GOOD.replace("seats = 3", "seats = 0"),
+        "seats: basic is played by 2 to 5, not 0",
+    ),
+    "seats and tables": (
+        GOOD + "tables = [3, 4]\n",
+        "tables: there are seats too; one of them must go",
+    ),
+    "seats and tables in a stage": (
+        GOOD + "[[stage]]\nseats = 3\ntables = [3, 4]\n",
+        "stage[0].tables: there are seats too; one of them must go",
+    ),
+    "no tables": (GOOD.replace("seats = 3", "tables = []"), "tables: must not be empty"),
+    "tables that are no list": (GOOD.replace("seats = 3", "tables = 3"), "tables: must be a list"),
+    "half a seat": (
+        GOOD.replace("seats = 3", "tables = [2.5]"),
+        "tables[0]: must be a whole number",
+    ),
+    "tables of one size twice": (
+        GOOD.replace("seats = 3", "tables = [3, 2, 3]"),
+        "tables: a size is there twice",
+    ),
+    "one of the tables too large": (
+        GOOD.replace("seats = 3", "tables = [3, 6]"),
+        "tables[1]: basic is played by 2 to 5, not 6",
+    ),
+    "fewer bots than seats of one of the tables": (
+        GOOD.replace("seats = 3", "tables = [3, 5]"),
+        "bots: 4 do not fill the 5 seats of a table",
+    ),
+    "a duel of three": (
+        GOOD.replace('"basic"', '"duel"'),
+        "seats: duel is played by 2, not 3",
+    ),
+    "a duel of three in a stage": (
+        GOOD + '[[stage]]\n[[stage]]\nruleset = "duel"\n',
+        "stage[1].seats: duel is played by 2, not 3",
+    ),
+    "no matches": (
+        GOOD.replace("matches = 2\n", ""),
+        "matches: missing, and there is no budget (games in all) instead",
+    ),
+    "no matches in a stage": (
+        GOOD.replace("matches = 2\n", "[[stage]]\nmatches = 2\n[[stage]]\n"),
+        "stage[1].matches: missing, and there is no budget (games in all) instead",
+    ),
+    "matches and budget": (
+        GOOD + "budget = 100\n",
+        "matches: there is a budget too; one of them must go",
+    ),
+    "budget too small": (
+        GOOD.replace("matches = 2", "budget = 5"),
+        "budget: 5 games are less than one round, in which every bot plays: it has 6",
+    ),
+    "unknown format": (
+        GOOD + 'format = "swiss"\n',
+        "format: must be 'round-robin' or 'gauntlet'",
+    ),
+    "a gauntlet without challengers": (
+        GOOD + 'format = "gauntlet"\n',
+        "challengers: missing: they are who runs the gauntlet",
+    ),
+    "no challenger in the list": (
+        GOOD + 'format = "gauntlet"\nchallengers = []\n',
+        "challengers: must not be empty",
+    ),
+    "challengers of a round robin": (
+        GOOD + 'challengers = ["zoe"]\n',
+        'challengers: only format = "gauntlet" has them',
+    ),
+    "a challenger that is not there": (
+        GAUNTLET.replace('"zoe"', '"./zoe"'),
+        "challengers[1]: './zoe': no such folder",
+    ),
+    "a challenger that is in the field": (
+        GAUNTLET.replace('"zoe"', '"./ann/../bob"'),
+        "challengers[1]: it is in the field too, bots[1]",
+    ),
+    "a challenger by name that is in the field": (
+        GAUNTLET.replace('"./bob"', '"zoe"'),
+        "challengers[1]: it is in the field too, bots[1]",
+    ),
+    "a field too small": (
+        GAUNTLET.replace('"./ann", "./bob", ', ""),
+        "bots: 1 do not fill the 2 other seats of a table",
+    ),
+    "budget too small for a gauntlet": (
+        GAUNTLET.replace("matches = 2", "budget = 5"),
+        "budget: 5 games are less than one round, in which every bot plays: it has 6",
+    ),
+    "matches and another budget": (
+        GOOD + "budget = { minutes = 3 }\n",
+        "matches: there is a budget too; one of them must go",
+    ),
+    "half a game": (
+        GOOD.replace("matches = 2", "budget = 9.5"),
+        "budget: must be a whole number (of games), or a table",
+    ),
+    "yes for a budget": (
+        GOOD.replace("matches = 2", "budget = true"),
+        "budget: must be a whole number (of games), or a table",
+    ),
+    "no games": (GOOD.replace("matches = 2", "budget = 0"), "budget: must be at least 1"),
+    "a budget of nothing": (
+        GOOD.replace("matches = 2", "budget = {}"),
+        "budget: must say one of games, games_per_bot, minutes",
+    ),
+    "two budgets": (
+        GOOD.replace("matches = 2", "budget = { games = 9, minutes = 2 }"),
+        "budget: must say one of games, games_per_bot, minutes",
+    ),
+    "a budget of hours": (
+        GOOD.replace("matches = 2", "budget = { hours = 2 }"),
+        "budget.hours: unknown key",
+    ),
+    "no minutes": (
+        GOOD.replace("matches = 2", "budget = { minutes = 0 }"),
+        "budget.minutes: must be more than 0",
+    ),
+    "endless minutes": (
+        GOOD.replace("matches = 2", "budget = { minutes = inf }"),
+        "budget.minutes: must be a finite number",
+    ),
+    "too few games of a bot": (
+        GOOD.replace("matches = 2", "budget = { games_per_bot = 5 }"),
+        "budget: 5 games of a bot are less than one round, in which every bot plays: one of them has 6",
+    ),
+    "too many games of a bot": (
+        GOOD.replace("matches = 2", "budget = { games_per_bot = 1000000 }"),
+        "budget: 1000000 games of a bot buy more than 1000000 games, the limit",
+    ),
+    "minutes of games that nobody knows": (
+        GOOD.replace("matches = 2", "budget = { minutes = 3 }"),
+        "budget: how long games of basic at a table of 3 last is not known: the league has none; play a short tournament of them first, or give games",
+    ),
+    "zero matches": (GOOD.replace("matches = 2", "matches = 0"), "matches: must be at least 1"),
+    "negative matches": (
+        GOOD.replace("matches = 2", "matches = -5"),
+        "matches: must be at least 1",
+    ),
+    "huge matches": (
+        GOOD.replace("matches = 2", f"matches = {10**30}"),
+        "matches: must be at most 1000000",
+    ),
+    "too many games": (
+        GOOD.replace("matches = 2", "matches = 100000"),
+        "matches: make 1200000 games in all; 1000000 are the limit",
+    ),
+    "huge budget": (
+        GOOD.replace("matches = 2", "budget = 1000001"),
+        "budget: must be at most 1000000",
+    ),
+    "half a match": (
+        GOOD.replace("matches = 2", "matches = 2.5"),
+        "matches: must be a whole number",
+    ),
+    "a number in quotes": (
+        GOOD.replace("matches = 2", 'matches = "2"'),
+        "matches: must be a whole number",
+    ),
+    "yes for true": (GOOD + 'show_names = "yes"\n', "show_names: must be true or false"),
+    "unknown end": (
+        GOOD + 'end_on = "display"\n',
+        "end_on: must be 'deck-and-display' or 'deck'",
+    ),
+    "no turns": (GOOD + "max_turns = 0\n", "max_turns: must be at least 1"),
+    "short seed": (GOOD + 'seed = "abc"\n', "seed: must be 64 hexadecimal digits"),
+    "seed with a wrong digit": (
+        GOOD + f'seed = "{"0" * 63}g"\n',
+        "seed: must be 64 hexadecimal digits",
+    ),
+    "bad bank": (
+        GOOD + '[clocks]\nbank = "a minute"\n',
+        "clocks.bank: 'a minute' is not SECONDS or SECONDS+INCREMENT, such as 30+0.1",
+    ),
+    "astronomical bank": (
+        GOOD + f'[clocks]\nbank = "{"9" * 12}"\n',
+        f"clocks.bank: '{'9' * 12}' is not SECONDS or SECONDS+INCREMENT, such as 30+0.1",
+    ),
+    "huge bank": (
+        GOOD + '[clocks]\nbank = "90000"\n',
+        "clocks.bank: must be more than 0 and at most 86400 seconds",
+    ),
+    "empty bank": (
+        GOOD + '[clocks]\nbank = "0+1"\n',
+        "clocks.bank: must be more than 0 and at most 86400 seconds",
+    ),
+    "bank that is a number": (GOOD + "[clocks]\nbank = 60\n", "clocks.bank: must be a string"),
+    "no time to decide": (
+        GOOD + "[clocks]\ndecision = 0\n",
+        "clocks.decision: must be at least 0.001",
+    ),
+    "endless time": (
+        GOOD + "[clocks]\ndecision = inf\n",
+        "clocks.decision: must be a finite number",
+    ),
+    "huge time": (GOOD + "[clocks]\nstart_up = 1e9\n", "clocks.start_up: must be at most 86400"),
+    "time in words": (
+        GOOD + '[clocks]\ngame_start = "10s"\n',
+        "clocks.game_start: must be a number",
+    ),
+    "clocks that are no table": (GOOD + "clocks = 5\n", "clocks: must be a table"),
+    "no strikes": (GOOD + "[faults]\nmax_strikes = 0\n", "faults.max_strikes: must be at least 1"),
+    "negative forfeits": (
+        GOOD + "[faults]\nsuspend_after = -1\n",
+        "faults.suspend_after: must be at least 0",
+    ),
+    "no workers": (GOOD + "workers = 0\n", "workers: must be at least 1"),
+    "more workers than lanes": (
+        GOOD + "workers = 8\nlanes = 4\n",
+        "workers: 8 cannot share 4 lanes",
+    ),
+    "fewer lanes than seats": (
+        GOOD + "lanes = 2\n",
+        "lanes: must be at least 3, the seats of a table",
+    ),
+    "fewer processes than seats": (
+        GOOD + "max_processes = 2\n",
+        "max_processes: must be at least 3, the seats of a table",
+    ),
+    "no cores": (GOOD + "cores_per_game = 0\n", "cores_per_game: must be at least 1"),
+    "several errors": (
+        GOOD + "workers = 0\nlanes = 0\ncores_per_game = 0\n",
+        "lanes: must be at least 1 (and 2 more)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
+def test_what_is_wrong_is_said_in_one_line(folder, text, reason):
+    assert error_of(folder, text) == f"{folder}/cup.toml: {reason}"
+
+
+def test_minutes_that_are_too_few_or_too_many(folder):
+    text = GOOD.replace("matches = 2", "budget = { minutes = 1 }")
+    for lasting_us, reason in (
+        (
+            30_000_000,
+            "1 minutes are less than one round, in which every bot plays: its 6 games should take 3",
+        ),
+        (1, "1 minutes buy more than 1000000 games, the limit"),
+    ):
+        with pytest.raises(UserError) as caught:
+            load_tournament(write(folder, text), FakePace({("basic", 3): lasting_us}))
+        assert str(caught.value) == f"{folder}/cup.toml: budget: {reason}"
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(UserError) as caught:
+        load_tournament(tmp_path / "cup.toml")
+    assert str(caught.value) == f"{tmp_path}/cup.toml: no such file"
+
+
+def test_a_syntax_error_names_its_line(folder):
+    assert error_of(folder, GOOD + "workers =\n") == f"{folder}/cup.toml: line 6: Invalid value"
