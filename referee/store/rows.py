@@ -72,7 +72,7 @@ class NewExtension:
 
     created_at_us: int
     matches: int
-    """More at each table."""
+    """More at each table, or in each stage of a balanced choice."""
     first_match: int
     """The number of its first match; it has all until the next extension begins."""
     seed: bytes

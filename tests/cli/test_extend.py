@@ -112,19 +112,20 @@ def test_an_archive_has_them(here):
         assert f"first game of extension {number}? {row.commitment}\n" in done.stdout
 
 
+def ask_a_stranger(file):
+    program = [shutil.which("node"), STRANGER, file]
+    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+
+
 @pytest.mark.toolchain("node")
 def test_a_stranger_finds_the_seed_of_every_deck(here):
-    def ask(file):
-        program = [shutil.which("node"), STRANGER, file]
-        return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
-
     archive = here.folder / "stranger.zip"
     words = ("cup", "--league", "league", "--output", archive)
     assert here.referee("tournament", "export", *words).returncode == 0
-    assert ask(archive).stdout == "30 decks are those of the seed\n"
+    assert ask_a_stranger(archive).stdout == "30 decks are those of the seed\n"
     first, second = (row.seed.hex().encode() for row in extensions_of(here))
     archive.write_bytes(archive.read_bytes().replace(first, second))
-    assert "the seed is another one" in ask(archive).stderr
+    assert "the seed is another one" in ask_a_stranger(archive).stderr
 
 
 def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, database):
@@ -249,6 +250,7 @@ def test_bad_input_changes_nothing(here, words, reason):
     assert len(extensions_of(here)) == 2
 
 
+@pytest.mark.toolchain("node")
 def test_a_balanced_choice_gets_another_one(here):
     file = here.folder / "few.toml"
     here.tournament("few", matches=1)
@@ -261,5 +263,8 @@ def test_a_balanced_choice_gets_another_one(here):
     assert status["finished"]
     assert [each["games"] for each in status["extensions"]] == [6]
     assert status["rounds"][-1]["done"] == 4 + 6
-    checked = here.referee("verify", "few", "--league", "few")
-    assert checked.returncode == 0, checked.stderr
+    assert here.referee("tournament", "export", "few", "--league", "few").returncode == 0
+    for what in (("few", "--league", "few"), ("few.zip",)):
+        checked = here.referee("verify", *what)
+        assert checked.returncode == 0, checked.stderr
+    assert ask_a_stranger(here.folder / "few.zip").stdout == "10 decks are those of the seed\n"

@@ -133,9 +133,10 @@ function* records(stream) {
 }
 
 /** The seed of each match of a tournament: those of each extension have one of their own. */
-function seedsByMatch({ schedule, extensions, ...tournament }) {
-  const oneRound = schedule.filter(({ round }) => round === 0).length;
-  const lengths = extensions.map(({ matches }) => matches * oneRound);
+function seedsByMatch({ configuration, schedule, extensions, ...tournament }) {
+  const { stages } = configuration;
+  const atOnce = stages[0].balanced ? stages.length : schedule.filter(({ round }) => round === 0).length;
+  const lengths = extensions.map(({ matches }) => matches * atOnce);
   const first = schedule.length - lengths.reduce((sum, length) => sum + length, 0);
   return [tournament, ...extensions].flatMap((part, number) => {
     const seed = Buffer.from(part.seed, "hex");

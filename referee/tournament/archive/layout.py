@@ -55,7 +55,7 @@ class Extension(Part):
 
     created_at_us: int
     matches: Annotated[int, Field(ge=1)]
-    """More at each table."""
+    """More at each table, or in each stage of a balanced choice."""
     commitment: Digest
     seed: Digest | None
     """None while games of it are missing."""
