@@ -115,7 +115,7 @@ class Choice:
 
     def _check(self, league: League) -> None:
         if self.tournament is not None:
-            league.tournament(self.tournament)
+            league.check_tournament(self.tournament)
         if self.ruleset is not None and self.ruleset not in RULESETS:
             known = ", ".join(RULESETS)
             raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; there are {known}")

@@ -170,7 +170,9 @@ class Analysis:
         meetings = _total(self._sums.meetings)
         leads = _total(self._sums.lead) / meetings
         better = _total(self._sums.better) / _total(self._sums.compared)
-        drawn = _quotient(self._drawn(self._sums.lead), self._drawn(self._sums.meetings))
+        drawn = _quotient(
+            self._resampling.sums(self._sums.lead), self._resampling.sums(self._sums.meetings)
+        )
         estimates = certainty.around(leads, drawn)
         met = {}
         for place, (first, second) in enumerate(self._sums.pairs.tolist()):
@@ -199,8 +201,8 @@ class Analysis:
             chunks.append(
                 fit(
                     self._sums.pairs,
-                    self._drawn(self._sums.compared, part),
-                    self._drawn(self._sums.better, part),
+                    self._resampling.sums(self._sums.compared, part),
+                    self._resampling.sums(self._sums.better, part),
                     priors[part],
                     self._settings,
                     start=start,
@@ -213,18 +215,15 @@ class Analysis:
         centred: Floats = ratings - ratings.mean(axis=-1, keepdims=True) + self._settings.mu
         return centred
 
-    def _drawn(self, sums: Matrix, part: slice = slice(None)) -> Floats:
-        """(B, P) what each drawing adds up to, or a part of them."""
-        return np.asarray(self._resampling.weights[part] @ sums)
-
     def _drawn_means(self, values: Floats) -> Floats:
         """(B, n) of each drawing: how far the mean of each bot's games strays from what it is.
 
         Not counted is what comes from who else sat at the table: the schedule settled that.
         """
-        games = self._sums.games
-        weights = self._resampling.weights
-        return _quotient(weights @ self._company.unexplained(values), weights @ games)
+        unexplained = self._company.unexplained(values)
+        return _quotient(
+            self._resampling.sums(unexplained), self._resampling.sums(self._sums.games)
+        )
 
 
 @dataclass(frozen=True, slots=True)

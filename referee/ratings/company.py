@@ -107,7 +107,7 @@ class _Helped:
         self._games = sums(results)
         self._company = Company(self._games.games)
         self._left = self._company.means(self._company.unexplained(self._games.points))
-        self._weights = Resampling.of(results.matches).weights
+        self._resampling = Resampling.of(results.matches)
 
     def figures(self, bot: int, other: int, pairs: int) -> CompanyFigures | None:
         """Of one of so many ordered pairs; None where nothing can be told."""
@@ -120,10 +120,10 @@ class _Helped:
         if size < _LEAST or not np.isfinite(self._left).all():
             return None
         by_match = (own * self._left).sum(axis=1) / size
-        drawn = self._weights @ by_match
+        drawn = self._resampling.sums(by_match[:, None])
         certainty = Certainty(np.array([both.sum()]))
-        [excess] = certainty.around(np.array([by_match.sum()]), drawn[:, None])
-        chance = certainty.chance(excess.value, drawn[:, None])
+        [excess] = certainty.around(np.array([by_match.sum()]), drawn)
+        chance = certainty.chance(excess.value, drawn)
         alone = there[:, bot] - both
         return CompanyFigures(
             bot=self._bots[bot],

@@ -57,13 +57,13 @@ def seat_figures(results: Results) -> tuple[SeatFigures, ...]:
 def _of_seats(whole: _Whole) -> Iterator[SeatFigures]:
     seats, points = whole.seats, whole.points
     matches = len(points)
-    weights = Resampling.of(matches).weights / matches
+    resampling = Resampling.of(matches)
     certainty = Certainty(np.full(seats, float(matches)))
     leads = points.mean(axis=1) - points.mean(axis=(1, 2))[:, None]
     won = whole.wins.mean(axis=1)
-    advantages = certainty.around(leads.mean(axis=0), weights @ leads)
+    advantages = certainty.around(leads.mean(axis=0), resampling.means(leads))
     shares = certainty.shares(
-        won.mean(axis=0), weights @ won, np.full(seats, float(matches * seats))
+        won.mean(axis=0), resampling.means(won), np.full(seats, float(matches * seats))
     )
     for seat, (advantage, share) in enumerate(zip(advantages, shares, strict=True)):
         yield SeatFigures(
@@ -102,9 +102,8 @@ def _luck(whole: _Whole) -> LuckFigures | None:
         ],
         axis=1,
     )[told]
-    weights = Resampling.of(len(squares)).weights / len(squares)
     values, total = _shares(squares.mean(axis=0, keepdims=True), seats)
-    drawn, _ = _shares(weights @ squares, seats)
+    drawn, _ = _shares(Resampling.of(len(squares)).means(squares), seats)
     certainty = Certainty(np.full(3, float(len(squares))))
     hand, bots, other = (share.within(0, 1) for share in certainty.skewed(values[0], drawn))
     return LuckFigures(

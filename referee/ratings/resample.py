@@ -1,6 +1,7 @@
 """How sure a figure is: reckoned again and again from matches drawn anew, with replacement.
 
-Matches are drawn, never games: the games of a match share a deal.
+Matches are drawn, never games: the games of a match share a deal. Of many thousands, groups are drawn that
+are put together by lot; to know a deviation from two thousand of them is as good.
 """
 
 from __future__ import annotations
@@ -9,38 +10,64 @@ from dataclasses import dataclass
 from math import isnan
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtri, stdtr, stdtrit
 
 from referee.ratings.estimate import CONFIDENCE, Estimate
-from referee.ratings.results import Floats
+from referee.ratings.results import Floats, Ints
+from referee.ratings.sums import Matrix
 
-_DRAWS = 10_000_000
-_FEWEST, _MOST = 400, 2_000
+_GROUPS = 2_000
+"""More matches than twice that are drawn in so many groups."""
+_DRAWS = 2_000_000
+_MOST = 2_000
 _SEED = 20_050_101
 """The same results give the same intervals, today and tomorrow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resampling:
-    """B drawings of M matches."""
+    """B drawings of M matches, each as many of G groups."""
 
-    weights: Floats
-    """(B, M) how often each match was drawn."""
+    group: Ints
+    """(M,) of each match."""
+    counts: Floats
+    """(G, B) how often each group was drawn."""
 
     @classmethod
     def of(cls, matches: int) -> Resampling:
         """Draw: the same for the same number of matches."""
-        draws = int(np.clip(_DRAWS // max(1, matches), _FEWEST, _MOST))
         rng = np.random.default_rng(_SEED)
-        weights = np.empty((draws, matches))
-        for drawing in weights:  # a row, filled in place
-            drawing[:] = np.bincount(rng.integers(matches, size=matches), minlength=matches)
-        return cls(weights)
+        group = np.arange(matches)
+        if matches > 2 * _GROUPS:
+            group = rng.permutation(matches) % _GROUPS
+        groups = int(group.max(initial=-1)) + 1
+        counts = np.empty((groups, min(_MOST, _DRAWS // max(1, groups))))
+        for drawing in counts.T:  # a column, filled in place
+            drawn = rng.integers(groups, size=groups, dtype=np.int32)
+            drawing[:] = np.bincount(drawn, minlength=groups)
+        return cls(group, counts)
 
     @property
     def draws(self) -> int:
         """B."""
-        return len(self.weights)
+        return int(self.counts.shape[1])
+
+    def sums(self, values: Floats | Matrix, drawings: slice = slice(None)) -> Floats:
+        """(B, F) what each drawing, or each of some, adds up to of (M, F) values of the matches."""
+        grouped = values if len(self.group) == len(self.counts) else self._members @ values
+        return np.asarray((grouped.T @ self.counts[:, drawings]).T)
+
+    def means(self, values: Floats) -> Floats:
+        """(B, F) the mean of (M, F) values in each drawing."""
+        return self.sums(values) / self.sums(np.ones((len(values), 1)))
+
+    @property
+    def _members(self) -> Matrix:
+        """(G, M) 1 where a match is of the group."""
+        matches = len(self.group)
+        shape = len(self.counts), matches
+        return sparse.csr_array((np.ones(matches), (self.group, np.arange(matches))), shape=shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -208,7 +208,7 @@ def _in_order(
     order = np.lexsort((*bot.T[::-1], match))  # sums are then rounded alike
     return Results(
         bots=tuple(names[each] for each in present),
-        match=np.unique(match[order], return_inverse=True)[1],
+        match=np.cumsum(np.diff(match[order], prepend=match[order[:1]]) != 0),
         seats=(bot[order] != NOBODY).sum(axis=1),
         bot=bot[order],
         score=score[order],

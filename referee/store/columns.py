@@ -15,7 +15,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    Integer,
     Select,
     String,
     case,
@@ -35,6 +34,8 @@ _SEATS = 8
 """More than any table has. Numbers that are small are packed into one: there is less to be read."""
 _RANKS = 8
 _SCORES = 2**16
+_WIDE = literal(1, BigInteger)
+"""PostgreSQL has narrow numbers; times this they are wide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,19 +77,20 @@ class ResultColumns:
 def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
     rulesets = _rulesets(connection)
-    keys, sat, struck = (
-        _keys(connection, tournament, rulesets),
-        _sat(connection),
-        _struck(connection),
-    )
-    keys = keys[np.isin(keys[:, 0], sat[:, 0] // _SEATS)]
-    keys = keys[np.lexsort(keys.T[[0, 2, 3]])]
-    rows = np.full(max(keys[:, 0].max(initial=0), sat[:, 0].max(initial=0) // _SEATS) + 1, _NOBODY)
-    rows[keys[:, 0]] = np.arange(len(keys))
-    sat = sat[rows[sat[:, 0] // _SEATS] != _NOBODY]
-    struck = struck[rows[struck[:, 0] // _SEATS] != _NOBODY]
-    place = rows[sat[:, 0] // _SEATS], sat[:, 0] % _SEATS
-    shape = len(keys), int(place[1].max(initial=0)) + 1
+    keys = _keys(connection, rulesets)  # first: a game that is stored meanwhile is left out
+    if tournament is not None:
+        keys = keys[:, keys[3] == _tournament(connection, tournament)]
+    game, match, _, _, ruleset = keys[:, np.lexsort(keys[[0, 2, 3]])]
+    seat, told = _sat(connection)
+    struck = _struck(connection)
+    most = max(each.max(initial=0) for each in (game, seat // _SEATS, struck // _SEATS))
+    rows = np.full(most + 1, _NOBODY)
+    rows[game] = np.arange(len(game))
+    own = rows[seat // _SEATS] != _NOBODY
+    seat, told = seat[own], told[own]
+    struck = struck[rows[struck // _SEATS] != _NOBODY]
+    place = rows[seat // _SEATS], seat % _SEATS
+    shape = len(game), int(place[1].max(initial=0)) + 1
 
     def placed(values: Ints, empty: int = 0) -> Ints:
         filled = np.full(shape, empty, dtype=np.int64)
@@ -96,14 +98,14 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         return filled
 
     strikes = np.zeros(shape, dtype=np.int64)
-    np.add.at(strikes, (rows[struck[:, 0] // _SEATS], struck[:, 0] % _SEATS), 1)
-    who, tail = np.divmod(sat[:, 1], _SCORES * 2 * _RANKS)
+    np.add.at(strikes, (rows[struck // _SEATS], struck % _SEATS), 1)
+    who, tail = np.divmod(told, _SCORES * 2 * _RANKS)
     bots, numbers = _bots(connection)
     return ResultColumns(
         bots=bots,
         rulesets=rulesets,
-        ruleset=keys[:, 4],
-        match=np.cumsum(np.diff(keys[:, 1], prepend=keys[:1, 1]) != 0),
+        ruleset=ruleset,
+        match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
         bot=placed(numbers[who], _NOBODY),
         score=placed(tail // (2 * _RANKS) - _SCORES // 2),
         rank=placed(tail // 2 % _RANKS),
@@ -112,13 +114,18 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
     )
 
 
-def _keys(connection: Connection, tournament: str | None, rulesets: tuple[str, ...]) -> Ints:
+def _tournament(connection: Connection, name: str) -> int:
+    """The key of a tournament; -1: there is none of that name."""
+    table = schema.tournaments.c
+    key = connection.scalar(select(table.id).where(table.name == name))
+    return _NOBODY if key is None else int(key)
+
+
+def _keys(connection: Connection, rulesets: tuple[str, ...]) -> Ints:
     """Of each game the keys of itself and its match, its place, the key of its tournament, its ruleset."""
     game, match = schema.games.c, schema.matches.c
     number = {name: number for number, name in enumerate(rulesets)}
     played = select().select_from(schema.results.join(schema.games).join(schema.matches))
-    if tournament is not None:
-        played = played.join(schema.tournaments).where(schema.tournaments.c.name == tournament)
     return _numbers(
         connection,
         played,
@@ -136,34 +143,31 @@ def _sat(connection: Connection) -> Ints:
     return _numbers(
         connection,
         select().select_from(schema.seats),
-        _big(seat.game_id) * _SEATS + seat.seat,
-        (_big(seat.bot_id) * _SCORES + seat.score + _SCORES // 2) * (2 * _RANKS)
+        _WIDE * seat.game_id * _SEATS + seat.seat,
+        (_WIDE * seat.bot_id * _SCORES + seat.score + _SCORES // 2) * (2 * _RANKS)
         + 2 * seat.rank
-        + cast(seat.forfeited, Integer),
+        + case((seat.forfeited, 1), else_=0),
     )
 
 
 def _struck(connection: Connection) -> Ints:
     """Of each strike the seat of the game that got it."""
     fault = schema.faults.c
-    return _numbers(
+    struck: Ints
+    [struck] = _numbers(
         connection,
         select().select_from(schema.faults).where(fault.forfeit.is_(False)),
-        _big(fault.game_id) * _SEATS + fault.seat,
+        _WIDE * fault.game_id * _SEATS + fault.seat,
     )
-
-
-def _big(value: ColumnElement[Any]) -> ColumnElement[int]:
-    """PostgreSQL has narrow numbers."""
-    return cast(value, BigInteger)
+    return struck
 
 
 def _numbers(connection: Connection, joined: Select[Any], *columns: ColumnElement[int]) -> Ints:
-    """(rows, columns) whole numbers, in no order."""
+    """(columns, rows) whole numbers, in no order."""
     texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
     row = connection.execute(joined.add_columns(*texts)).one()
-    found = [np.fromstring(text, dtype=np.int64, sep=",") for text in row if text is not None]
-    return np.stack(found, axis=1) if found else np.empty((0, len(columns)), dtype=np.int64)
+    numbers: Ints = np.stack([np.fromstring(text or "", dtype=np.int64, sep=",") for text in row])
+    return numbers
 
 
 def _rulesets(connection: Connection) -> tuple[str, ...]:

@@ -173,6 +173,16 @@ class League:
         with self._database.reading() as connection:
             return queries.tournaments(connection)
 
+    def tournament_names(self) -> list[str]:
+        """The names alone, which are quicker read: games are not counted."""
+        with self._database.reading() as connection:
+            return queries.tournament_names(connection)
+
+    def check_tournament(self, name: str) -> None:
+        """Raises NotFoundError, as `tournament` does."""
+        with self._database.reading() as connection:
+            queries.check_tournament(connection, name, self.where)
+
     def tournament(self, name: str) -> TournamentRow:
         """One tournament. Raises NotFoundError, which names those there are."""
         with self._database.reading() as connection:

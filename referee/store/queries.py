@@ -8,7 +8,7 @@ from dataclasses import fields
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, func, select, true
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.protocol import record as wire
@@ -33,8 +33,22 @@ def bots(connection: Connection) -> list[BotRow]:
     return [BotRow(*row) for row in connection.execute(select(*columns).order_by(table.c.id))]
 
 
-def tournaments(connection: Connection) -> list[TournamentRow]:
-    """See `League.tournaments`."""
+def tournament_names(connection: Connection) -> list[str]:
+    """See `League.tournament_names`."""
+    table = schema.tournaments.c
+    return list(connection.scalars(select(table.name).order_by(table.id)))
+
+
+def check_tournament(connection: Connection, name: str, where: str) -> None:
+    """See `League.check_tournament`."""
+    known = tournament_names(connection)
+    if name not in known:
+        there = f"there are {', '.join(known)}" if known else "there is none"
+        raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
+
+
+def tournaments(connection: Connection, name: str | None = None) -> list[TournamentRow]:
+    """See `League.tournaments`; or only the one of a name."""
     table = schema.tournaments.c
     planned = (
         select(
@@ -59,6 +73,7 @@ def tournaments(connection: Connection) -> list[TournamentRow]:
             table.settled_after,
         )
         .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
+        .where(true() if name is None else table.name == name)
         .order_by(table.id)
     )
     return [TournamentRow(*row) for row in rows]
@@ -66,11 +81,9 @@ def tournaments(connection: Connection) -> list[TournamentRow]:
 
 def tournament(connection: Connection, name: str, where: str) -> TournamentRow:
     """See `League.tournament`."""
-    known = {row.name: row for row in tournaments(connection)}
-    if name not in known:
-        there = f"there are {', '.join(known)}" if known else "there is none"
-        raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
-    return known[name]
+    check_tournament(connection, name, where)
+    [row] = tournaments(connection, name)
+    return row
 
 
 def extensions(connection: Connection, name: str) -> list[ExtensionRow]:

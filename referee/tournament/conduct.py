@@ -72,7 +72,7 @@ def create(
 
     A name that the league already has gets a number: `demo`, `demo-2`… The league must know the bots.
     """
-    name = _free_name(config.name, {row.name for row in league.tournaments()})
+    name = _free_name(config.name, set(league.tournament_names()))
     seats = [stage.seats for stage in config.stages]
     lanes = config.lanes or default_lanes(seats, len(core_sets(config)))
     versions = {str(spec.bot): spec.bot for spec in bots}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import signal
@@ -179,11 +180,7 @@ async def test_a_worker_that_hangs_is_ended_and_its_games_are_played_again(here,
 
     def stop_once(_game, _record):
         if not hung:
-            hung.extend(
-                child
-                for child in psutil.Process().children()
-                if "spawn_main" in str(child.cmdline())
-            )
+            hung.append(psutil.Process(multiprocessing.active_children()[0].pid))
             hung[0].send_signal(signal.SIGSTOP)
 
     with League.open(here.folder / "league", create=True) as league, league.lock():
