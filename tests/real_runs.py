@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from pathlib import Path
 from unittest.mock import patch
 
@@ -29,15 +31,6 @@ COVERAGE = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """What makes processes measure the coverage of their lines."""
 NAMING = ("REFEREE_LEAGUE", "REFEREE_DB")
 """What names another league than the place's."""
-READERS = {
-    "bots": {"init", "list", "log", "retire", "show"},
-    "game": {"list", "show", "replay"},
-    "ratings": set(),
-    "stats": set(),
-    "tournament": {"export", "plan", "standings", "status"},
-    "verify": set(),
-}
-"""Commands that start no process: they may as well run in this one, which saves a start each."""
 
 
 class Place:
@@ -46,8 +39,9 @@ class Place:
     Whatever was started here has the second folder in its environment, by which it is found.
     """
 
-    def __init__(self, folder, temp, *, measured=False):
+    def __init__(self, folder, temp, *, apart=False, measured=False):
         self.folder = folder
+        self.apart = apart
         self.temp = temp
         self.hidden = set(NAMING if measured else (*NAMING, *COVERAGE))
 
@@ -58,9 +52,9 @@ class Place:
         return kept | {"PATH": path} | own | more
 
     def referee(self, *arguments, **environment):
-        """Run a command to its end, in a process of its own where it matters."""
+        """Run a command to its end, in this process where it can: that saves a start each."""
         words = [str(argument) for argument in arguments]
-        if not environment and only_reads(words):
+        if not (self.apart or environment or asyncio._get_running_loop()):
             return run_here(words, self.folder, self.environment())
         return subprocess.run(
             [BIN / "referee", *words],
@@ -163,14 +157,9 @@ class Place:
             ]
 
 
-def only_reads(words):
-    """Whether a command starts no process."""
-    known = READERS.get(words[0]) if words else None
-    return known is not None and (not known or (words[1:2] != [] and words[1] in known))
-
-
 def run_here(words, folder, environment):
     """Run a command in this process; what it prints and how it exits is as in one of its own."""
+    resource_tracker.ensure_running()  # stays for good, and must not belong to this place
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -192,14 +181,17 @@ def run_here(words, folder, environment):
 
 
 @contextmanager
-def place(folder, *, measured=False):
+def place(folder, *, apart=False, measured=False):
     """A place for a test. Sockets have short paths, so that the second folder is not in the first.
+
+    `apart` is for where the tests' process has children of its own, which a referee in it would end with
+    its bots: every command then runs in a process of its own.
 
     Coverage of what is started there need not be `measured` where others run the same lines: it takes
     half as much time again.
     """
     temp = Path(tempfile.mkdtemp(prefix="run-"))
-    here = Place(folder, temp, measured=measured)
+    here = Place(folder, temp, apart=apart, measured=measured)
     try:
         yield here
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from real_runs import only_reads, run_here
+from real_runs import run_here
 
 from referee import cli, deals
 from referee.bots.limits import Limits, LimitsTable
@@ -132,10 +132,7 @@ def test_the_commands_of_the_examples_work_in_their_order(workplace):
     league = os.environ | {"REFEREE_LEAGUE": "", "COLUMNS": "80"}
     for line in SESSION:
         words = shlex.split(line)[1:]
-        if only_reads(words):
-            result = run_here(words, workplace, league)
-        else:
-            result = referee(*words, cwd=workplace, REFEREE_LEAGUE="")
+        result = run_here(words, workplace, league)
         assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
         assert result.stdout.strip(), line
 

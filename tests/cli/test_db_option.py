@@ -29,7 +29,7 @@ READING = [
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path) as made:
+    with place(tmp_path, apart=True) as made:
         yield made
 
 
