@@ -165,6 +165,7 @@ def run_here(words, folder, environment):
     with (
         chdir(folder),
         patch.dict(os.environ, environment, clear=True),
+        patch.object(tempfile, "tempdir", None),  # to be found anew, by TMPDIR
         patch.object(sys, "argv", ["referee", *words]),
         redirect_stdout(out),
         redirect_stderr(err),
