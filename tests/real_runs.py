@@ -25,6 +25,7 @@ from referee.store import League
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
 BIN = Path(sys.executable).parent
 SEED = "5eed" * 16
+THREE = ("random", "greedy", "bait")
 PATIENCE_S = 60
 """Nothing here takes so long, however busy the machine is."""
 COVERAGE = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
@@ -129,9 +130,7 @@ class Place:
         )
         return folder
 
-    def tournament(
-        self, name="cup", *, bots=("random", "greedy", "bait"), matches=4, more="", few=True
-    ):
+    def tournament(self, name="cup", *, bots=("random", "greedy"), matches=4, more="", few=True):
         """Write a tournament file: the classic game at tables of two, without isolation.
 
         With little to do: one worker, two lanes, short games. All of that where `more` says nothing else.

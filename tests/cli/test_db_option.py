@@ -10,8 +10,8 @@ import signal
 import pytest
 from real_runs import place, read_until
 
-MATCHES = 8
-GAMES = 3 * 2 * MATCHES
+MATCHES = 20
+GAMES = 2 * MATCHES
 READING = [
     ("tournament", "status"),
     ("tournament", "status", "cup", "--json"),

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from real_runs import SEED, place
+from real_runs import THREE, SEED, place
 
 from referee import deals
 from referee.store import League
@@ -24,7 +24,7 @@ GAMES = 6
 def here(tmp_path_factory):
     """A league with a tournament of two rounds that was extended by one, then by two."""
     with place(tmp_path_factory.mktemp("extend")) as made:
-        file = made.tournament(matches=2)
+        file = made.tournament(bots=THREE, matches=2)
         for words in (
             ("run", file),
             ("extend", "cup", "--matches", "1"),

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from real_runs import SAMPLE_BOTS, place
+from real_runs import THREE, SAMPLE_BOTS, place
 
 from referee.reports import PlanRow
 from referee.reports.columns import fields_of
@@ -26,7 +26,7 @@ def printed(here, *arguments):
 
 
 def test_the_figures_of_a_file(here):
-    file = here.tournament(matches=3, few=False)
+    file = here.tournament(bots=THREE, matches=3, few=False)
     said = printed(here, file)
     assert max(map(len, said.splitlines()[:-1])) <= 80
     figures = dict(line.rstrip().split("  ", 1) for line in said.splitlines() if "  " in line)
@@ -48,7 +48,10 @@ def test_the_figures_of_a_file(here):
 
 def test_every_stage_and_all_of_them(here):
     file = here.tournament(
-        "stages", more='[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 3\n', few=False
+        "stages",
+        bots=THREE,
+        more='[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 3\n',
+        few=False,
     )
     rows = json.loads(printed(here, file, "--json"))
     assert [list(row) for row in rows] == [KEYS] * 3
@@ -60,14 +63,14 @@ def test_every_stage_and_all_of_them(here):
 
 
 def test_nothing_is_written(here):
-    file = here.tournament("clean", few=False)
+    file = here.tournament("clean", bots=THREE, few=False)
     before = sorted(here.folder.rglob("*"))
     printed(here, file)
     assert sorted(here.folder.rglob("*")) == before
 
 
 def test_the_time_is_known_from_the_league(here):
-    file = here.tournament("timed", matches=1, few=False)
+    file = here.tournament("timed", bots=THREE, matches=1, few=False)
     assert here.referee("tournament", "run", file, "--league", "played").returncode == 0
     *_, everything = json.loads(printed(here, file, "--json", "--league", "played"))
     assert everything["measured"] == 6

@@ -14,8 +14,8 @@ from real_runs import games_done, let_run, place, read_until
 from referee.errors import Cause
 from referee.store import League
 
-MATCHES = 20
-GAMES = 3 * 2 * MATCHES
+MATCHES = 30
+GAMES = 2 * MATCHES
 LEAGUE = "the league"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from real_runs import place, read_until, workers
+from real_runs import THREE, place, read_until, workers
 
 from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import load_bot
@@ -63,7 +63,7 @@ def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
 def test_ratings_do_not_depend_on_the_number_of_workers(here):
     tables = set()
     for number in (1, 2, 3):
-        file = here.tournament(matches=2, more=f"workers = {number}\nlanes = 6\n")
+        file = here.tournament(bots=THREE, matches=2, more=f"workers = {number}\nlanes = 3\n")
         league = f"league{number}"
         assert here.referee("tournament", "run", file, "--league", league).returncode == 0
         done = here.referee("tournament", "standings", "cup", "--json", "--league", league)
