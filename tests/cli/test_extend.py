@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from real_runs import THREE, SEED, place
+from real_runs import SEED, THREE, place
 
 from referee import deals
 from referee.store import League

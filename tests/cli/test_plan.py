@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from real_runs import THREE, SAMPLE_BOTS, place
+from real_runs import SAMPLE_BOTS, THREE, place
 
 from referee.reports import PlanRow
 from referee.reports.columns import fields_of
