@@ -33,8 +33,15 @@ SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
 BIN = Path(sys.executable).parent
 SEED = "5eed" * 16
 THREE = ("random", "greedy", "bait")
-READING = {"game", "ratings", "stats", "verify"}
-"""Commands that play nothing."""
+READERS = {
+    "bots": {"init", "list", "log", "retire", "show"},
+    "game": {"list", "show", "replay"},
+    "ratings": set(),
+    "stats": set(),
+    "tournament": {"export", "plan", "standings", "status"},
+    "verify": set(),
+}
+"""Commands that start no process."""
 PATIENCE_S = 60
 """Nothing here takes so long, however busy the machine is."""
 COVERAGE = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
@@ -65,8 +72,9 @@ class Place:
     def referee(self, *arguments, **environment):
         """Run a command to its end, in this process where it can: that saves a start each."""
         words = [str(argument) for argument in arguments]
-        if not (self.apart or environment or asyncio._get_running_loop()):
-            with nullcontext() if self.measured or words[0] in READING else untraced():
+        reads = only_reads(words)
+        if not (environment or asyncio._get_running_loop()) and (reads or not self.apart):
+            with nullcontext() if reads or self.measured else untraced():
                 return run_here(words, self.folder, self.environment())
         return subprocess.run(
             [BIN / "referee", *words],
@@ -167,9 +175,14 @@ class Place:
             ]
 
 
+def only_reads(words):
+    """Whether a command starts no process."""
+    known = READERS.get(words[0])
+    return known is not None and (not known or (words[1:2] != [] and words[1] in known))
+
+
 def run_here(words, folder, environment):
     """Run a command in this process; what it prints and how it exits is as in one of its own."""
-    resource_tracker.ensure_running()  # stays for good, and must not belong to this place
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -188,6 +201,7 @@ def run_here(words, folder, environment):
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
+            resource_tracker._resource_tracker._stop()  # a process that others would wonder at
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
@@ -207,7 +221,7 @@ def place(folder, *, apart=False, measured=False):
     """A place for a test. Sockets have short paths, so that the second folder is not in the first.
 
     `apart` is for where the tests' process has children of its own, which a referee in it would end with
-    its bots: every command then runs in a process of its own.
+    its bots: whatever starts some then runs in a process of its own.
 
     Coverage of what is started there need not be `measured` where others run the same lines: it takes
     half as much time again.

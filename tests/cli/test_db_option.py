@@ -10,7 +10,7 @@ import signal
 import pytest
 from real_runs import place, read_until
 
-MATCHES = 20
+MATCHES = 12
 GAMES = 2 * MATCHES
 READING = [
     ("tournament", "status"),

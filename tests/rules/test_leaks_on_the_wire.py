@@ -20,6 +20,8 @@ from referee.records import BotId
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
+pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+
 CLOCKS = Clocks(bank_us=10**9)
 GAME_ID = "g"
 
