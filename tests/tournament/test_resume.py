@@ -229,7 +229,7 @@ from referee.sdk import Bot, run
 class Moody(Bot):
     def start(self, game):
         self.game = game
-        self.left = game.random.randrange(60)
+        self.left = game.random.randrange(40)
 
     def decide(self, request):
         self.left -= 1
