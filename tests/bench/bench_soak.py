@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,7 @@ version = "1"
 author = "bench"
 language = "python"
 [run]
-command = ["python3", "{program}", {words}]
+command = ["python3", "bot.py", {words}]
 """
 TOURNAMENT = """name = "soak"
 ruleset = "duel"
@@ -117,8 +118,8 @@ def bots(folder: Path) -> Iterator[str]:
         name = f"{'fair' if fair else 'wrong'}{number}"
         words = '"fair"' if fair else f'"at_random", "{number}"'
         (folder / name).mkdir()
-        text = MANIFEST.format(name=name, program=program, words=words)
-        (folder / name / "bot.toml").write_text(text)
+        (folder / name / "bot.toml").write_text(MANIFEST.format(name=name, words=words))
+        shutil.copy(program, folder / name)  # a bot sees no other folder than its own
         yield f'"./{name}"'
 
 
