@@ -77,7 +77,7 @@ class ResultColumns:
 def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
     rulesets = _rulesets(connection)
-    keys = _keys(connection, rulesets)  # first: a game that is stored meanwhile is left out
+    keys = _keys(connection, rulesets)
     if tournament is not None:
         keys = keys[:, keys[3] == _tournament(connection, tournament)]
     game, match, _, _, ruleset = keys[:, np.lexsort(keys[[0, 2, 3]])]

@@ -62,7 +62,7 @@ def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
 
 def test_ratings_do_not_depend_on_the_number_of_workers(here):
     tables = set()
-    for number in (1, 3):
+    for number in (1, 2, 3):
         file = here.tournament(bots=THREE, matches=2, more=f"workers = {number}\nlanes = 3\n")
         league = f"league{number}"
         assert here.referee("tournament", "run", file, "--league", league).returncode == 0
