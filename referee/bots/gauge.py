@@ -7,7 +7,7 @@ during games. What has ended between two looks is seen where its parent has wait
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ class Gauge:
 
     def look(self) -> Size:
         """See who belongs to the family now, and how much all of it is."""
-        self._members = [self._pid, *FAMILIES.pids(self._pid)]
+        self._gather()
         return self._read()
 
     def breach(self) -> Forfeit | None:
@@ -75,6 +75,15 @@ class Gauge:
         self._peak_kib = max(self._peak_kib, _peak_kib(self._pid))
         return Usage(self._cpu_ticks * _TICK_S, self._peak_kib)
 
+    def busy_ns(self) -> int | None:
+        """See `Launched.busy_ns`."""
+        self._gather()
+        threads = [each for pid in self._members for each in _threads(pid)]
+        return sum(cpu_ns for _, cpu_ns in threads) if any(busy for busy, _ in threads) else None
+
+    def _gather(self) -> None:
+        self._members = [self._pid, *FAMILIES.pids(self._pid)]
+
     def _read(self) -> Size:
         stats = [stat for pid in self._members if (stat := _stat(pid)) is not None]
         memory_kib = sum(stat.memory_kib for stat in stats)
@@ -91,6 +100,16 @@ def _stat(pid: int) -> _Stat | None:
         return None
     cpu_ticks = sum(map(int, fields[11:15]))
     return _Stat(fields[0] != b"Z", cpu_ticks, int(fields[21]) * _PAGE_KIB)
+
+
+def _threads(pid: int) -> Iterator[tuple[bool, int]]:
+    """Of each thread of a process, whether it has or awaits a core, and its CPU time in nanoseconds."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
+            with suppress(OSError):
+                state = read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()[0]
+                cpu_ns = read(f"/proc/{pid}/task/{thread}/schedstat").split()[0]
+                yield state == b"R", int(cpu_ns)
 
 
 def _peak_kib(pid: int) -> int:

@@ -69,6 +69,13 @@ class Launched(Protocol):
         """What it has taken since its start, with all that it started; cheap, for once a game."""
         ...
 
+    def busy_ns(self) -> int | None:
+        """CPU time of all its threads, if one of them now has a core or waits for one; None: all sleep.
+
+        Also None where the kernel does not tell. Threads that have ended do not count.
+        """
+        ...
+
     def breach(self) -> Forfeit | None:
         """What limit of memory or processes it has broken, if any; cheap, for twice a second.
 

@@ -67,7 +67,7 @@ class BotProcess:
         self._tokens = tokens
         self._tokens.add(self._token)
         self._clock = Clock.of_loop()
-        self.session = Session(self._token, tokens.__contains__, self._clock)
+        self.session = Session(self._token, tokens.__contains__, self._clock, self._busy_ns)
         self._folder = BotFolder(folder)
         self._relayed = spec.transport == "tcp" and launcher.sandboxed
         self._server = BotServer(
@@ -213,6 +213,10 @@ class BotProcess:
         """What it has taken of the machine since it was started."""
         assert self._launched is not None  # noqa: S101 - it has said hello
         return self._launched.usage()
+
+    def _busy_ns(self) -> int | None:
+        """See `Launched.busy_ns`; None also for a program that is not there."""
+        return None if self._launched is None else self._launched.busy_ns()
 
     @property
     def exit_code(self) -> int | None:

@@ -116,6 +116,10 @@ class ProcessGroup:
         """See `Launched.usage`."""
         return self._gauge.usage()
 
+    def busy_ns(self) -> int | None:
+        """See `Launched.busy_ns`."""
+        return self._gauge.busy_ns()
+
     def breach(self) -> Forfeit | None:
         """See `Launched.breach`: by what is seen now."""
         return self._gauge.breach()

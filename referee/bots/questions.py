@@ -18,6 +18,8 @@ ON_TIME_US = 2_000
 """A timer no later than this found the event loop idle; uvloop's timers count milliseconds."""
 SETTLINGS = 5
 """How often a charge is put off because the event loop was late again."""
+GRACE_US = 1_000
+"""Of the CPU: what a bot that has or awaits a core at its deadline still gets, to have its answer out."""
 _UNANSWERED = {
     Cause.TIMEOUT: "no reply",
     Cause.GAME_START_TIMEOUT: "no ready",
@@ -52,6 +54,7 @@ class Question:
 
     __slots__ = (
         "answer",
+        "busy_ns",
         "cause",
         "deadline_ns",
         "expired",
@@ -74,6 +77,8 @@ class Question:
         """When it was written; 0 before."""
         self.deadline_ns = 0
         self.expired = False
+        self.busy_ns: int | None = None
+        """The bot's CPU time at the deadline, if it was busy then."""
 
 
 class Questions:
@@ -84,12 +89,22 @@ class Questions:
     of its threads soon after. Therefore a question is charged a while after its deadline, a longer one the
     later the loop was, and whatever has come by then counts as in time.
 
+    A bot that would answer at once but waits for a core is not late either: others have the machine. At
+    its deadline it sleeps (then it is charged), or it is busy: then it has until it got a little of the CPU,
+    though never twice its limit. So who reckons beyond the deadline is charged as soon as a sleeper.
+
     Args:
         clock: where time comes from.
         overdue: is told of each question that is charged.
+        busy_ns: the CPU time that the bot has taken, while a thread of it has or awaits a core; else None.
     """
 
-    def __init__(self, clock: Clock, overdue: Callable[[Question], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        overdue: Callable[[Question], None],
+        busy_ns: Callable[[], int | None],
+    ) -> None:
         self.open: dict[str, Question] = {}
         """By game id."""
         self.unanswered: set[tuple[str, int]] = set()
@@ -97,6 +112,7 @@ class Questions:
         self._clock = clock
         self._now_ns = clock.now_ns
         self._overdue = overdue
+        self._busy_ns = busy_ns
         self._timer: Timer | None = None
         self._timer_ns = 0
 
@@ -150,6 +166,7 @@ class Questions:
                 later_ns.append(question.deadline_ns)
             else:
                 question.expired = True
+                question.busy_ns = self._busy_ns()
                 self._settle(question, now_ns - question.deadline_ns, SETTLINGS)
         if later_ns:
             self._look_at(min(later_ns))
@@ -166,7 +183,19 @@ class Questions:
         late_ns = self._now_ns() - due_ns
         if late_ns > ON_TIME_US * 1000 and settlings:
             self._settle(question, late_ns, settlings)
-            return
+        elif self._waits_for_a_core(question):
+            self._settle(question, 0, settlings + 1)
+        else:
+            self._give_up(question)
+
+    def _waits_for_a_core(self, question: Question) -> bool:
+        over_us = self.elapsed_us(question) - question.limit_us
+        if question.busy_ns is None or over_us >= question.limit_us:
+            return False
+        busy_ns = self._busy_ns()
+        return busy_ns is not None and busy_ns - question.busy_ns < GRACE_US * 1000
+
+    def _give_up(self, question: Question) -> None:
         self.unanswered.add((question.game_id, question.number))
         resolve(question, unanswered(question, self.elapsed_us(question)))
         self._overdue(question)

@@ -37,7 +37,7 @@ class Answered(NamedTuple):
     elapsed_us: int
     """Never more than the limit."""
     lag_us: int
-    """How far beyond the limit the referee was when it looked; else 0."""
+    """How far beyond the limit the referee was when it saw the reply, or the bot for want of a core; else 0."""
 
 
 class Session:
@@ -47,15 +47,22 @@ class Session:
         token: what the bot has to show.
         is_foreign: whether a token is another bot's.
         clock: where time comes from.
+        busy_ns: see `Questions`.
     """
 
-    def __init__(self, token: str, is_foreign: Callable[[str], bool], clock: Clock) -> None:
+    def __init__(
+        self,
+        token: str,
+        is_foreign: Callable[[str], bool],
+        clock: Clock,
+        busy_ns: Callable[[], int | None],
+    ) -> None:
         self._token = token
         self._is_foreign = is_foreign
         self._now_ns = clock.now_ns
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
-        self._questions = Questions(clock, self._overdue)
+        self._questions = Questions(clock, self._overdue, busy_ns)
         self._hello = self._question(_HELLO, _READY, 0, Cause.CONNECT_TIMEOUT)
         self._starting = 0
         """How many games are being started."""

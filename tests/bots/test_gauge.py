@@ -32,6 +32,13 @@ async def up(tmp_path):
         await launched.kill()
 
 
+async def within(limit_s):
+    """Moments until so many seconds have passed."""
+    for _ in range(limit_s * 100):
+        yield
+        await asyncio.sleep(0.01)
+
+
 async def test_cpu_time_and_the_most_memory_of_a_program(up):
     launched = await up("""
         import time
@@ -112,3 +119,45 @@ async def test_programs_are_measured_each_by_itself(up):
         up("import time; print(flush=True); time.sleep(1000)"),
     )
     assert one._gauge.look().processes + two._gauge.look().processes == 3
+
+
+async def test_a_program_that_sleeps_is_not_busy(up):
+    launched = await up("""
+        import threading, time
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    async for _ in within(10):
+        if launched.busy_ns() is None:  # it falls asleep soon
+            return
+    pytest.fail("it never sleeps")
+
+
+@pytest.mark.parametrize("who", ["thread", "child"])
+async def test_a_program_is_busy_with_any_thread_of_its_family(up, who):
+    launched = await up(f"""
+        import os, threading, time
+        def toil():
+            while True: pass
+        if "{who}" == "thread":
+            threading.Thread(target=toil, daemon=True).start()
+        elif os.fork() == 0:
+            toil()
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    before_ns = launched.busy_ns()
+    assert before_ns is not None
+    async for _ in within(10):
+        now_ns = launched.busy_ns()
+        assert now_ns >= before_ns
+        if now_ns > before_ns + 20_000_000:
+            return
+    pytest.fail("its time stands still")
+
+
+async def test_a_program_that_has_ended_is_not_busy(up):
+    launched = await up("print('up', flush=True)")
+    await launched.process.wait()
+    assert launched.busy_ns() is None

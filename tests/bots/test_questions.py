@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from fakes import FakeTime
 
-from referee.bots.questions import ON_TIME_US, SETTLE_US, SETTLINGS, Question, Questions
+from referee.bots.questions import GRACE_US, ON_TIME_US, SETTLE_US, SETTLINGS, Question, Questions
 from referee.errors import Cause, Forfeit, Strike, VoidGame
 
 LIMIT_US = 1_000_000
@@ -17,7 +17,8 @@ class Asked:
     def __init__(self):
         self.time = FakeTime()
         self.overdue = []
-        self.questions = Questions(self.time.clock, self.overdue.append)
+        self.busy_ns = None
+        self.questions = Questions(self.time.clock, self.overdue.append, lambda: self.busy_ns)
 
     def ask(self, number=1, limit_us=LIMIT_US, cause=Cause.TIMEOUT, game_id="g"):
         future = asyncio.get_running_loop().create_future()
@@ -96,6 +97,56 @@ async def test_even_an_event_loop_that_is_always_late_charges_in_the_end(asked):
         assert not question.answer.done()
         asked.time.pass_us(10 * LIMIT_US)
         asked.time.pass_us(20 * LIMIT_US)
+    assert isinstance(question.answer.exception(), Strike)
+
+
+async def test_a_bot_that_waits_for_a_core_has_until_it_got_some_of_the_cpu(asked):
+    question = asked.sent()
+    asked.busy_ns = 7_000_000
+    asked.time.creep_us(LIMIT_US + LIMIT_US // 2)
+    assert not question.answer.done()
+    asked.busy_ns += GRACE_US * 1000 - 1
+    asked.time.creep_us(2 * SETTLE_US)
+    assert not question.answer.done()
+    asked.busy_ns += 1
+    asked.time.creep_us(SETTLE_US)
+    assert isinstance(question.answer.exception(), Strike)
+    assert asked.overdue == [question]
+
+
+async def test_a_bot_that_reckons_beyond_its_deadline_is_charged_as_soon_as_others(asked):
+    question = asked.sent()
+    for _ in range((LIMIT_US + SETTLE_US) // 500):
+        assert not question.answer.done()
+        asked.busy_ns = asked.time.now_ns
+        asked.time.creep_us(500)
+    assert isinstance(question.answer.exception(), Strike)
+
+
+async def test_a_bot_that_falls_asleep_after_its_deadline_is_charged(asked):
+    question = asked.sent()
+    asked.busy_ns = 0
+    asked.time.creep_us(LIMIT_US + 10 * SETTLE_US)
+    assert not question.answer.done()
+    asked.busy_ns = None
+    asked.time.creep_us(SETTLE_US)
+    assert isinstance(question.answer.exception(), Strike)
+
+
+async def test_a_bot_that_wakes_up_after_its_deadline_is_charged(asked):
+    question = asked.sent()
+    asked.time.creep_us(LIMIT_US)
+    asked.busy_ns = 0
+    asked.time.creep_us(SETTLE_US)
+    assert isinstance(question.answer.exception(), Strike)
+
+
+async def test_nobody_waits_twice_the_limit_for_a_bot_without_a_core(asked):
+    question = asked.sent()
+    asked.busy_ns = 0
+    asked.time.creep_us(2 * LIMIT_US - 500)
+    assert not question.answer.done()
+    asked.time.creep_us(SETTLE_US)
     assert isinstance(question.answer.exception(), Strike)
 
 

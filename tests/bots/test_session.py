@@ -48,7 +48,9 @@ class Bot:
     def __init__(self):
         self.time = FakeTime()
         self.stream = FakeStream()
-        self.session = Session(TOKEN, {TOKEN, OTHERS_TOKEN}.__contains__, self.time.clock)
+        self.session = Session(
+            TOKEN, {TOKEN, OTHERS_TOKEN}.__contains__, self.time.clock, lambda: None
+        )
         self.serving = asyncio.ensure_future(self.session.serve(self.stream))
 
     def say(self, *messages):

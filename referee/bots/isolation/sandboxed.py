@@ -142,6 +142,10 @@ class Sandboxed:
         """See `Launched.usage`: as a cgroup counts it, where there is one."""
         return self._grounds.usage() or self._gauge.usage()
 
+    def busy_ns(self) -> int | None:
+        """See `Launched.busy_ns`."""
+        return self._gauge.busy_ns()
+
     async def run(self, program: str) -> None:
         """Wait until the program runs. Raises `Forfeit` where it does not, `VoidGame` for the sandbox."""
         said = await asyncio.shield(self._report.started)

@@ -99,6 +99,10 @@ class Grounded:
         """See `Launched.usage`: as a cgroup counts it, where there is one."""
         return self._grounds.usage() or self._group.usage()
 
+    def busy_ns(self) -> int | None:
+        """See `Launched.busy_ns`."""
+        return self._group.busy_ns()
+
     def terminate(self) -> None:
         """See `Launched.terminate`."""
         self._group.terminate()
