@@ -160,9 +160,11 @@ class _Course:
 
 def _as_they_come(names: tuple[str, ...], numbers: Ints) -> tuple[list[str], Ints]:
     """Names in the order in which they occur first, and the numbers that they have in it."""
-    present, first = np.unique(numbers, return_index=True)
-    order = present[np.argsort(first)]
-    order = order[order != NOBODY]
-    places = np.full(len(names) + 1, NOBODY)  # NOBODY takes the last place
+    backwards = numbers.ravel()[::-1]
+    first = np.full(len(names) + 1, len(backwards))  # NOBODY takes the last place
+    first[backwards] = np.arange(len(backwards))[::-1]  # of several the last one stays
+    order = np.argsort(first[:-1], kind="stable")
+    order = order[first[order] < len(backwards)]
+    places = np.full(len(names) + 1, NOBODY)
     places[order] = np.arange(len(order))
     return [names[number] for number in order.tolist()], places[numbers]

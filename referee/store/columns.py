@@ -7,6 +7,7 @@ the database joins each column to one text of numbers, and numpy reads that.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Integer,
     Select,
     String,
     case,
@@ -24,6 +26,8 @@ from sqlalchemy import (
     select,
 )
 
+from referee.errors import StoreError
+from referee.rules.ruleset import RULESETS
 from referee.store import schema
 
 Ints = NDArray[np.int64]
@@ -34,8 +38,11 @@ _SEATS = 8
 """More than any table has. Numbers that are small are packed into one: there is less to be read."""
 _RANKS = 8
 _SCORES = 2**16
-_WIDE = literal(1, BigInteger)
-"""PostgreSQL has narrow numbers; times this they are wide."""
+_TAIL = _SCORES * 2 * _RANKS
+"""More than what comes behind the bot."""
+_HALF = 32
+"""Bits of a number: keys and places fit into so many."""
+_RULESETS = tuple(sorted(RULESETS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +69,8 @@ class ResultColumns:
 
     def chosen(self, games: Flags) -> ResultColumns:
         """Those games that are wanted; (G,)."""
+        if games.all():
+            return self
         return replace(
             self,
             ruleset=self.ruleset[games],
@@ -76,31 +85,33 @@ class ResultColumns:
 
 def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
-    rulesets = _rulesets(connection)
-    keys = _keys(connection, rulesets)
+    game, ruleset, match, position, league = _played(connection)
+    order = np.argsort(league << _HALF | position, kind="stable")
     if tournament is not None:
-        keys = keys[:, keys[3] == _tournament(connection, tournament)]
-    game, match, _, _, ruleset = keys[:, np.lexsort(keys[[0, 2, 3]])]
-    seat, told = _sat(connection)
+        order = order[league[order] == _tournament(connection, tournament)]
+    game, match = game[order], match[order]
+    sat, told = _sat(connection)
     struck = _struck(connection)
-    most = max(each.max(initial=0) for each in (game, seat // _SEATS, struck // _SEATS))
+    most = max(each.max(initial=0) for each in (game, sat // _SEATS, struck // _SEATS))
     rows = np.full(most + 1, _NOBODY)
     rows[game] = np.arange(len(game))
-    own = rows[seat // _SEATS] != _NOBODY
-    seat, told = seat[own], told[own]
-    struck = struck[rows[struck // _SEATS] != _NOBODY]
-    place = rows[seat // _SEATS], seat % _SEATS
-    shape = len(game), int(place[1].max(initial=0)) + 1
+    if len(game) < most:  # some are not wanted, or not played
+        own = rows[sat // _SEATS] != _NOBODY
+        sat, told = sat[own], told[own]
+        struck = struck[rows[struck // _SEATS] != _NOBODY]
+    seats = int((sat % _SEATS).max(initial=0)) + 1
+    place = rows[sat // _SEATS] * seats + sat % _SEATS
 
     def placed(values: Ints, empty: int = 0) -> Ints:
-        filled = np.full(shape, empty, dtype=np.int64)
+        filled = np.full(len(game) * seats, empty, dtype=np.int64)
         filled[place] = values
-        return filled
+        return filled.reshape(len(game), seats)
 
-    strikes = np.zeros(shape, dtype=np.int64)
+    strikes = np.zeros((len(game), seats), dtype=np.int64)
     np.add.at(strikes, (rows[struck // _SEATS], struck % _SEATS), 1)
-    who, tail = np.divmod(told, _SCORES * 2 * _RANKS)
+    who, tail = told // _TAIL, told % _TAIL
     bots, numbers = _bots(connection)
+    rulesets, ruleset = _present(_RULESETS, ruleset[order])
     return ResultColumns(
         bots=bots,
         rulesets=rulesets,
@@ -121,59 +132,81 @@ def _tournament(connection: Connection, name: str) -> int:
     return _NOBODY if key is None else int(key)
 
 
-def _keys(connection: Connection, rulesets: tuple[str, ...]) -> Ints:
-    """Of each game the keys of itself and its match, its place, the key of its tournament, its ruleset."""
-    game, match = schema.games.c, schema.matches.c
-    number = {name: number for number, name in enumerate(rulesets)}
-    played = select().select_from(schema.results.join(schema.games).join(schema.matches))
-    return _numbers(
+def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Of each played game of a schedule its key, ruleset, the key of its match, place, key of the tournament.
+
+    Raises StoreError for a ruleset that is not known here.
+    """
+    game, match, result = schema.games.c, schema.matches.c, schema.results.c
+    number = {name: _constant(number) for number, name in enumerate(_RULESETS)}
+    ruleset = case(number, value=result.ruleset, else_=_constant(len(_RULESETS)))
+    scheduled = schema.results.join(schema.games, game.id == result.game_id)
+    key, rules, of_match, position = _numbers(
         connection,
-        played,
+        select().select_from(scheduled).where(game.match_id.is_not(None)),
         game.id,
-        match.id,
+        ruleset,
+        game.match_id,
         game.position,
-        match.tournament_id,
-        case(number, value=schema.results.c.ruleset) if number else literal(0),
     )
+    if rules.max(initial=0) == len(_RULESETS):
+        raise StoreError("the league has games of a ruleset that this version does not know")
+    matches, tournaments = _numbers(
+        connection, select().select_from(schema.matches), match.id, match.tournament_id
+    )
+    tournament = np.zeros(matches.max(initial=0) + 1, dtype=np.int64)
+    tournament[matches] = tournaments
+    return key, rules, of_match, position, tournament[of_match]
 
 
-def _sat(connection: Connection) -> Ints:
+def _sat(connection: Connection) -> list[Ints]:
     """Of each seat of each game where it is, and what came of it: bot, score, rank, forfeit, as one."""
     seat = schema.seats.c
     return _numbers(
         connection,
         select().select_from(schema.seats),
-        _WIDE * seat.game_id * _SEATS + seat.seat,
-        (_WIDE * seat.bot_id * _SCORES + seat.score + _SCORES // 2) * (2 * _RANKS)
-        + 2 * seat.rank
-        + case((seat.forfeited, 1), else_=0),
+        _wide(seat.game_id) * _constant(_SEATS) + seat.seat,
+        _wide(seat.bot_id) * _constant(_TAIL)
+        + (seat.score + _constant(_SCORES // 2)) * _constant(2 * _RANKS)
+        + seat.rank * _constant(2)
+        + cast(seat.forfeited, Integer),
     )
 
 
 def _struck(connection: Connection) -> Ints:
     """Of each strike the seat of the game that got it."""
     fault = schema.faults.c
-    struck: Ints
     [struck] = _numbers(
         connection,
         select().select_from(schema.faults).where(fault.forfeit.is_(False)),
-        _WIDE * fault.game_id * _SEATS + fault.seat,
+        _wide(fault.game_id) * _constant(_SEATS) + fault.seat,
     )
     return struck
 
 
-def _numbers(connection: Connection, joined: Select[Any], *columns: ColumnElement[int]) -> Ints:
-    """(columns, rows) whole numbers, in no order."""
+def _constant(number: int) -> ColumnElement[int]:
+    """Part of the statement's text: a parameter would be fetched anew for each row."""
+    return literal(number, literal_execute=True)
+
+
+def _wide(column: ColumnElement[int]) -> ColumnElement[int]:
+    """PostgreSQL has narrow numbers, whose products it keeps narrow."""
+    return cast(column, BigInteger)
+
+
+def _numbers(
+    connection: Connection, joined: Select[Any], *columns: ColumnElement[int]
+) -> list[Ints]:
+    """Of each column the numbers of all rows, in no order."""
     texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
     row = connection.execute(joined.add_columns(*texts)).one()
-    numbers: Ints = np.stack([np.fromstring(text or "", dtype=np.int64, sep=",") for text in row])
-    return numbers
+    return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in row]
 
 
-def _rulesets(connection: Connection) -> tuple[str, ...]:
-    """Those of all results."""
-    ruleset = schema.results.c.ruleset
-    return tuple(connection.scalars(select(ruleset).distinct().order_by(ruleset)))
+def _present(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...], Ints]:
+    """Those of some names that occur, and which of them does in each place."""
+    occurs = np.bincount(numbers, minlength=len(names)) > 0
+    return tuple(compress(names, occurs)), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
