@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, groupby, permutations, product
 from math import fsum
 from typing import NamedTuple
@@ -61,6 +62,9 @@ class Model:
             tau=settings.tau,
             draw_probability=settings.draw_probability,
         )
+        self._env.ppf = cache(
+            self._env.ppf
+        )  # of one number; the library works it out for each pair of seats
 
     def update(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
         """The ratings after a game, in the order of the ratings before it.
@@ -68,19 +72,26 @@ class Model:
         Seats of equal rank are tied. What a seat gets depends on its own rank and rating and on the
         set of the others', bit by bit: the order in which seats are given does not enter.
         """
+        if len(set(ranks)) == len(ranks):  # no ties: one order, which the library finds
+            return self._rated(priors, ranks)
         seats = list(zip(ranks, priors, strict=True))
         ordered_ranks = sorted(ranks)
         posteriors = defaultdict[tuple[int, Rating], list[Rating]](list)
         for order in _orders(seats):
-            rated = self._env.rate([(trueskill.Rating(*prior),) for prior in order], ordered_ranks)
-            for rank, prior, (posterior,) in zip(ordered_ranks, order, rated, strict=True):
-                posteriors[rank, prior].append(Rating(posterior.mu, posterior.sigma))
+            rated = self._rated(order, ordered_ranks)
+            for rank, prior, posterior in zip(ordered_ranks, order, rated, strict=True):
+                posteriors[rank, prior].append(posterior)
         means = {seat: _mean(ratings) for seat, ratings in posteriors.items()}
         return [means[seat] for seat in seats]
 
+    def _rated(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
+        """What the library makes of a game, in which the order of tied seats matters."""
+        rated = self._env.rate([(trueskill.Rating(*prior),) for prior in priors], ranks)
+        return [Rating(posterior.mu, posterior.sigma) for (posterior,) in rated]
+
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
-    """Every order of the ratings that agrees with the ranks; one, unless there are ties.
+    """Every order of the ratings that agrees with the ranks.
 
     Tied seats with equal ratings need no exchange: `update` adds up what either of them gets.
     """

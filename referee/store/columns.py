@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,19 @@ from referee.store import schema
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+T = TypeVar("T")
 
 _NOBODY = -1
-_SEATS = 8
-"""More than any table has. Numbers that are small are packed into one: there is less to be read."""
-_RANKS = 8
-_SCORES = 2**16
-_TAIL = _SCORES * 2 * _RANKS
-"""More than what comes behind the bot."""
+_SEAT_BITS = 3
+"""More than any table needs. Small numbers are packed into one: there is less to be read."""
+_RANK_BITS = 3
+_SCORE_BITS = 16
+_TAIL_BITS = _SCORE_BITS + _RANK_BITS + 1
+"""Of what comes behind the bot."""
 _HALF = 32
 """Bits of a number: keys and places fit into so many."""
 _RULESETS = tuple(sorted(RULESETS))
+_RULESET_BITS = len(_RULESETS).bit_length()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,15 +94,16 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
     game, match = game[order], match[order]
     sat, told = _sat(connection)
     struck = _struck(connection)
-    most = max(each.max(initial=0) for each in (game, sat // _SEATS, struck // _SEATS))
+    most = max(each.max(initial=0) for each in (game, sat >> _SEAT_BITS, struck >> _SEAT_BITS))
     rows = np.full(most + 1, _NOBODY)
     rows[game] = np.arange(len(game))
     if len(game) < most:  # some are not wanted, or not played
-        own = rows[sat // _SEATS] != _NOBODY
+        own = rows[sat >> _SEAT_BITS] != _NOBODY
         sat, told = sat[own], told[own]
-        struck = struck[rows[struck // _SEATS] != _NOBODY]
-    seats = int((sat % _SEATS).max(initial=0)) + 1
-    place = rows[sat // _SEATS] * seats + sat % _SEATS
+        struck = struck[rows[struck >> _SEAT_BITS] != _NOBODY]
+    seat = sat & _mask(_SEAT_BITS)
+    seats = int(seat.max(initial=0)) + 1
+    place = rows[sat >> _SEAT_BITS] * seats + seat
 
     def placed(values: Ints, empty: int = 0) -> Ints:
         filled = np.full(len(game) * seats, empty, dtype=np.int64)
@@ -108,8 +111,7 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         return filled.reshape(len(game), seats)
 
     strikes = np.zeros((len(game), seats), dtype=np.int64)
-    np.add.at(strikes, (rows[struck // _SEATS], struck % _SEATS), 1)
-    who, tail = told // _TAIL, told % _TAIL
+    np.add.at(strikes, (rows[struck >> _SEAT_BITS], struck & _mask(_SEAT_BITS)), 1)
     bots, numbers = _bots(connection)
     rulesets, ruleset = _present(_RULESETS, ruleset[order])
     return ResultColumns(
@@ -117,10 +119,10 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=placed(numbers[who], _NOBODY),
-        score=placed(tail // (2 * _RANKS) - _SCORES // 2),
-        rank=placed(tail // 2 % _RANKS),
-        forfeited=placed(tail % 2).astype(bool),
+        bot=placed(numbers[told >> _TAIL_BITS], _NOBODY),
+        score=placed((told >> _RANK_BITS + 1 & _mask(_SCORE_BITS)) - (1 << _SCORE_BITS - 1)),
+        rank=placed(told >> 1 & _mask(_RANK_BITS)),
+        forfeited=placed(told & 1).astype(bool),
         strikes=strikes,
     )
 
@@ -138,17 +140,17 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     Raises StoreError for a ruleset that is not known here.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
-    number = {name: _constant(number) for number, name in enumerate(_RULESETS)}
-    ruleset = case(number, value=result.ruleset, else_=_constant(len(_RULESETS)))
+    number = ((_constant(name), _constant(number)) for number, name in enumerate(_RULESETS))
+    ruleset = case(*number, value=result.ruleset, else_=_constant(len(_RULESETS)))
     scheduled = schema.results.join(schema.games, game.id == result.game_id)
-    key, rules, of_match, position = _numbers(
+    told, of_match, position = _numbers(
         connection,
         select().select_from(scheduled).where(game.match_id.is_not(None)),
-        game.id,
-        ruleset,
+        _wide(game.id) * _constant(1 << _RULESET_BITS) + ruleset,
         game.match_id,
         game.position,
     )
+    key, rules = told >> _RULESET_BITS, told & _mask(_RULESET_BITS)
     if rules.max(initial=0) == len(_RULESETS):
         raise StoreError("the league has games of a ruleset that this version does not know")
     matches, tournaments = _numbers(
@@ -165,9 +167,9 @@ def _sat(connection: Connection) -> list[Ints]:
     return _numbers(
         connection,
         select().select_from(schema.seats),
-        _wide(seat.game_id) * _constant(_SEATS) + seat.seat,
-        _wide(seat.bot_id) * _constant(_TAIL)
-        + (seat.score + _constant(_SCORES // 2)) * _constant(2 * _RANKS)
+        _wide(seat.game_id) * _constant(1 << _SEAT_BITS) + seat.seat,
+        _wide(seat.bot_id) * _constant(1 << _TAIL_BITS)
+        + (seat.score + _constant(1 << _SCORE_BITS - 1)) * _constant(2 << _RANK_BITS)
         + seat.rank * _constant(2)
         + cast(seat.forfeited, Integer),
     )
@@ -179,14 +181,18 @@ def _struck(connection: Connection) -> Ints:
     [struck] = _numbers(
         connection,
         select().select_from(schema.faults).where(fault.forfeit.is_(False)),
-        _wide(fault.game_id) * _constant(_SEATS) + fault.seat,
+        _wide(fault.game_id) * _constant(1 << _SEAT_BITS) + fault.seat,
     )
     return struck
 
 
-def _constant(number: int) -> ColumnElement[int]:
+def _mask(bits: int) -> int:
+    return (1 << bits) - 1
+
+
+def _constant(value: T) -> ColumnElement[T]:
     """Part of the statement's text: a parameter would be fetched anew for each row."""
-    return literal(number, literal_execute=True)
+    return literal(value, literal_execute=True)
 
 
 def _wide(column: ColumnElement[int]) -> ColumnElement[int]:

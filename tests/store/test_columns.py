@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from records import bot, faulty, filled, played
+from sqlalchemy import update
 
-from referee.errors import UserError
+from referee.errors import StoreError, UserError
+from referee.store import schema
 
 
 @pytest.fixture
@@ -66,6 +68,13 @@ def test_an_empty_league(place):
     with place.open(create=True) as empty:
         assert empty.columns().bot.shape == (0, 1)
         assert empty.columns(tournament="cup").match.tolist() == []
+
+
+def test_a_ruleset_of_another_version(league):
+    with league._database.writing() as connection:
+        connection.execute(update(schema.results).values(ruleset="a new one"))
+    with pytest.raises(StoreError, match="a ruleset that this version does not know"):
+        league.columns()
 
 
 def test_a_checkpoint_is_kept_and_replaced(place):
