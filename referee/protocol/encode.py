@@ -36,6 +36,8 @@ _REQUESTS = play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number
 _VIEW = play_pb2.Request.DESCRIPTOR.fields_by_name["view"].number
 _CACHED = 1 << 12
 """Entries of each cache below: what recurs within some games; more would only be memory."""
+_RECENT = 1 << 8
+"""Of sets of actions, some of which have dozens and are seen once: they recur soon or never."""
 
 
 class RequestEncoder:
@@ -122,7 +124,7 @@ def _event_part(event: Event) -> bytes:
     return play_pb2.Request(events=[event_message(event)]).SerializeToString()
 
 
-@lru_cache(_CACHED)
+@lru_cache(_RECENT)
 def _legal_part(legal: tuple[Action, ...]) -> bytes:
     return b"".join(map(_action_part, legal))
 
