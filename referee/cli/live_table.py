@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from referee.cli.results import Finished, charged, of_record, of_row
+from referee.cli.results import Choice, Finished, charged, of_record, of_row, sequential
 from referee.ratings import Ratings
 from referee.records import GameRecord
 from referee.reports import StandingRow, Tally
@@ -21,16 +21,19 @@ class LiveTable:
     """
 
     def __init__(self, league: League, tournament: Tournament) -> None:
-        self._ratings = Ratings()
         self._tally = Tally()
         self._name = tournament.name
-        self._next = 0
         self._waiting: dict[int, Finished] = {}
         results = league.results(tournament=tournament.name)
         self.games = len(results)
         """Played before."""
-        for row in results:
-            self._add(row.index, of_row(row))
+        numbers = enumerate(results)
+        self._next = next((number for number, row in numbers if row.index != number), self.games)
+        self._ratings = _ratings(league, tournament.name, self._next)
+        for row in results[: self._next]:
+            self._tally.add(of_row(row))
+        for row in results[self._next :]:
+            self._waiting[row.index] = of_row(row)
         for fault in league.faults(tournament=tournament.name):
             self._tally.charge(fault)
 
@@ -50,3 +53,11 @@ class LiveTable:
             self._ratings.add(following)
             self._tally.add(following)
             self._next += 1
+
+
+def _ratings(league: League, tournament: str, games: int) -> Ratings:
+    """Those after so many games of a tournament, the first ones."""
+    if not games:
+        return Ratings()
+    choice = Choice(tournament=tournament)
+    return sequential(league, choice, choice.columns(league).first(games))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,35 @@ Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 _NOBODY = -1
-_SEAT_BITS = 3
-"""More than any table needs. Small numbers are packed into one: there is less to be read."""
-_RANK_BITS = 3
-_SCORE_BITS = 16
-_TAIL_BITS = _SCORE_BITS + _RANK_BITS + 1
-"""Of what comes behind the bot."""
+_MIDDLE = 1 << 15
+"""Added to a score, which is then positive."""
 _HALF = 32
 """Bits of a number: keys and places fit into so many."""
 _RULESETS = tuple(sorted(RULESETS))
-_RULESET_BITS = len(_RULESETS).bit_length()
+
+
+class _Part(NamedTuple):
+    """Some bits of a number. Numbers that are small are packed into one: there is less to be read."""
+
+    shift: int
+    bits: int
+
+    def put(self, column: ColumnElement[int]) -> ColumnElement[int]:
+        """To be added to the others; a wide number in PostgreSQL, which keeps products as narrow as factors."""
+        return column * cast(_constant(1 << self.shift), BigInteger)
+
+    def taken(self, numbers: Ints) -> Ints:
+        """What was put there."""
+        return numbers >> self.shift & (1 << self.bits) - 1
+
+
+_FORFEITED = _Part(0, 1)
+_RANK = _Part(1, 3)
+_SCORE = _Part(4, 16)
+_SEAT = _Part(20, 3)
+_GAME = _Part(23, 24)
+_BOT = _Part(47, 16)
+_RULESET = _Part(0, len(_RULESETS).bit_length())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +90,13 @@ class ResultColumns:
 
     def chosen(self, games: Flags) -> ResultColumns:
         """Those games that are wanted; (G,)."""
-        if games.all():
-            return self
+        return self if games.all() else self._taken(games)
+
+    def first(self, games: int) -> ResultColumns:
+        """So many of the games, from the beginning."""
+        return self._taken(slice(games))
+
+    def _taken(self, games: Flags | slice) -> ResultColumns:
         return replace(
             self,
             ruleset=self.ruleset[games],
@@ -92,18 +116,19 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
     if tournament is not None:
         order = order[league[order] == _tournament(connection, tournament)]
     game, match = game[order], match[order]
-    sat, told = _sat(connection)
-    struck = _struck(connection)
-    most = max(each.max(initial=0) for each in (game, sat >> _SEAT_BITS, struck >> _SEAT_BITS))
+    _check_room(connection)
+    sat, struck = _sat(connection), _struck(connection)
+    of_seat, of_strike = _GAME.taken(sat), _GAME.taken(struck)
+    most = max(each.max(initial=0) for each in (game, of_seat, of_strike))
     rows = np.full(most + 1, _NOBODY)
     rows[game] = np.arange(len(game))
+    row, struck_row = rows[of_seat], rows[of_strike]
     if len(game) < most:  # some are not wanted, or not played
-        own = rows[sat >> _SEAT_BITS] != _NOBODY
-        sat, told = sat[own], told[own]
-        struck = struck[rows[struck >> _SEAT_BITS] != _NOBODY]
-    seat = sat & _mask(_SEAT_BITS)
+        sat, row = sat[row != _NOBODY], row[row != _NOBODY]
+        struck, struck_row = struck[struck_row != _NOBODY], struck_row[struck_row != _NOBODY]
+    seat = _SEAT.taken(sat)
     seats = int(seat.max(initial=0)) + 1
-    place = rows[sat >> _SEAT_BITS] * seats + seat
+    place = row * seats + seat
 
     def placed(values: Ints, empty: int = 0) -> Ints:
         filled = np.full(len(game) * seats, empty, dtype=np.int64)
@@ -111,7 +136,7 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         return filled.reshape(len(game), seats)
 
     strikes = np.zeros((len(game), seats), dtype=np.int64)
-    np.add.at(strikes, (rows[struck >> _SEAT_BITS], struck & _mask(_SEAT_BITS)), 1)
+    np.add.at(strikes, (struck_row, _SEAT.taken(struck)), 1)
     bots, numbers = _bots(connection)
     rulesets, ruleset = _present(_RULESETS, ruleset[order])
     return ResultColumns(
@@ -119,10 +144,10 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=placed(numbers[told >> _TAIL_BITS], _NOBODY),
-        score=placed((told >> _RANK_BITS + 1 & _mask(_SCORE_BITS)) - (1 << _SCORE_BITS - 1)),
-        rank=placed(told >> 1 & _mask(_RANK_BITS)),
-        forfeited=placed(told & 1).astype(bool),
+        bot=placed(numbers[_BOT.taken(sat)], _NOBODY),
+        score=placed(_SCORE.taken(sat) - _MIDDLE),
+        rank=placed(_RANK.taken(sat)),
+        forfeited=placed(_FORFEITED.taken(sat)).astype(bool),
         strikes=strikes,
     )
 
@@ -146,11 +171,11 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     told, of_match, position = _numbers(
         connection,
         select().select_from(scheduled).where(game.match_id.is_not(None)),
-        _wide(game.id) * _constant(1 << _RULESET_BITS) + ruleset,
+        _GAME.put(game.id) + ruleset,
         game.match_id,
         game.position,
     )
-    key, rules = told >> _RULESET_BITS, told & _mask(_RULESET_BITS)
+    key, rules = _GAME.taken(told), _RULESET.taken(told)
     if rules.max(initial=0) == len(_RULESETS):
         raise StoreError("the league has games of a ruleset that this version does not know")
     matches, tournaments = _numbers(
@@ -161,43 +186,40 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     return key, rules, of_match, position, tournament[of_match]
 
 
-def _sat(connection: Connection) -> list[Ints]:
-    """Of each seat of each game where it is, and what came of it: bot, score, rank, forfeit, as one."""
+def _check_room(connection: Connection) -> None:
+    """Raise StoreError when keys do not fit into their bits: of 16 million games, or 65 thousand bots."""
+    for table, part in ((schema.games, _GAME), (schema.bots, _BOT)):
+        most = connection.scalar(select(func.max(table.c.id))) or 0
+        if most >= 1 << part.bits:
+            raise StoreError(f"the league has more {table.name} than can be looked at together")
+
+
+def _sat(connection: Connection) -> Ints:
+    """Of each seat of each game who sat there, and what came of it."""
     seat = schema.seats.c
-    return _numbers(
-        connection,
-        select().select_from(schema.seats),
-        _wide(seat.game_id) * _constant(1 << _SEAT_BITS) + seat.seat,
-        _wide(seat.bot_id) * _constant(1 << _TAIL_BITS)
-        + (seat.score + _constant(1 << _SCORE_BITS - 1)) * _constant(2 << _RANK_BITS)
-        + seat.rank * _constant(2)
-        + cast(seat.forfeited, Integer),
+    packed = (
+        _BOT.put(seat.bot_id)
+        + _GAME.put(seat.game_id)
+        + _SEAT.put(seat.seat)
+        + _SCORE.put(seat.score + _constant(_MIDDLE))
+        + _RANK.put(seat.rank)
+        + cast(seat.forfeited, Integer)
     )
+    [numbers] = _numbers(connection, select().select_from(schema.seats), packed)
+    return numbers
 
 
 def _struck(connection: Connection) -> Ints:
     """Of each strike the seat of the game that got it."""
     fault = schema.faults.c
-    [struck] = _numbers(
-        connection,
-        select().select_from(schema.faults).where(fault.forfeit.is_(False)),
-        _wide(fault.game_id) * _constant(1 << _SEAT_BITS) + fault.seat,
-    )
-    return struck
-
-
-def _mask(bits: int) -> int:
-    return (1 << bits) - 1
+    strikes = select().select_from(schema.faults).where(fault.forfeit.is_(False))
+    [numbers] = _numbers(connection, strikes, _GAME.put(fault.game_id) + _SEAT.put(fault.seat))
+    return numbers
 
 
 def _constant(value: T) -> ColumnElement[T]:
     """Part of the statement's text: a parameter would be fetched anew for each row."""
     return literal(value, literal_execute=True)
-
-
-def _wide(column: ColumnElement[int]) -> ColumnElement[int]:
-    """PostgreSQL has narrow numbers, whose products it keeps narrow."""
-    return cast(column, BigInteger)
 
 
 def _numbers(

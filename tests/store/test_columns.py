@@ -77,6 +77,17 @@ def test_a_ruleset_of_another_version(league):
         league.columns()
 
 
+def test_more_than_can_be_packed(league):
+    with league._database.writing() as connection:
+        bots = schema.bots
+        connection.execute(update(bots).where(bots.c.name == "zoe").values(id=(1 << 16) - 1))
+    assert league.columns().bots[-1] == "zoe@1.0"
+    with league._database.writing() as connection:
+        connection.execute(update(bots).where(bots.c.name == "zoe").values(id=1 << 16))
+    with pytest.raises(StoreError, match="more bots than can be looked at together"):
+        league.columns()
+
+
 def test_a_checkpoint_is_kept_and_replaced(place):
     with place.open(create=True) as league:
         assert league.checkpoint("ratings") is None

@@ -1,0 +1,69 @@
+"""The standings during a run: of games that were stored before, in part, and of games that come."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
+from records import filled, played
+
+from referee.cli.live_table import LiveTable
+from referee.cli.results import of_row
+from referee.ratings import rate
+from referee.store import League
+
+CUP = SimpleNamespace(name="cup")
+
+
+@pytest.fixture
+def league(tmp_path):
+    with League.open(tmp_path / "league", create=True) as made:
+        yield made
+
+
+def ratings(table):
+    return {row.bot: row.mu for row in table.rows()}
+
+
+def after(league, games):
+    """The ratings from the first game on, by bot."""
+    (by_bot,) = rate(of_row(row) for row in league.results(tournament="cup")[:games]).values()
+    return {bot: rating.mu for bot, rating in by_bot.items()}
+
+
+def test_games_beyond_a_gap_wait_until_it_is_closed(league):
+    rows = filled(league)[:8]
+    for row in [*rows[:4], *rows[5:7]]:
+        league.add_game(played(row))
+    table = LiveTable(league, CUP)
+    assert table.games == 6
+    assert ratings(table) == after(league, 4)
+    for row in (rows[7], rows[4]):
+        assert ratings(table) == after(league, 4)
+        record = played(row)
+        league.add_game(record)
+        table.add(scheduled(row), record)
+    assert ratings(table) == after(league, 8)
+    assert sum(row.games for row in table.rows()) == sum(len(row.bots) for row in rows)
+
+
+def test_a_run_that_begins(league):
+    row = filled(league)[0]
+    table = LiveTable(league, CUP)
+    assert (table.games, list(table.rows())) == (0, [])
+    record = played(row)
+    league.add_game(record)
+    table.add(scheduled(row), record)
+    assert ratings(table) == after(league, 1)
+
+
+def scheduled(row):
+    """As much of a game of the schedule as the table wants to know."""
+    ruleset = SimpleNamespace(name=played(row).ruleset.name)
+    return SimpleNamespace(
+        index=row.index, game_id=row.game_id, ruleset=ruleset, round=row.round, match=row.match
+    )
