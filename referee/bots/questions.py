@@ -20,6 +20,8 @@ SETTLINGS = 5
 """How often a charge is put off because the event loop was late again."""
 GRACE_US = 1_000
 """Of the CPU: what a bot that has or awaits a core at its deadline still gets, to have its answer out."""
+CORELESS_US = 2_000_000
+"""How long it may wait for that. Real-time processes leave others some of every second (Linux)."""
 _UNANSWERED = {
     Cause.TIMEOUT: "no reply",
     Cause.GAME_START_TIMEOUT: "no ready",
@@ -91,7 +93,7 @@ class Questions:
 
     A bot that would answer at once but waits for a core is not late either: others have the machine. At
     its deadline it sleeps (then it is charged), or it is busy: then it has until it got a little of the CPU,
-    though never twice its limit. So who reckons beyond the deadline is charged as soon as a sleeper.
+    though not for ever. So who reckons beyond the deadline is charged as soon as a sleeper.
 
     Args:
         clock: where time comes from.
@@ -190,7 +192,7 @@ class Questions:
 
     def _waits_for_a_core(self, question: Question) -> bool:
         over_us = self.elapsed_us(question) - question.limit_us
-        if question.busy_ns is None or over_us >= question.limit_us:
+        if question.busy_ns is None or over_us >= CORELESS_US:
             return False
         busy_ns = self._busy_ns()
         return busy_ns is not None and busy_ns - question.busy_ns < GRACE_US * 1000
