@@ -280,20 +280,22 @@ async def test_a_limit(run, name):
 
 
 async def test_memory_that_is_shared_counts_once(run):
-    async for _, record in each_seat(run, spec("shares_memory_with_children", limits=FRUGAL)):
+    async for _, record in each_seat(
+        run, spec("shares_memory_with_children", limits=FRUGAL), game=PATIENT
+    ):
         assert not record.faults
         assert max(usage.peak_memory_kib for usage in record.usage) > FRUGAL.memory_mib * 1024
 
 
 async def test_the_limit_of_files(run):
-    async for _, record in each_seat(run, spec("opens_many_files", limits=FRUGAL)):
+    async for _, record in each_seat(run, spec("opens_many_files", limits=FRUGAL), game=PATIENT):
         assert not record.faults
     bot = run.player._pool._processes[0, "opens_many_files@1"]
     assert "\n100 files are open\n" in bot.stderr_tail()
 
 
 async def test_the_limit_of_output(run):
-    assert not (await run.play(HEALTHY, spec("prints_much", limits=FRUGAL))).faults
+    assert not (await run.play(HEALTHY, spec("prints_much", limits=FRUGAL), game=PATIENT)).faults
     bot = run.player._pool._processes[0, "prints_much@1"]
     assert bot.output.total == 64 << 20
     assert bot.output.kept() == b"o" * (8 << 10)
@@ -324,7 +326,7 @@ async def test_what_is_no_fault(run, name):
 
 
 async def test_replies_that_nobody_asked_for_are_counted(run):
-    async for seat, record in each_seat(run, spec("repeats_itself")):
+    async for seat, record in each_seat(run, spec("repeats_itself"), game=PATIENT):
         asked = sum(move.seat == seat for move in record.moves)
         assert 2 * asked - 2 <= record.dropped[seat] <= 2 * asked, "the last ones come too late"
         assert record.dropped[1 - seat] == 0
