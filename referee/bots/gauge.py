@@ -7,6 +7,7 @@ during games. What has ended between two looks is seen where its parent has wait
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from referee.bots.limits import Limits, Usage
 from referee.errors import Cause, Evidence, Forfeit
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_WHOLE_PROCESS = 2
+"""What `clock_getcpuclockid` makes of a pid (Linux): CPUCLOCK_SCHED."""
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
@@ -78,8 +81,8 @@ class Gauge:
     def busy_ns(self) -> int | None:
         """See `Launched.busy_ns`."""
         self._gather()
-        threads = [each for pid in self._members for each in _threads(pid)]
-        return sum(cpu_ns for _, cpu_ns in threads) if any(busy for busy, _ in threads) else None
+        busy = any(state == b"R" for pid in self._members for state in _states(pid))
+        return sum(map(_cpu_ns, self._members)) if busy else None
 
     def _gather(self) -> None:
         self._members = [self._pid, *FAMILIES.pids(self._pid)]
@@ -102,14 +105,21 @@ def _stat(pid: int) -> _Stat | None:
     return _Stat(fields[0] != b"Z", cpu_ticks, int(fields[21]) * _PAGE_KIB)
 
 
-def _threads(pid: int) -> Iterator[tuple[bool, int]]:
-    """Of each thread of a process, whether it has or awaits a core, and its CPU time in nanoseconds."""
+def _states(pid: int) -> Iterator[bytes]:
+    """Of each thread of a process; R: it has a core or waits for one."""
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
             with suppress(OSError):
-                state = read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()[0]
-                cpu_ns = read(f"/proc/{pid}/task/{thread}/schedstat").split()[0]
-                yield state == b"R", int(cpu_ns)
+                yield read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()[0]
+
+
+def _cpu_ns(pid: int) -> int:
+    """CPU time with that of threads that have ended, exactly, and of children that were waited for, in ticks."""
+    with suppress(OSError):
+        children = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[13:15]
+        clock = ~pid << 3 | _WHOLE_PROCESS
+        return time.clock_gettime_ns(clock) + int(sum(map(int, children)) * _TICK_S * 1e9)
+    return 0
 
 
 def _peak_kib(pid: int) -> int:

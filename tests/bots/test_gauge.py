@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import textwrap
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -134,27 +135,56 @@ async def test_a_program_that_sleeps_is_not_busy(up):
     pytest.fail("it never sleeps")
 
 
-@pytest.mark.parametrize("who", ["thread", "child"])
+@pytest.mark.parametrize("who", ["thread", "threads that end", "child", "children that end"])
 async def test_a_program_is_busy_with_any_thread_of_its_family(up, who):
     launched = await up(f"""
         import os, threading, time
-        def toil():
-            while True: pass
-        if "{who}" == "thread":
-            threading.Thread(target=toil, daemon=True).start()
-        elif os.fork() == 0:
-            toil()
+        def toil(seconds):
+            began = time.monotonic()
+            while time.monotonic() < began + seconds: pass
+        def child(seconds):
+            if os.fork() == 0:
+                toil(seconds)
+                os._exit(0)
         print("up", flush=True)
-        time.sleep(1000)
+        if "{who}" == "thread":
+            threading.Thread(target=toil, args=(1000,), daemon=True).start()
+            time.sleep(1000)
+        elif "{who}" == "child":
+            child(1000)
+            time.sleep(1000)
+        while True:
+            if "{who}" == "threads that end":
+                thread = threading.Thread(target=toil, args=(0.001,))
+                thread.start()
+                thread.join()
+            else:
+                child(0.001)
+                os.wait()
     """)
-    before_ns = launched.busy_ns()
-    assert before_ns is not None
+    begin_ns, begin_s = await busy_ns(launched), cpu_s(launched)
     async for _ in within(10):
-        now_ns = launched.busy_ns()
-        assert now_ns >= before_ns
-        if now_ns > before_ns + 20_000_000:
-            return
-    pytest.fail("its time stands still")
+        if cpu_s(launched) > begin_s + 0.5:
+            break
+    assert await busy_ns(launched) - begin_ns > 400_000_000
+
+
+async def busy_ns(launched):
+    """What it is when it is busy: between two that end nobody is."""
+    async for _ in within(10):
+        if (now_ns := launched.busy_ns()) is not None:
+            return now_ns
+    pytest.fail("it is never busy")
+
+
+def cpu_s(launched):
+    """As psutil has it: of the program, and of its children, those that have ended among them."""
+    process = psutil.Process(launched.process.pid)
+    taken_s = sum(process.cpu_times()[:4])
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):
+            taken_s += sum(child.cpu_times()[:4])
+    return taken_s
 
 
 async def test_a_program_that_has_ended_is_not_busy(up):

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from referee.bots import guard, process
+from referee.bots.gauge import Gauge
 from referee.bots.isolation import NO_ISOLATION
 from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
@@ -325,8 +326,19 @@ async def test_what_is_no_fault(run, name):
         assert not record.faults
 
 
+async def test_a_bot_that_is_late_for_want_of_a_core_is_not_charged(run, monkeypatch):
+    monkeypatch.setattr(Gauge, "busy_ns", lambda _: 0)
+    async for seat, record in each_seat(run, spec("is_late")):
+        assert not record.faults
+        late = [move for move in record.moves if move.seat == seat and move.lag_us >= 100_000]
+        assert len(late) == 1
+        assert late[0].elapsed_us == CLOCKS.decision_us
+        assert not late[0].stand_in
+
+
 async def test_replies_that_nobody_asked_for_are_counted(run):
     async for seat, record in each_seat(run, spec("repeats_itself"), game=PATIENT):
+        assert not record.faults
         asked = sum(move.seat == seat for move in record.moves)
         assert 2 * asked - 2 <= record.dropped[seat] <= 2 * asked, "the last ones come too late"
         assert record.dropped[1 - seat] == 0

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import filled, played
 
 from referee.cli.live_table import LiveTable
-from referee.cli.results import of_row
-from referee.ratings import rate
+from referee.cli.results import Choice, current_ratings, of_row
+from referee.ratings import Ratings, checkpoint, rate
 from referee.store import League
 
 CUP = SimpleNamespace(name="cup")
@@ -49,6 +49,20 @@ def test_games_beyond_a_gap_wait_until_it_is_closed(league):
         table.add(scheduled(row), record)
     assert ratings(table) == after(league, 8)
     assert sum(row.games for row in table.rows()) == sum(len(row.bots) for row in rows)
+
+
+def test_what_was_rated_before_is_not_rated_again(league, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_WORTH", 1)
+    rows = filled(league)[:8]
+    for row in rows[:6]:
+        league.add_game(played(row))
+    current_ratings(league, Choice(tournament="cup"))
+    rated = []
+    rate_one = Ratings.rate
+    monkeypatch.setattr(Ratings, "rate", lambda self, *game: rated.append(rate_one(self, *game)))
+    table = LiveTable(league, CUP)
+    assert rated == []
+    assert ratings(table) == after(league, 6)
 
 
 def test_a_run_that_begins(league):

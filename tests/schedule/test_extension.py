@@ -120,7 +120,7 @@ def choices(draw):
     return algorithm, bots, stages, draw(st.lists(st.integers(least, 8), min_size=1, max_size=3))
 
 
-@settings(PATIENT, max_examples=15)  # half a second each
+@PATIENT
 @given(choices())
 def test_an_extended_choice_is_as_fair_as_a_longer_one(tournament):
     algorithm, bots, stages, extensions = tournament
