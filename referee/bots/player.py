@@ -53,7 +53,7 @@ class BotPlayer:
     async def decide(self, ask: Ask) -> Answer:
         """See `Player.decide`."""
         try:
-            reply, elapsed_us, lag_us = await self._process.session.ask(
+            written, elapsed_us, lag_us = await self._process.session.ask(
                 self._game_id, ask.number, self._encoder.encode(ask), ask.budget.limit_us
             )
         except BotFault as fault:
@@ -61,7 +61,7 @@ class BotPlayer:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
             raise self._process.testify(fault) from None
         try:
-            action = decode.action(reply.action, ask)
+            action = decode.action(written, ask)
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
             raise self._process.testify(Strike(Cause.MALFORMED, evidence)) from error

@@ -54,17 +54,12 @@ class Clock(NamedTuple):
 class Question:
     """Something a bot is asked and somebody waits for."""
 
-    __slots__ = (
-        "answer",
-        "busy_ns",
-        "cause",
-        "deadline_ns",
-        "expired",
-        "game_id",
-        "limit_us",
-        "number",
-        "sent_ns",
-    )
+    sent_ns = 0
+    """When it was written; 0 before."""
+    deadline_ns = 0
+    expired = False
+    busy_ns: int | None = None
+    """The bot's CPU time at the deadline, if it was busy then."""
 
     def __init__(
         self, game_id: str, number: int, limit_us: int, cause: Cause, answer: asyncio.Future[Any]
@@ -75,12 +70,6 @@ class Question:
         self.cause = cause
         """What it is called when no answer comes."""
         self.answer = answer
-        self.sent_ns = 0
-        """When it was written; 0 before."""
-        self.deadline_ns = 0
-        self.expired = False
-        self.busy_ns: int | None = None
-        """The bot's CPU time at the deadline, if it was busy then."""
 
 
 class Questions:

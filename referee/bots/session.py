@@ -33,7 +33,8 @@ _READY = 0
 class Answered(NamedTuple):
     """A reply and what it took."""
 
-    reply: play_pb2.Reply
+    action: bytes
+    """Serialised, as the bot sent it; nobody has looked at it."""
     elapsed_us: int
     """Never more than the limit."""
     lag_us: int
@@ -126,6 +127,8 @@ class Session:
 
     async def _read(self, stream: Stream) -> None:
         while isinstance(data := await stream.read(), bytes):  # else it is EOF
+            if self._answers(data):
+                continue
             if len(data) > MESSAGE_LIMIT:
                 self._fail(Cause.TOO_LARGE, f"a message of {len(data)} bytes")
                 return
@@ -149,13 +152,15 @@ class Session:
         unasked = int(message.HasField("hello"))
         self.dropped += unasked
         for reply in message.replies:
-            if reply.decision_id != _READY and self._accept(reply.game_id, reply):
+            number = reply.decision_id
+            action = reply.action.SerializeToString()
+            if number != _READY and self._accept(reply.game_id, number, action):
                 accepted += 1
             else:
                 unasked += 1
         if self._starting or not accepted:  # else nobody waits for a ready
             for ready in message.ready:
-                if self._accept(ready.game_id, play_pb2.Reply()):
+                if self._accept(ready.game_id, _READY, b""):
                     accepted += 1
                 else:
                     unasked += 1
@@ -164,21 +169,41 @@ class Session:
         if unasked or not accepted:
             self._count_unasked(unasked or 1)
 
-    def _accept(self, game_id: str, reply: play_pb2.Reply) -> bool:
-        """Hand a reply to who waits for it; whether there was somebody."""
+    def _accept(self, game_id: str, number: int, action: bytes) -> bool:
+        """Hand a reply, or a ready, to who waits for it; whether there was somebody."""
         question = self._questions.open.get(game_id)
-        if question is None or question.number != reply.decision_id or question.answer.done():
+        if question is None or question.number != number or question.answer.done():
             self.dropped += 1
-            self._questions.unanswered.discard((game_id, reply.decision_id))
+            self._questions.unanswered.discard((game_id, number))
             return False
-        if self._questions.unanswered:
-            self._questions.excuse(game_id, self._games)
-        elapsed_us, limit_us = self._questions.elapsed_us(question), question.limit_us
-        if elapsed_us <= limit_us:
-            question.answer.set_result(Answered(reply, elapsed_us, 0))
-        else:
-            question.answer.set_result(Answered(reply, limit_us, elapsed_us - limit_us))
+        self._resolve(question, action)
         return True
+
+    def _answers(self, data: bytes) -> bool:
+        """Whether a message was the reply to the only open decision and nothing else, as nearly all are."""
+        open_questions = self._questions.open
+        if len(open_questions) != 1:
+            return False
+        (question,) = open_questions.values()
+        number = question.number
+        if number == _READY or question.answer.done():
+            return False
+        action = decode.lone_action(data, question.game_id, number)
+        if action is None:
+            return False
+        self._unasked = 0
+        self._resolve(question, action)
+        return True
+
+    def _resolve(self, question: Question, action: bytes) -> None:
+        questions, limit_us = self._questions, question.limit_us
+        if questions.unanswered:
+            questions.excuse(question.game_id, self._games)
+        elapsed_us = questions.elapsed_us(question)
+        if elapsed_us <= limit_us:
+            question.answer.set_result(Answered(action, elapsed_us, 0))
+        else:
+            question.answer.set_result(Answered(action, limit_us, elapsed_us - limit_us))
 
     async def _receive_hello(self, message: play_pb2.BotMessage) -> None:
         hello = message.hello
@@ -281,8 +306,9 @@ class Session:
             if self._flushing is not None or self._writing_since_ns or len(self._games) > 1:
                 self.post(request, question)
             else:
-                self._questions.sent(question, self._now_ns())
-                await self._write(request, question.sent_ns)
+                now_ns = self._now_ns()
+                self._questions.sent(question, now_ns)
+                await self._write(request, now_ns)
             answered: Answered = await question.answer
         except Forfeit as failure:
             raise self._timed(failure, question) from None

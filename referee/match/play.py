@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from referee.clocks import Clocks, SeatClock
+from referee.clocks import Budget, Clocks, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 from referee.match.stand_in import stand_in
-from referee.player import Answer, Ask, Player
+from referee.player import Ask, Player
 from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
 from referee.rules.actions import Decision
 from referee.rules.events import Event, is_private, seen_by
@@ -79,10 +79,7 @@ async def play_game(
     """
     started_at_us, began_us = now_us(), monotonic_us()
     run = _Run(fixture, players, watch, on_forfeit)
-    while (decision := run.game.decision) is not None:
-        await run.decide(decision)
-    outcome = run.game.outcome
-    assert outcome is not None  # noqa: S101 - a game without a decision is over
+    outcome = await run.play()
     record = GameRecord(
         game_id=fixture.game_id,
         ruleset=fixture.ruleset,
@@ -124,6 +121,7 @@ class _Run:
     ) -> None:
         self.game = Game(fixture.ruleset, len(players), fixture.deck)
         self.seats = [_Seat(player, fixture.clocks) for player in players]
+        self._news = [seat.news for seat in self.seats]
         self.moves: list[Move] = []
         self.faults: list[Fault] = []
         self._max_strikes = fixture.max_strikes
@@ -133,45 +131,44 @@ class _Run:
             if isinstance(player, Forfeit):
                 self._charge(number, player)
 
-    async def decide(self, decision: Decision) -> None:
-        """Put one decision to its seat, or to the stand-in, and apply the answer."""
-        seat = self.seats[decision.seat]
-        if seat.player is None:
-            self._stand_in(decision, 0, 0)
-            return
-        ask = Ask(
-            len(self.moves) + 1,
-            self.game.view(decision.seat),
-            decision,
-            tuple(seat.news),
-            seat.clock.budget(),
-        )
-        seat.news.clear()
-        try:
-            if ask.budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
-                raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
-            answer = await seat.player.decide(ask)
-            events = self._answer(answer, decision)
-        except BotFault as fault:
-            elapsed_us = min(fault.evidence.elapsed_us, ask.budget.limit_us)
-            seat.clock.spend(elapsed_us)
-            self._charge(decision.seat, fault)
-            self._stand_in(decision, elapsed_us, fault.evidence.elapsed_us - elapsed_us)
-            return
-        seat.clock.spend(answer.elapsed_us)
-        self.moves.append(
-            Move(decision.seat, answer.action, answer.elapsed_us, answer.lag_us, stand_in=False)
-        )
-        self._tell(events)
+    async def play(self) -> Outcome:
+        """Put each decision to its seat, or to the stand-in, and apply the answer, to the game's end."""
+        game, moves = self.game, self.moves
+        while (decision := game.decision) is not None:
+            number = decision.seat
+            seat = self.seats[number]
+            player, clock, news = seat.player, seat.clock, seat.news
+            if player is None:
+                self._stand_in(decision, 0, 0)
+                continue
+            budget = clock.budget()
+            ask = Ask(len(moves) + 1, game.view(number), decision, tuple(news), budget)
+            news.clear()
+            try:
+                if budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
+                    raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
+                action, elapsed_us, lag_us = await player.decide(ask)
+                events = game.apply(action)
+            except IllegalActionError:
+                detail = f"{action} is no legal answer to {decision.kind.value}"
+                evidence = Evidence(detail=detail, elapsed_us=elapsed_us)
+                self._fault(decision, Strike(Cause.ILLEGAL, evidence), budget)
+            except BotFault as fault:
+                self._fault(decision, fault, budget)
+            else:
+                clock.spend(elapsed_us)
+                moves.append(Move(number, action, elapsed_us, lag_us, stand_in=False))
+                self._tell(events)
+        assert game.outcome is not None  # noqa: S101 - a game without a decision is over
+        return game.outcome
 
-    def _answer(self, answer: Answer, decision: Decision) -> tuple[Event, ...]:
-        """Apply a player's answer. Raises `Strike`, and nothing has happened, when it is illegal."""
-        try:
-            return self.game.apply(answer.action)
-        except IllegalActionError as error:
-            detail = f"{answer.action} is no legal answer to {decision.kind.value}"
-            evidence = Evidence(detail=detail, elapsed_us=answer.elapsed_us)
-            raise Strike(Cause.ILLEGAL, evidence) from error
+    def _fault(self, decision: Decision, fault: BotFault, budget: Budget) -> None:
+        """Charge a seat with a decision that it lost."""
+        taken_us = fault.evidence.elapsed_us
+        elapsed_us = min(taken_us, budget.limit_us)
+        self.seats[decision.seat].clock.spend(elapsed_us)
+        self._charge(decision.seat, fault)
+        self._stand_in(decision, elapsed_us, taken_us - elapsed_us)
 
     def _stand_in(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
         """Take a decision in the place of a bot, which had so long for it before."""
@@ -180,14 +177,14 @@ class _Run:
         self._tell(self.game.apply(action))
 
     def _tell(self, events: tuple[Event, ...]) -> None:
-        for event in events:
-            if is_private(event):
-                for number, seat in enumerate(self.seats):
-                    seat.news.append(seen_by(event, number))
-            else:
-                for seat in self.seats:
-                    seat.news.append(event)
-            if self._watch is not None:
+        if any(map(is_private, events)):
+            for number, news in enumerate(self._news):
+                news.extend([seen_by(event, number) for event in events])
+        else:
+            for news in self._news:
+                news.extend(events)
+        if self._watch is not None:
+            for event in events:
                 self._watch(event)
 
     def _charge(self, number: int, fault: BotFault) -> None:

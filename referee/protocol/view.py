@@ -8,17 +8,21 @@ looked up.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import compress, count
+from operator import is_not
 
 from referee.pb import table_pb2
 from referee.protocol.messages import layer_message
-from referee.protocol.wire import head
-from referee.rules.cards import Counts, Group, Layer
+from referee.protocol.wire import head, number_field
+from referee.rules.cards import EMPTY, Counts, Group, Layer
 from referee.rules.view import View
 
 _CACHED = 1 << 12
 """Entries of each cache below: what recurs within some games; more would only be memory."""
 _FIELDS = {name: field.number for name, field in table_pb2.View.DESCRIPTOR.fields_by_name.items()}
-_HAND, _HAND_SIZES, _TABLES = _FIELDS["hand"], _FIELDS["hand_sizes"], _FIELDS["tables"]
+_HAND_SIZES, _TABLES = _FIELDS["hand_sizes"], _FIELDS["tables"]
+_DECK_SIZE, _TURN = _FIELDS["deck_size"], _FIELDS["turn"]
+_HAND_HEAD = head(_FIELDS["hand"], len(EMPTY))
 
 
 class ViewWriter:
@@ -29,38 +33,53 @@ class ViewWriter:
         self._tables: list[bytes] = []
         """The layers of each seat, written."""
         self._display: tuple[Group, ...] | None = None
+        self._slots = b""
+        """The display, written."""
         self._discards: Counts | None = None
         self._ghost: Counts | None = None
-        self._middle = b""
-        """These three, written."""
+        self._piles = b""
+        """These two, written."""
 
     def write(self, view: View) -> bytes:
         """A view as a serialised `View`."""
-        tables = view.tables
+        (
+            seat,
+            hand,
+            hand_sizes,
+            tables,
+            display,
+            deck_size,
+            discards,
+            ghost,
+            active_seat,
+            turn,
+            snatched,
+            victim,
+            cards_to_draw,
+        ) = view
         if not self._tables:
             self._layers, self._tables = [None] * len(tables), [b""] * len(tables)
-        for seat, layers in enumerate(tables):
-            if layers is not self._layers[seat]:
-                self._layers[seat] = layers
-                self._tables[seat] = _table(layers)
-        if (
-            view.display is not self._display
-            or view.discards is not self._discards
-            or view.ghost is not self._ghost
-        ):
-            self._display, self._discards, self._ghost = view.display, view.discards, view.ghost
-            self._middle = _middle(view)
-        sizes = bytes(view.hand_sizes)
+        for changed in compress(count(), map(is_not, tables, self._layers)):
+            self._layers[changed] = tables[changed]
+            self._tables[changed] = _table(tables[changed])
+        if display is not self._display:
+            self._display = display
+            self._slots = b"".join(map(_slot, display))
+        if discards is not self._discards or ghost is not self._ghost:
+            self._discards, self._ghost = discards, ghost
+            self._piles = table_pb2.View(discards=discards, ghost=ghost).SerializeToString()
         return b"".join(
             (
-                _place(view.seat, view.active_seat, view.victim, view.cards_to_draw, view.snatched),
-                _progress(view.deck_size, view.turn),
-                head(_HAND, len(view.hand)),
-                bytes(view.hand),  # each count is below 128: a byte
-                head(_HAND_SIZES, len(sizes)),
-                sizes,  # so is each size
+                _place(seat, active_seat, victim, cards_to_draw, snatched),
+                number_field(_DECK_SIZE, deck_size),
+                number_field(_TURN, turn),
+                _HAND_HEAD,
+                bytes(hand),  # each count is below 128: a byte
+                head(_HAND_SIZES, len(hand_sizes)),
+                bytes(hand_sizes),  # so is each size
                 *self._tables,
-                self._middle,
+                self._slots,
+                self._piles,
             )
         )
 
@@ -76,17 +95,6 @@ def _place(
         cards_to_draw=cards_to_draw,
         snatched=None if snatched is None else layer_message(snatched),
     ).SerializeToString()
-
-
-@lru_cache(_CACHED)
-def _progress(deck_size: int, turn: int) -> bytes:
-    return table_pb2.View(deck_size=deck_size, turn=turn).SerializeToString()
-
-
-def _middle(view: View) -> bytes:
-    """What lies in the middle of the table."""
-    rest = table_pb2.View(discards=view.discards, ghost=view.ghost).SerializeToString()
-    return b"".join((*map(_slot, view.display), rest))
 
 
 def _table(layers: tuple[Layer, ...]) -> bytes:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
+from itertools import chain
+from operator import getitem
 from typing import NamedTuple
 
-from referee.rules.cards import COPIES, JOKER, JOKERS, NUMBERS, Group, Layer
+from referee.rules.cards import COPIES, JOKER, JOKERS, Group, Layer
 
 
 class Choice(Enum):
@@ -85,18 +87,20 @@ def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
 
 @cache
 def _plays() -> list[list[list[tuple[Play, ...]]]]:
-    """By value, how many of it are held, and jokers held; `JOKER`: jokers alone. Made when first needed."""
+    """By jokers held, card, and how many of it are held; `JOKER`: jokers alone. Made when first needed."""
+    alone = [
+        tuple(Play(Layer(JOKER, 0, size)) for size in range(1, held + 1))
+        for held in range(JOKERS + 1)
+    ]
     return [
         [
-            [_plays_of(value, held, jokers) for jokers in range(JOKERS + 1)]
-            for held in range(COPIES + 1)
+            *(
+                [_plays_of(card, held, jokers) for held in range(COPIES + 1)]
+                for card in range(JOKER)
+            ),
+            alone,
         ]
-        for value in range(JOKER)
-    ] + [
-        [
-            [tuple(Play(Layer(JOKER, 0, size)) for size in range(1, held + 1))]
-            for held in range(JOKERS + 1)
-        ]
+        for jokers in range(JOKERS + 1)
     ]
 
 
@@ -105,11 +109,4 @@ def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
 
     By value, then naturals, then jokers added; jokers alone last.
     """
-    jokers = hand[JOKER]
-    plays: list[Play] = []
-    table = _plays()
-    for value in NUMBERS:
-        if held := hand[value]:
-            plays += table[value][held][jokers]
-    plays += table[JOKER][jokers][0]
-    return tuple(plays)
+    return tuple(chain.from_iterable(map(getitem, _plays()[hand[JOKER]], hand)))

@@ -7,6 +7,7 @@ order in which they happen, and who decides what, is in `turn`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from referee.rules.actions import Action, Choice, DrawDisplay
 from referee.rules.cards import (
@@ -42,6 +43,7 @@ GHOST_LIMIT = 13
 """The lowest card that never joins the ghost."""
 JOKERS_DEALT = 2
 """Jokers that each player of a duel is given from outside the deck."""
+_draw_display = lru_cache(1 << 10)(DrawDisplay)
 
 
 class GameEnded(Exception):
@@ -68,7 +70,7 @@ class Table:
         "active",
         "cards_to_draw",
         "deck",
-        "deck_next",
+        "deck_size",
         "discards",
         "display",
         "events",
@@ -90,8 +92,8 @@ class Table:
         self.layers: list[tuple[Layer, ...]] = [()] * players
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
-        self.deck_next = 0
-        """Index of the deck's top card."""
+        self.deck_size = len(self.deck)
+        """How many cards are left in the deck, its last ones."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
@@ -133,11 +135,6 @@ class Table:
         """How many sit at the table."""
         return len(self.hands)
 
-    @property
-    def deck_size(self) -> int:
-        """How many cards are left in the deck."""
-        return len(self.deck) - self.deck_next
-
     def view(self, seat: int) -> View:
         """What a seat may know (ruling R13)."""
         return View(
@@ -162,7 +159,7 @@ class Table:
         other.ruleset = self.ruleset
         other.display = self.display
         other.deck = self.deck
-        other.deck_next = self.deck_next
+        other.deck_size = self.deck_size
         other.discards = self.discards
         other.ghost = self.ghost
         other.active = self.active
@@ -170,7 +167,7 @@ class Table:
         other.snatched = self.snatched
         other.victim = self.victim
         other.cards_to_draw = self.cards_to_draw
-        other.hands = [hand[:] for hand in self.hands]
+        other.hands = list(map(list, self.hands))
         other.hand_sizes = self.hand_sizes[:]
         other.layers = self.layers[:]
         other.events = []
@@ -234,11 +231,9 @@ class Table:
     def draw_options(self) -> tuple[Action, ...]:
         """The deck, then each distinct card or group of the display once (ruling R8)."""
         options: list[Action] = [Choice.DRAW_DECK] if self.deck_size else []
-        seen: set[Group] = {()}
-        for slot, cards in enumerate(self.display):
-            if cards not in seen:
-                seen.add(cards)
-                options.append(DrawDisplay(slot, cards))
+        distinct = dict.fromkeys(self.display)
+        distinct.pop((), None)
+        options += map(_draw_display, map(self.display.index, distinct), distinct)
         return tuple(options)
 
     def draw(self, seat: int, source: Action) -> None:
@@ -327,12 +322,14 @@ class Table:
         self.hand_sizes[seat] += copies
 
     def _gain_layer(self, seat: int, layer: Layer) -> None:
-        self._gain(seat, layer.value, layer.naturals)
-        self._gain(seat, JOKER, layer.jokers)
+        hand = self.hands[seat]
+        hand[layer.value] += layer.naturals
+        hand[JOKER] += layer.jokers
+        self.hand_sizes[seat] += layer.size
 
     def _turn_up(self) -> int:
-        card = self.deck[self.deck_next]
-        self.deck_next += 1
+        card = self.deck[len(self.deck) - self.deck_size]
+        self.deck_size -= 1
         return card
 
     def _put(self, slot: int, cards: Group) -> None:

@@ -35,8 +35,9 @@ def turn(table: Table) -> Steps:
     table.play(play.layer)
     snatched_ghost = yield from rob_ghost(table)
     victims = 0
-    for offset in range(1, table.players):
-        victim = (seat + offset) % table.players
+    players = table.players
+    for offset in range(1, players):
+        victim = (seat + offset) % players
         layers = table.layers[victim]
         if layers and snatches(table.ruleset, table.top(seat), layers[-1]):
             victims += 1

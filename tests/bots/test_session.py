@@ -17,6 +17,8 @@ from referee.protocol import encode
 TOKEN, OTHERS_TOKEN, GUESSED = "own", "of another bot", "guessed"
 LIMIT_US = 1_000_000
 START = encode.goodbye("in the place of a start")
+UNKNOWN = bytes((15 << 3, 1))
+"""A field that no message of the schema has."""
 LEAVE = table_pb2.Action(choice=table_pb2.CHOICE_LEAVE)
 
 
@@ -26,9 +28,21 @@ def hello(version=1, token=TOKEN, max_games=1):
     )
 
 
+def action(game, number):
+    """A different one for each decision."""
+    return table_pb2.Action(ghost_value=1000 * ord(game[0]) + number)
+
+
+def bytes_of(game, number):
+    return action(game, number).SerializeToString()
+
+
 def replies(*pairs):
     return play_pb2.BotMessage(
-        replies=[play_pb2.Reply(game_id=game, decision_id=number) for game, number in pairs]
+        replies=[
+            play_pb2.Reply(game_id=game, decision_id=number, action=action(game, number))
+            for game, number in pairs
+        ]
     )
 
 
@@ -178,7 +192,7 @@ async def test_a_second_stream_is_refused_and_the_first_kept(bot):
         await bot.session.serve(FakeStream())
     asking = await bot.ask()
     bot.say(replies(("g", 1)))
-    assert (await asking).reply.decision_id == 1
+    assert (await asking).action == bytes_of("g", 1)
 
 
 # Games and answers
@@ -201,14 +215,41 @@ async def test_garbage_in_the_place_of_a_ready_is_no_strike(stranger):
     await starting
 
 
-async def test_an_answer(bot):
+@pytest.mark.parametrize(
+    ("message", "unasked"),
+    [
+        (replies(("g", 7)).SerializeToString(), 0),
+        (UNKNOWN + replies(("g", 7)).SerializeToString(), 0),
+        (replies(("g", 7)).SerializeToString() + hello().SerializeToString(), 1),
+        (replies(("g", 6), ("g", 7), ("g", 7)).SerializeToString(), 2),
+    ],
+    ids=["alone", "with an unknown field", "with a hello", "among others"],
+)
+async def test_an_answer(bot, message, unasked):
     asking = await bot.ask(number=7)
     assert bot.stream.written == [request("g", 7)]
     bot.time.pass_us(1234)
-    bot.say(replies(("g", 7)))
-    reply, elapsed_us, lag_us = await asking
-    assert (reply.game_id, reply.decision_id) == ("g", 7)
-    assert (elapsed_us, lag_us) == (1234, 0)
+    bot.say(message)
+    assert await asking == (bytes_of("g", 7), 1234, 0)
+    assert bot.session.dropped == unasked
+
+
+async def test_an_answer_without_an_action_is_one_that_names_none(bot):
+    asking = await bot.ask()
+    bot.say(play_pb2.BotMessage(replies=[play_pb2.Reply(game_id="g", decision_id=1)]))
+    assert (await asking).action == b""
+
+
+async def test_an_answer_with_the_number_of_a_ready_is_none(stranger):
+    await stranger.greet()
+    starting = asyncio.ensure_future(stranger.session.start_game("g", START, LIMIT_US))
+    await turn()
+    stranger.say(replies(("g", 0)))
+    await stranger.heard()
+    assert not starting.done()
+    assert stranger.session.dropped == 0
+    stranger.say(ready("g"))
+    await starting
 
 
 async def test_a_request_is_written_at_once_where_there_is_one_game(bot):
@@ -231,7 +272,7 @@ async def test_requests_of_several_games_go_as_one_message(bot):
     asked = play_pb2.RefereeMessage.FromString(written).requests
     assert [each.game_id for each in asked] == ["g", "h", "i"]
     bot.say(replies(("i", 1), ("g", 1), ("h", 1)))
-    assert [(await each).reply.game_id for each in asking] == ["g", "h", "i"]
+    assert [(await each).action for each in asking] == [bytes_of(game, 1) for game in "ghi"]
 
 
 async def test_what_comes_while_something_is_written_waits_its_turn(bot):
@@ -284,7 +325,7 @@ async def test_a_late_reply_is_dropped(bot):
     assert not bot.session.silent
     asking = await bot.ask(number=2)
     bot.say(replies(("g", 2)))
-    assert (await asking).reply.decision_id == 2
+    assert (await asking).action == bytes_of("g", 2)
 
 
 async def test_a_bot_that_gives_up_a_request_and_goes_on_is_not_silent(bot):
@@ -329,7 +370,7 @@ async def test_replies_that_nobody_asked_for_are_dropped_and_counted(bot):
         ready("g"),
         hello(),
     )
-    assert (await asking).reply.decision_id == 5
+    assert (await asking).action == bytes_of("g", 5)
     await bot.heard()
     assert bot.session.dropped == 7
     assert bot.session.failure is None

@@ -118,7 +118,7 @@ def test_echoing_any_listed_action_is_understood(name, seats):
     for ask, _ in playout(name, seats, seed=40 + seats):
         message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
         for echoed, legal in zip(message.requests[0].legal, ask.decision.legal, strict=True):
-            assert decode.action(echoed, ask) == legal
+            assert decode.action(echoed.SerializeToString(), ask) == legal
 
 
 def test_R8_any_slot_with_the_same_card_means_the_leftmost():
@@ -127,7 +127,7 @@ def test_R8_any_slot_with_the_same_card_means_the_leftmost():
         for slot, cards in enumerate(run.table.display):
             if ask.decision.kind is DecisionKind.DRAW and cards:
                 reply = table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot))
-                action = decode.action(reply, ask)
+                action = decode.action(reply.SerializeToString(), ask)
                 assert action == DrawDisplay(run.table.display.index(cards), cards)
                 assert action in ask.decision.legal
                 seen += action.slot != slot
@@ -138,14 +138,14 @@ def test_a_reply_that_names_nothing_is_refused_and_nonsense_stays_illegal():
     ask, _ = next(playout("basic", 3, seed=1))
     for message in (table_pb2.Action(), table_pb2.Action(choice=0), table_pb2.Action(choice=77)):
         with pytest.raises(ValueError, match="names no action"):
-            decode.action(message, ask)
+            decode.action(message.SerializeToString(), ask)
     for message in (
         table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=99)),
         table_pb2.Action(ghost_value=4_000_000_000),
         table_pb2.Action(play=table_pb2.Layer()),
         table_pb2.Action(choice=table_pb2.CHOICE_TAKE),
     ):
-        assert decode.action(message, ask) not in ask.decision.legal
+        assert decode.action(message.SerializeToString(), ask) not in ask.decision.legal
 
 
 def test_bytes_that_are_no_message_are_refused():

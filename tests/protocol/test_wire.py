@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol.wire import head
+from referee.protocol.wire import head, number_field
 
 
 @pytest.mark.parametrize("length", [1, 127, 128, 300, 16_383, 16_384, 2_100_000])
@@ -13,6 +13,12 @@ def test_a_head_is_what_protobuf_writes_before_so_many_bytes(length):
     text = "x" * length
     message = play_pb2.Goodbye(reason=text)
     assert head(1, length) + text.encode() == message.SerializeToString()
+
+
+@pytest.mark.parametrize("number", [0, 1, 127, 128, 16_383, 16_384, 2_000_000, 2**32 - 1])
+def test_a_number_is_what_protobuf_writes(number):
+    message = play_pb2.Reply(decision_id=number)
+    assert number_field(2, number) == message.SerializeToString()
 
 
 def test_fields_above_fifteen_have_longer_tags():

@@ -76,7 +76,7 @@ def test_another_deal_moves_cards_of_the_other_hands_and_of_the_deck(ruleset, pl
         for action, _ in log:
             game.apply(action)
         others = [game.view(seat).hand for seat in range(1, players)]
-        return others, game.table.deck[game.table.deck_next :]
+        return others, game.table.deck[len(game.table.deck) - game.table.deck_size :]
 
     hands, undrawn = hidden(deck)
     other_hands, other_undrawn = hidden(secrets.deal_anew(chance))
@@ -85,7 +85,7 @@ def test_another_deal_moves_cards_of_the_other_hands_and_of_the_deck(ruleset, pl
 
 
 def next_card_of_the_deck(game, seat, events):
-    top = game.table.deck[game.table.deck_next :][:1]
+    top = game.table.deck[len(game.table.deck) - game.table.deck_size :][:1]
     return (honest(game, seat, events), top)
 
 

@@ -41,7 +41,7 @@ def play_on(game: Game, policy, chance: random.Random) -> Iterator[Decision]:
 
 def undrawn(game: Game) -> tuple[int, ...]:
     """The deck as it lies."""
-    return game.table.deck[game.table.deck_next :]
+    return game.table.deck[len(game.table.deck) - game.table.deck_size :]
 
 
 def everything(game: Game) -> tuple[object, ...]:

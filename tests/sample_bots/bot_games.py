@@ -95,7 +95,7 @@ def play(
         message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
         (reply,) = sessions[seat].receive(message).replies
         watch(seat, game, message.requests[0], reply)
-        for event in game.apply(decode.action(reply.action, ask)):
+        for event in game.apply(decode.action(reply.action.SerializeToString(), ask)):
             for other, heard in enumerate(news):
                 heard.append(seen_by(event, other))
     return game.outcome

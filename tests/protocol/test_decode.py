@@ -1,0 +1,80 @@
+"""The one message that is read by hand is read as protobuf reads it, and everything else is left to it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from referee.pb import play_pb2, table_pb2
+from referee.protocol import decode
+
+GAME, NUMBER = "9f86d081884c7d65", 300
+ACTIONS = st.one_of(
+    st.builds(
+        lambda value, naturals, jokers: table_pb2.Action(
+            play=table_pb2.Layer(value=value, naturals=naturals, jokers=jokers)
+        ),
+        *[st.integers(0, 20)] * 3,
+    ),
+    st.builds(
+        lambda slot, cards: table_pb2.Action(
+            draw_display=table_pb2.DrawDisplay(slot=slot, cards=cards)
+        ),
+        st.integers(0, 2**32 - 1),
+        st.lists(st.integers(0, 20), max_size=90),
+    ),
+    st.sampled_from([table_pb2.Action(), table_pb2.Action(choice=table_pb2.CHOICE_LEAVE)]),
+)
+
+
+def reply(action: table_pb2.Action, game: str = GAME, number: int = NUMBER) -> bytes:
+    said = play_pb2.Reply(game_id=game, decision_id=number, action=action)
+    return play_pb2.BotMessage(replies=[said]).SerializeToString()
+
+
+@given(ACTIONS, st.text(max_size=20), st.integers(1, 2**32 - 1))
+def test_a_lone_reply_is_read_whatever_it_answers(action, game, number):
+    data = reply(action, game, number)
+    written = action.SerializeToString()
+    is_small = len(data) < 2 + 128  # protobuf reads the others
+    read = decode.lone_action(data, game, number)
+    if game:  # protobuf does not write an empty one
+        assert read == (written if is_small else None)
+
+
+@given(ACTIONS)
+def test_a_reply_to_another_decision_is_not(action):
+    for game, number in (("9f86d081884c7d66", NUMBER), (GAME, NUMBER + 1), (GAME[:-1], NUMBER)):
+        assert decode.lone_action(reply(action), game, number) is None
+
+
+@st.composite
+def spoilt(draw):
+    """A reply with some of its bytes changed, left out or added."""
+    data = bytearray(reply(draw(ACTIONS)))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, max(0, len(data) - 1)))
+        data[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return bytes(data)
+
+
+@given(spoilt())
+def test_what_is_read_by_hand_protobuf_reads_as_the_same(data):
+    action = decode.lone_action(data, GAME, NUMBER)
+    if action is None:
+        return
+    expected = play_pb2.Reply(game_id=GAME, decision_id=NUMBER)
+    try:
+        expected.action.MergeFromString(action)
+    except Exception:  # noqa: BLE001 - of whatever kind: the whole is no message either
+        with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
+            decode.bot_message(data)
+    else:
+        expected.action.SetInParent()
+        assert decode.bot_message(data) == play_pb2.BotMessage(replies=[expected])
+
+
+def test_bytes_that_are_no_action_are_a_value_error():
+    with pytest.raises(ValueError, match=r"no linko\.v1\.Action"):
+        decode.action(b"\xff", None)
