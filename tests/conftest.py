@@ -49,6 +49,7 @@ PLAYED_MUCH = ("languages", "sample_bots", "stranger")
 """Folders whose tests play a lot on lines that others cover."""
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 
 import postgres_server  # noqa: E402 - after that
 from strongest_isolation import strongest  # noqa: E402 - the same

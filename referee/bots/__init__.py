@@ -10,6 +10,9 @@ import os
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 # What a bot's HTTP/2 frames say would stand in its log, on the terminal of whoever runs the referee.
 os.environ["GRPC_VERBOSITY"] = "NONE"
+# The older of gRPC's two servers reads a socket in the thread that waits for it; the newer one hands each
+# message on to threads of a pool, which takes a quarter of a stream's CPU (tests/bench/README.md).
+os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 
 from referee.bots.launcher import Launcher
 from referee.bots.player import BotPlayer, GameOpening

@@ -21,6 +21,7 @@ from pathlib import Path
 import uvloop
 
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # as in referee.bots, but before any grpc
+os.environ["GRPC_EXPERIMENTS"] = "-event_engine_listener"
 
 from bench_referee import BOTS, order, settings
 

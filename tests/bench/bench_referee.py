@@ -1,22 +1,25 @@
 """The full referee against bare streams that send the same bytes: `python tests/bench/bench_referee.py`.
 
-Prints two ratios, each of two things measured in turn in one run, on pinned cores, with bots that
-answer at once:
+Prints two ratios, each of things measured in turn in one run, on pinned cores, with bots that answer at once:
 
 - CPU of the referee's process for a decision, full referee to bare stream (wanted: at most 1.5);
 - decisions a second, one pinned worker per core to as many pinned bare streams (wanted: at least 0.7).
+
+A bare stream is gRPC as it comes. Beside it stand the figures of one for which gRPC is set as the referee
+sets it (`referee.bots`), which is faster: what the referee takes beyond gRPC.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 import bare_stream
@@ -44,6 +47,9 @@ SEATS = 4
 SEED = bytes(32)
 GAMES = 12
 ROUNDS = 5
+SETTING = "GRPC_EXPERIMENTS"
+BARE = {"as it comes": "", "as the referee sets it": os.environ[SETTING]}
+"""How gRPC is set for a bare stream."""
 FOLDER = Path(__file__).resolve().parent
 BOTS = tuple(
     BotSpec(BotId(f"echo{seat}", "1"), FOLDER, ("python3", "echo_bot.py")) for seat in range(SEATS)
@@ -141,32 +147,52 @@ async def full(orders: Sequence[GameOrder]) -> float:
 
 
 @contextlib.contextmanager
-def pinned(core: int) -> Iterator[None]:
-    before = os.sched_getaffinity(0)
+def processes(count: int, setting: str) -> Iterator[Pool]:
+    """Processes that have not used gRPC yet, and will with this setting."""
+    before = os.environ[SETTING]
+    os.environ[SETTING] = setting
+    with get_context("spawn").Pool(count) as pool:
+        os.environ[SETTING] = before
+        yield pool
+
+
+def _full_cpu(core: int, orders: Sequence[GameOrder]) -> float:
     os.sched_setaffinity(0, {core})
-    yield
-    os.sched_setaffinity(0, before)
+    return uvloop.run(full(orders))
 
 
-def compare_cpu(core: int) -> None:
-    orders = [order(number) for number in range(GAMES)]
-    letters = script(orders)
-    pairs = []
-    with pinned(core):
-        for _ in range(ROUNDS):
-            bare_s, _ = uvloop.run(bare_stream.measure(letters, 1))
-            pairs.append((uvloop.run(full(orders)), bare_s))
-    full_us, bare_us = (statistics.median(column) * 1e6 for column in zip(*pairs, strict=True))
-    ratio = statistics.median(whole / bare for whole, bare in pairs)
-    print(
-        f"CPU for a decision: full referee {full_us:.0f} us, bare stream {bare_us:.0f} us,"
-        f" ratio {ratio:.2f} (wanted at most 1.5)"
-    )
+def _bare_cpu(core: int, letters: list[Letter]) -> float:
+    cpu, _ = bare_stream.run(letters, 1, {core})
+    return cpu
 
 
 def _bare_rate(core: int, letters: list[Letter]) -> float:
     _, wall = bare_stream.run(letters, 2, {core})
     return 1 / wall
+
+
+def compare_cpu(core: int) -> None:
+    orders = [order(number) for number in range(GAMES)]
+    letters = script(orders)
+    whole_s: list[float] = []
+    bare_s: dict[str, list[float]] = {how: [] for how in BARE}
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(processes(1, os.environ[SETTING]))
+        bare = {how: stack.enter_context(processes(1, BARE[how])) for how in BARE}
+        for _ in range(ROUNDS):
+            whole_s.append(ours.apply(_full_cpu, (core, orders)))
+            for how in BARE:
+                bare_s[how].append(bare[how].apply(_bare_cpu, (core, letters)))
+    print(f"CPU for a decision: full referee {statistics.median(whole_s) * 1e6:.0f} us")
+    for how in BARE:
+        shown = f"{statistics.median(bare_s[how]) * 1e6:.0f} us"
+        _show(how, shown, whole_s, bare_s[how], "at most 1.5")
+
+
+def _show(how: str, bare: str, whole: Sequence[float], each: Sequence[float], wanted: str) -> None:
+    ratio = statistics.median(one / other for one, other in zip(whole, each, strict=True))
+    said = f" (wanted: {wanted})" if not BARE[how] else ""
+    print(f"  bare stream, gRPC {how}: {bare}, ratio {ratio:.2f}{said}")
 
 
 async def _full_rate(cores: Sequence[int]) -> float:
@@ -190,17 +216,19 @@ async def _full_rate(cores: Sequence[int]) -> float:
 
 def compare_rates(cores: Sequence[int]) -> None:
     letters = script([order(number) for number in range(GAMES)])
-    pairs = []
-    with multiprocessing.get_context("spawn").Pool(len(cores)) as pool:
+    whole: list[float] = []
+    rates: dict[str, list[float]] = {how: [] for how in BARE}
+    with contextlib.ExitStack() as stack:
+        bare = {how: stack.enter_context(processes(len(cores), BARE[how])) for how in BARE}
         for _ in range(3):
-            bare = sum(pool.starmap(_bare_rate, [(core, letters) for core in cores], 1))
-            pairs.append((uvloop.run(_full_rate(cores)), bare))
-    ratio = statistics.median(whole / bare for whole, bare in pairs)
-    whole, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(
-        f"decisions/s on {len(cores)} cores: full referee {whole:.0f}, bare streams {bare:.0f},"
-        f" ratio {ratio:.2f} (wanted at least 0.7)"
-    )
+            whole.append(uvloop.run(_full_rate(cores)))
+            for how in BARE:
+                at_once = bare[how].starmap(_bare_rate, [(core, letters) for core in cores], 1)
+                rates[how].append(sum(at_once))
+    print(f"decisions/s on {len(cores)} cores: full referee {statistics.median(whole):.0f}")
+    for how in BARE:
+        shown = f"{statistics.median(rates[how]):.0f}"
+        _show(how, shown, whole, rates[how], "at least 0.7")
 
 
 if __name__ == "__main__":

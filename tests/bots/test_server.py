@@ -5,6 +5,7 @@ import gc
 import os
 import random
 import socket
+import sys
 from contextlib import suppress
 
 import grpc
@@ -265,3 +266,48 @@ async def test_a_socket_that_cannot_be_made_is_nobodys_fault(stream, tmp_path_fa
     with pytest.raises(VoidGame, match="cannot listen on"):
         await server.start()
     await server.stop()
+
+
+SERVE = """
+import asyncio, os, sys
+from pathlib import Path
+import referee.bots
+import grpc
+from referee.bots.server import BotServer
+
+async def serve(stream):
+    while isinstance(data := await stream.read(), bytes):
+        await stream.write(data)
+
+async def main():
+    server = BotServer(Path(sys.argv[1]), serve)
+    await server.start()
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        call = channel.stream_stream("/linko.v1.RefereeService/Play")()
+        for _ in range(100):
+            await call.write(b"again")
+            await call.read()
+        await call.done_writing()
+    await server.stop()
+
+asyncio.run(main())
+"""
+
+
+async def printed(folder, **environment):
+    """What a process prints that serves a bot."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SERVE, folder / "socket"),
+        env={"PATH": os.environ["PATH"], **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, said
+    return said.decode()
+
+
+async def test_grpc_knows_the_server_that_it_is_told_to_use(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("s")
+    assert "Unknown experiment" in await printed(folder, GRPC_EXPERIMENTS="-no_such_thing")
+    assert await printed(folder) == ""
