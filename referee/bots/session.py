@@ -153,31 +153,33 @@ class Session:
         self.dropped += unasked
         for reply in message.replies:
             number = reply.decision_id
-            action = reply.action.SerializeToString()
-            if number != _READY and self._accept(reply.game_id, number, action):
-                accepted += 1
-            else:
+            question = None if number == _READY else self._asked(reply.game_id, number)
+            if question is None:
                 unasked += 1
+            else:
+                accepted += 1
+                self._resolve(question, reply.action.SerializeToString())
         if self._starting or not accepted:  # else nobody waits for a ready
             for ready in message.ready:
-                if self._accept(ready.game_id, _READY, b""):
-                    accepted += 1
-                else:
+                question = self._asked(ready.game_id, _READY)
+                if question is None:
                     unasked += 1
+                else:
+                    accepted += 1
+                    self._resolve(question, b"")
         if accepted:
             self._unasked = 0
         if unasked or not accepted:
             self._count_unasked(unasked or 1)
 
-    def _accept(self, game_id: str, number: int, action: bytes) -> bool:
-        """Hand a reply, or a ready, to who waits for it; whether there was somebody."""
+    def _asked(self, game_id: str, number: int) -> Question | None:
+        """What a reply, or a ready, answers; None when nobody waits for it."""
         question = self._questions.open.get(game_id)
         if question is None or question.number != number or question.answer.done():
             self.dropped += 1
             self._questions.unanswered.discard((game_id, number))
-            return False
-        self._resolve(question, action)
-        return True
+            return None
+        return question
 
     def _answers(self, data: bytes) -> bool:
         """Whether a message was the reply to the only open decision and nothing else, as nearly all are."""
@@ -196,6 +198,7 @@ class Session:
         return True
 
     def _resolve(self, question: Question, action: bytes) -> None:
+        """Hand an action to who waits for it; a ready has none."""
         questions, limit_us = self._questions, question.limit_us
         if questions.unanswered:
             questions.excuse(question.game_id, self._games)

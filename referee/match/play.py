@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from referee.clocks import Budget, Clocks, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 from referee.match.stand_in import stand_in
-from referee.player import Ask, Player
+from referee.player import Answer, Ask, Player
 from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
 from referee.rules.actions import Decision
 from referee.rules.events import Event, is_private, seen_by
@@ -122,6 +122,7 @@ class _Run:
         self.game = Game(fixture.ruleset, len(players), fixture.deck)
         self.seats = [_Seat(player, fixture.clocks) for player in players]
         self._news = [seat.news for seat in self.seats]
+        """The same lists as theirs."""
         self.moves: list[Move] = []
         self.faults: list[Fault] = []
         self._max_strikes = fixture.max_strikes
@@ -147,20 +148,26 @@ class _Run:
             try:
                 if budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
-                action, elapsed_us, lag_us = await player.decide(ask)
-                events = game.apply(action)
-            except IllegalActionError:
-                detail = f"{action} is no legal answer to {decision.kind.value}"
-                evidence = Evidence(detail=detail, elapsed_us=elapsed_us)
-                self._fault(decision, Strike(Cause.ILLEGAL, evidence), budget)
+                answer = await player.decide(ask)
+                events = self._answer(answer, decision)
             except BotFault as fault:
                 self._fault(decision, fault, budget)
             else:
+                action, elapsed_us, lag_us = answer
                 clock.spend(elapsed_us)
                 moves.append(Move(number, action, elapsed_us, lag_us, stand_in=False))
                 self._tell(events)
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
+
+    def _answer(self, answer: Answer, decision: Decision) -> tuple[Event, ...]:
+        """Apply a player's answer. Raises `Strike`, and nothing has happened, when it is illegal."""
+        try:
+            return self.game.apply(answer.action)
+        except IllegalActionError as error:
+            detail = f"{answer.action} is no legal answer to {decision.kind.value}"
+            evidence = Evidence(detail=detail, elapsed_us=answer.elapsed_us)
+            raise Strike(Cause.ILLEGAL, evidence) from error
 
     def _fault(self, decision: Decision, fault: BotFault, budget: Budget) -> None:
         """Charge a seat with a decision that it lost."""
