@@ -342,8 +342,11 @@ class IsAlwaysLate(GoesWrongForGood):
 
 
 class UsesUpItsBank(Fair):
+    """Takes most of its bank for a decision, and for one in the rest of it far more than that."""
+
     async def answer(self, request):
-        await asyncio.sleep(request.bank_left_us / 1e6 * 0.7 + 0.05)
+        bank_s = request.bank_left_us / 1e6
+        await asyncio.sleep(0.7 * bank_s if bank_s > 0.5 else bank_s + 1)
         await super().answer(request)
 
 
