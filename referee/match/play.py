@@ -121,8 +121,6 @@ class _Run:
     ) -> None:
         self.game = Game(fixture.ruleset, len(players), fixture.deck)
         self.seats = [_Seat(player, fixture.clocks) for player in players]
-        self._news = [seat.news for seat in self.seats]
-        """The same lists as theirs."""
         self.moves: list[Move] = []
         self.faults: list[Fault] = []
         self._max_strikes = fixture.max_strikes
@@ -185,11 +183,11 @@ class _Run:
 
     def _tell(self, events: tuple[Event, ...]) -> None:
         if any(map(is_private, events)):
-            for number, news in enumerate(self._news):
-                news.extend([seen_by(event, number) for event in events])
+            for number, seat in enumerate(self.seats):
+                seat.news.extend([seen_by(event, number) for event in events])
         else:
-            for news in self._news:
-                news.extend(events)
+            for seat in self.seats:
+                seat.news.extend(events)
         if self._watch is not None:
             for event in events:
                 self._watch(event)

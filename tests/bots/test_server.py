@@ -269,45 +269,72 @@ async def test_a_socket_that_cannot_be_made_is_nobodys_fault(stream, tmp_path_fa
 
 
 SERVE = """
-import asyncio, os, sys
+import asyncio, os, re, sys
 from pathlib import Path
 import referee.bots
-import grpc
 from referee.bots.server import BotServer
+
+over = asyncio.Event()
 
 async def serve(stream):
     while isinstance(data := await stream.read(), bytes):
         await stream.write(data)
+    over.set()
+
+def switches(task):
+    if not (task / "comm").read_text().startswith("event_engine"):
+        return 0
+    return int(re.search(r"\\nvoluntary_ctxt_switches:\\s*(\\d+)", (task / "status").read_text())[1])
 
 async def main():
     server = BotServer(Path(sys.argv[1]), serve)
     await server.start()
-    async with grpc.aio.insecure_channel(server.address) as channel:
-        call = channel.stream_stream("/linko.v1.RefereeService/Play")()
-        for _ in range(100):
-            await call.write(b"again")
-            await call.read()
-        await call.done_writing()
+    print("serving", flush=True)
+    await over.wait()
+    print(sum(map(switches, Path("/proc/self/task").iterdir())))
     await server.stop()
 
 asyncio.run(main())
 """
+MESSAGES = 200
 
 
-async def printed(folder, **environment):
-    """What a process prints that serves a bot."""
+async def echoed(folder, **environment):
+    """What a process prints that echoes messages, the last of it how often gRPC's pool was woken."""
+    path = folder / "socket"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", SERVE, folder / "socket"),
+        *(sys.executable, "-c", SERVE, path),
         env={"PATH": os.environ["PATH"], **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await process.communicate()
+    said = b""
+    while not said.endswith(b"serving\n"):
+        line = await process.stdout.readline()
+        assert line, said  # it has ended
+        said += line
+    async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        bot = await call(channel)
+        for _ in range(MESSAGES):
+            await bot.write(b"again")
+            assert await bot.read() == b"again"
+        await bot.done_writing()
+        said += (await process.communicate())[0]
     assert process.returncode == 0, said
-    return said.decode()
+    *lines, woken = said.decode().splitlines()
+    return lines, int(woken)
 
 
-async def test_grpc_knows_the_server_that_it_is_told_to_use(tmp_path_factory):
+async def test_messages_are_not_handed_through_grpcs_pool_of_threads(tmp_path_factory):
     folder = tmp_path_factory.mktemp("s")
-    assert "Unknown experiment" in await printed(folder, GRPC_EXPERIMENTS="-no_such_thing")
-    assert await printed(folder) == ""
+    _, by_default = await echoed(folder, GRPC_EXPERIMENTS="")
+    assert by_default > MESSAGES
+    lines, woken = await echoed(folder)
+    assert woken < MESSAGES / 2
+    assert lines == ["serving"], "gRPC knows what it is told"
+
+
+async def test_what_a_user_has_told_grpc_stays(tmp_path_factory):
+    lines, woken = await echoed(tmp_path_factory.mktemp("s"), GRPC_EXPERIMENTS="-no_such_thing")
+    assert any("Unknown experiment" in line for line in lines)
+    assert woken > MESSAGES
