@@ -337,10 +337,13 @@ async def test_a_bot_that_is_late_for_want_of_a_core_is_not_charged(run, monkeyp
 
 
 async def test_replies_that_nobody_asked_for_are_counted(run):
+    asked = dropped = late = 0
     async for seat, record in each_seat(run, spec("repeats_itself"), game=PATIENT):
         assert not record.faults
-        asked = sum(move.seat == seat for move in record.moves)
-        assert 2 * asked - 2 <= record.dropped[seat] <= 2 * asked, "the last ones come too late"
+        asked += sum(move.seat == seat for move in record.moves)
+        dropped += record.dropped[seat]
+        late += 2  # the last ones of a game may come after it, even in the next
+        assert 2 * asked - late <= dropped <= 2 * asked
         assert record.dropped[1 - seat] == 0
 
 
