@@ -42,8 +42,21 @@ def descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+_left: list[psutil.Process] = []
+
+
+@pytest.fixture(autouse=True)
+def _left_by_other_tests():
+    """They adopt the orphans of programs that they kill, and wait for none of them."""
+    for child in psutil.Process().children():
+        if child.status() == psutil.STATUS_ZOMBIE:
+            with suppress(ChildProcessError):
+                os.waitpid(child.pid, 0)
+    _left[:] = psutil.Process().children(recursive=True)
+
+
 def children():
-    return psutil.Process().children(recursive=True)
+    return [each for each in psutil.Process().children(recursive=True) if each not in _left]
 
 
 async def said(launched):
