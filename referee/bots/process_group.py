@@ -135,6 +135,7 @@ class ProcessGroup:
             self.process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), _GONE_S)
+        family = [*family, *FAMILIES.of(self.process.pid)]  # also who has come since
         for _ in range(_ROUNDS):
             if not family:
                 break

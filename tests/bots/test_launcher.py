@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,13 +47,15 @@ _left: list[psutil.Process] = []
 
 
 @pytest.fixture(autouse=True)
-def _left_by_other_tests():
-    """They adopt the orphans of programs that they kill, and wait for none of them."""
-    for child in psutil.Process().children():
-        if child.status() == psutil.STATUS_ZOMBIE:
-            with suppress(ChildProcessError):
-                os.waitpid(child.pid, 0)
+async def _left_by_other_tests():
+    """They adopt the orphans of programs that they kill, and wait for none of them.
+
+    What a test leaves itself, because it fails, is ended: the event loop waits for its outputs.
+    """
+    psutil.wait_procs(psutil.Process().children(), timeout=0)
     _left[:] = psutil.Process().children(recursive=True)
+    yield
+    families.kill(children())
 
 
 def children():
@@ -335,6 +338,40 @@ async def test_nothing_of_its_family_is_left(python, family, ends_first):
     await launched.kill()
     assert not children()
     await launched.kill()  # once is enough
+
+
+async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, monkeypatch):
+    """Between the look and its own end a program may start one more."""
+    launched = await python("""
+        import os, signal, time
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        print("up", flush=True)
+        signal.sigwait({signal.SIGUSR1})
+        if os.fork() == 0:
+            os.setsid()
+        time.sleep(1000)
+    """)
+    assert await first_line(launched) == "up"
+    look, looked = families.FAMILIES.of, []
+
+    def look_too_early(pid):
+        looked.append(look(pid))
+        if len(looked) == 1:
+            os.kill(pid, signal.SIGUSR1)
+            until_s = time.monotonic() + 10
+            while time.monotonic() < until_s and not has_left(look(pid), pid):
+                pass
+        return looked[-1]
+
+    monkeypatch.setattr(families.FAMILIES, "of", look_too_early)
+    await launched.kill()
+    assert looked[0] == []
+    assert any(looked)
+    assert not children()
+
+
+def has_left(family, pid):
+    return any(os.getsid(each.pid) != pid for each in family)
 
 
 async def test_a_stopped_program_is_ended(python):
