@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
@@ -42,7 +41,8 @@ def parse_bank(text: str) -> tuple[int, int]:
     return round(float(match["bank"]) * SECOND_US), round(float(increment) * SECOND_US)
 
 
-class Budget(NamedTuple):
+@dataclass(slots=True)
+class Budget:
     """The time for one decision."""
 
     limit_us: int

@@ -33,6 +33,7 @@ import hmac
 from collections.abc import Iterator
 from itertools import count
 
+from referee.rules.cards import in_order
 from referee.rules.ruleset import Ruleset
 from referee.rules.table import full_deck
 
@@ -47,8 +48,7 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 
     Raises ValueError for a seed that is not 32 bytes.
     """
-    counts = full_deck(ruleset)
-    cards = [card for card, copies in enumerate(counts) for _ in range(copies)]
+    cards = in_order(full_deck(ruleset))
     words = _words(seed, deal_id)
     for position in range(len(cards) - 1, 0, -1):
         other = _below(position + 1, words)

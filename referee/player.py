@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from referee.clocks import Budget
 from referee.rules.actions import Action, Decision
@@ -13,7 +14,8 @@ from referee.rules.events import Event
 from referee.rules.view import View
 
 
-class Ask(NamedTuple):
+@dataclass(slots=True)
+class Ask:
     """One decision put to one seat. All of it is already redacted for that seat."""
 
     number: int
@@ -25,7 +27,8 @@ class Ask(NamedTuple):
     budget: Budget
 
 
-class Answer(NamedTuple):
+@dataclass(slots=True)
+class Answer:
     """What a player decided."""
 
     action: Action

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
@@ -39,7 +38,8 @@ class Usage:
     """The most memory that was seen in use at once since the process was started."""
 
 
-class Move(NamedTuple):
+@dataclass(slots=True)
+class Move:
     """One decision and what was done."""
 
     seat: int

@@ -241,7 +241,7 @@ def timeless(record):
     """A record without times, durations and lag, and what was measured of processes."""
     return replace(
         record,
-        moves=tuple(move._replace(elapsed_us=0, lag_us=0) for move in record.moves),
+        moves=tuple(replace(move, elapsed_us=0, lag_us=0) for move in record.moves),
         faults=tuple(
             replace(fault, evidence=replace(fault.evidence, elapsed_us=0))
             for fault in record.faults

@@ -12,6 +12,10 @@ from typing import Any, NamedTuple, Protocol
 
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 
+HELLO = ""
+"""In the place of a game id: the question that a hello answers."""
+READY = 0
+"""In the place of a decision's number: the question that a ready answers."""
 SETTLE_US = 2_000
 """How long after its deadline a reply may still come out of gRPC's threads."""
 ON_TIME_US = 2_000
@@ -62,14 +66,21 @@ class Question:
     """The bot's CPU time at the deadline, if it was busy then."""
 
     def __init__(
-        self, game_id: str, number: int, limit_us: int, cause: Cause, answer: asyncio.Future[Any]
+        self, game_id: str, number: int, limit_us: int, answer: asyncio.Future[Any]
     ) -> None:
         self.game_id = game_id
+        """Or `HELLO`."""
         self.number = number
+        """Of the decision, or `READY`."""
         self.limit_us = limit_us
-        self.cause = cause
-        """What it is called when no answer comes."""
         self.answer = answer
+
+    @property
+    def cause(self) -> Cause:
+        """What it is called when no answer comes."""
+        if self.number != READY:
+            return Cause.TIMEOUT
+        return Cause.GAME_START_TIMEOUT if self.game_id != HELLO else Cause.CONNECT_TIMEOUT
 
 
 class Questions:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import grpc
 
-from referee.bots.questions import Clock, Question, Questions, resolve
+from referee.bots.questions import HELLO, READY, Clock, Question, Questions, resolve
 from referee.bots.server import MESSAGE_LIMIT, Stream
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
@@ -24,21 +23,12 @@ WRITE_LIMIT_S = 5.0
 """How long a message that nobody waits for may lie in a stream that its bot does not read."""
 FLOOD_QUOTA = 200
 """Unasked messages that a bot may send, and streams it may open, between two answers."""
-_HELLO = ""
-"""In the place of a game id: the question that a hello answers."""
-_READY = 0
-"""In the place of a decision's number: the question that a ready answers."""
 
 
-class Answered(NamedTuple):
-    """A reply and what it took."""
-
-    action: bytes
-    """Serialised, as the bot sent it; nobody has looked at it."""
-    elapsed_us: int
-    """Never more than the limit."""
-    lag_us: int
-    """How far beyond the limit the referee was when it saw the reply, or the bot for want of a core; else 0."""
+Answered = tuple[bytes, int, int]
+"""A reply and what it took: its action, serialised as the bot sent it, at which nobody has looked; the
+microseconds until it came, never more than the limit; and how far beyond the limit the referee was when it
+saw the reply, or the bot for want of a core, else 0."""
 
 
 class Session:
@@ -64,7 +54,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
         self._questions = Questions(clock, self._overdue, busy_ns)
-        self._hello = self._question(_HELLO, _READY, 0, Cause.CONNECT_TIMEOUT)
+        self._hello = self._question(HELLO, READY, 0)
         self._starting = 0
         """How many games are being started."""
         self._games: set[str] = set()
@@ -153,7 +143,7 @@ class Session:
         self.dropped += unasked
         for reply in message.replies:
             number = reply.decision_id
-            question = None if number == _READY else self._asked(reply.game_id, number)
+            question = None if number == READY else self._asked(reply.game_id, number)
             if question is None:
                 unasked += 1
             else:
@@ -161,7 +151,7 @@ class Session:
                 self._resolve(question, reply.action.SerializeToString())
         if self._starting or not accepted:  # else nobody waits for a ready
             for ready in message.ready:
-                question = self._asked(ready.game_id, _READY)
+                question = self._asked(ready.game_id, READY)
                 if question is None:
                     unasked += 1
                 else:
@@ -188,7 +178,7 @@ class Session:
             return False
         (question,) = open_questions.values()
         number = question.number
-        if number == _READY or question.answer.done():
+        if number == READY or question.answer.done():
             return False
         action = decode.lone_action(data, question.game_id, number)
         if action is None:
@@ -204,9 +194,9 @@ class Session:
             questions.excuse(question.game_id, self._games)
         elapsed_us = questions.elapsed_us(question)
         if elapsed_us <= limit_us:
-            question.answer.set_result(Answered(action, elapsed_us, 0))
+            question.answer.set_result((action, elapsed_us, 0))
         else:
-            question.answer.set_result(Answered(action, limit_us, elapsed_us - limit_us))
+            question.answer.set_result((action, limit_us, elapsed_us - limit_us))
 
     async def _receive_hello(self, message: play_pb2.BotMessage) -> None:
         hello = message.hello
@@ -234,7 +224,7 @@ class Session:
         waiting = [
             each
             for each in self._questions.open.values()
-            if each.number != _READY and not each.answer.done()
+            if each.number != READY and not each.answer.done()
         ]
         for question in waiting:
             elapsed_us = self._questions.elapsed_us(question)
@@ -271,7 +261,7 @@ class Session:
         try:
             hello: play_pb2.Hello = await self._hello.answer
         finally:
-            self._questions.open.pop(_HELLO, None)
+            self._questions.open.pop(HELLO, None)
         return hello
 
     async def start_game(self, game_id: str, start: bytes, limit_us: int) -> None:
@@ -280,7 +270,7 @@ class Session:
         Raises `Forfeit`: GAME_START_TIMEOUT, or the session's failure.
         """
         self._check()
-        question = self._question(game_id, _READY, limit_us, Cause.GAME_START_TIMEOUT)
+        question = self._question(game_id, READY, limit_us)
         self._starting += 1
         try:
             self.post(start, question)
@@ -304,7 +294,7 @@ class Session:
         """
         if self.failure is not None:
             self._check()
-        question = self._question(game_id, number, limit_us, Cause.TIMEOUT)
+        question = self._question(game_id, number, limit_us)
         try:
             if self._flushing is not None or self._writing_since_ns or len(self._games) > 1:
                 self.post(request, question)
@@ -353,9 +343,9 @@ class Session:
             if self._outbox and self._flushing is None:
                 self._flushing = asyncio.ensure_future(self._flush())
 
-    def _question(self, game_id: str, number: int, limit_us: int, cause: Cause) -> Question:
+    def _question(self, game_id: str, number: int, limit_us: int) -> Question:
         assert game_id not in self._questions.open  # noqa: S101 - who waits would wait for ever
-        question = Question(game_id, number, limit_us, cause, self._loop.create_future())
+        question = Question(game_id, number, limit_us, self._loop.create_future())
         self._questions.open[game_id] = question
         return question
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from referee.clocks import Budget, Clocks, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
+from referee.match.news import News
 from referee.match.stand_in import stand_in
 from referee.player import Answer, Ask, Player
 from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
 from referee.rules.actions import Decision
-from referee.rules.events import Event, is_private, seen_by
+from referee.rules.events import Event
 from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import Ruleset
 from referee.rules.scoring import Outcome
@@ -51,7 +52,6 @@ class _Seat:
         self.player: Player | None = None if isinstance(player, Forfeit) else player
         """None from the forfeit on."""
         self.clock = SeatClock(clocks)
-        self.news: list[Event] = []
         self.strikes = 0
 
 
@@ -61,6 +61,7 @@ async def play_game(
     *,
     now_us: Callable[[], int],
     monotonic_us: Callable[[], int],
+    game: Game | None = None,
     watch: Watcher | None = None,
     on_forfeit: Callable[[int], None] | None = None,
 ) -> PlayedGame:
@@ -71,6 +72,7 @@ async def play_game(
         players: one for each seat; a `Forfeit` in the place of one that cannot play.
         now_us: the time of day in microseconds since 1970, for the record only.
         monotonic_us: any monotonic clock in microseconds, for the record's duration only.
+        game: the fixture's game before its first decision, of who has it already; it is played to its end.
         watch: is shown every event.
         on_forfeit: is told every seat that forfeits during the game, at once; it is not asked again.
 
@@ -78,7 +80,8 @@ async def play_game(
     player raises goes through. What the players took of the machine is not known here.
     """
     started_at_us, began_us = now_us(), monotonic_us()
-    run = _Run(fixture, players, watch, on_forfeit)
+    game = game or Game(fixture.ruleset, len(players), fixture.deck)
+    run = _Run(fixture, game, players, watch, on_forfeit)
     outcome = await run.play()
     record = GameRecord(
         game_id=fixture.game_id,
@@ -95,7 +98,7 @@ async def play_game(
         started_at_us=started_at_us,
         duration_us=monotonic_us() - began_us,
     )
-    return PlayedGame(record, tuple(tuple(seat.news) for seat in run.seats))
+    return PlayedGame(record, tuple(map(run.news.take, range(len(players)))))
 
 
 def result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
@@ -109,18 +112,25 @@ def result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
     )
 
 
+def _illegal(answer: Answer, decision: Decision) -> Strike:
+    detail = f"{answer.action} is no legal answer to {decision.kind.value}"
+    return Strike(Cause.ILLEGAL, Evidence(detail=detail, elapsed_us=answer.elapsed_us))
+
+
 class _Run:
     """The state of a game being played."""
 
     def __init__(
         self,
         fixture: Fixture,
+        game: Game,
         players: Sequence[Player | Forfeit],
         watch: Watcher | None,
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
-        self.game = Game(fixture.ruleset, len(players), fixture.deck)
+        self.game = game
         self.seats = [_Seat(player, fixture.clocks) for player in players]
+        self.news = News(len(players))
         self.moves: list[Move] = []
         self.faults: list[Fault] = []
         self._max_strikes = fixture.max_strikes
@@ -132,40 +142,34 @@ class _Run:
 
     async def play(self) -> Outcome:
         """Put each decision to its seat, or to the stand-in, and apply the answer, to the game's end."""
-        game, moves = self.game, self.moves
+        game, news, moves = self.game, self.news, self.moves
         while (decision := game.decision) is not None:
             number = decision.seat
             seat = self.seats[number]
-            player, clock, news = seat.player, seat.clock, seat.news
+            player, clock = seat.player, seat.clock
             if player is None:
                 self._stand_in(decision, 0, 0)
                 continue
             budget = clock.budget()
-            ask = Ask(len(moves) + 1, game.view(number), decision, tuple(news), budget)
-            news.clear()
+            ask = Ask(len(moves) + 1, game.view(number), decision, news.take(number), budget)
             try:
                 if budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
                 answer = await player.decide(ask)
-                events = self._answer(answer, decision)
             except BotFault as fault:
                 self._fault(decision, fault, budget)
-            else:
-                action, elapsed_us, lag_us = answer
-                clock.spend(elapsed_us)
-                moves.append(Move(number, action, elapsed_us, lag_us, stand_in=False))
-                self._tell(events)
+                continue
+            try:
+                events = game.apply(answer.action)
+            except IllegalActionError:
+                self._fault(decision, _illegal(answer, decision), budget)
+                continue
+            elapsed_us = answer.elapsed_us
+            clock.spend(elapsed_us)
+            moves.append(Move(number, answer.action, elapsed_us, answer.lag_us, stand_in=False))
+            self._tell(events)
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
-
-    def _answer(self, answer: Answer, decision: Decision) -> tuple[Event, ...]:
-        """Apply a player's answer. Raises `Strike`, and nothing has happened, when it is illegal."""
-        try:
-            return self.game.apply(answer.action)
-        except IllegalActionError as error:
-            detail = f"{answer.action} is no legal answer to {decision.kind.value}"
-            evidence = Evidence(detail=detail, elapsed_us=answer.elapsed_us)
-            raise Strike(Cause.ILLEGAL, evidence) from error
 
     def _fault(self, decision: Decision, fault: BotFault, budget: Budget) -> None:
         """Charge a seat with a decision that it lost."""
@@ -182,12 +186,7 @@ class _Run:
         self._tell(self.game.apply(action))
 
     def _tell(self, events: tuple[Event, ...]) -> None:
-        if any(map(is_private, events)):
-            for number, seat in enumerate(self.seats):
-                seat.news.extend([seen_by(event, number) for event in events])
-        else:
-            for seat in self.seats:
-                seat.news.extend(events)
+        self.news.add(events)
         if self._watch is not None:
             for event in events:
                 self._watch(event)

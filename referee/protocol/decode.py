@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from google.protobuf.message import DecodeError
 
 from referee.pb import play_pb2, table_pb2
 from referee.player import Ask
+from referee.protocol.memo import memo
 from referee.protocol.messages import action_value
 from referee.protocol.wire import SMALL, head, number_field
 from referee.rules.actions import Action, DrawDisplay
 
-_CACHED = 1 << 12
-"""Bounded, since bots choose what they send."""
 _FIELDS = {name: field.number for name, field in play_pb2.Reply.DESCRIPTOR.fields_by_name.items()}
-_GAME_ID, _DECISION_ID = _FIELDS["game_id"], _FIELDS["decision_id"]
-_REPLIES_FIELD = play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].number
-_REPLIES = [head(_REPLIES_FIELD, length) for length in range(SMALL)]
-"""What stands before a reply, by its length; two bytes, as below."""
-_ACTIONS = [head(_FIELDS["action"], length) for length in range(SMALL)]
+_game_head, _action_head = head(_FIELDS["game_id"]), head(_FIELDS["action"])
+_decision_id = number_field(_FIELDS["decision_id"])
+_reply = head(play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].number)
 
 
 def bot_message(data: bytes) -> play_pb2.BotMessage:
@@ -37,29 +32,32 @@ def lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
     reads them all, but takes three times as long, in code that is not in the cache. The bytes of the action
     can be anything.
     """
-    question = _game(game_id) + number_field(_DECISION_ID, number)
-    size = len(data) - 2
+    question = _game(game_id) + _decision_id(number)
+    size = len(data) - 2  # behind a head of two bytes, as the action is
     action_size = size - len(question) - 2
     if action_size < 0 or size >= SMALL:
         return None
-    before = _REPLIES[size] + question + _ACTIONS[action_size]
+    before = _reply(size) + question + _action_head(action_size)
     return data[len(before) :] if data.startswith(before) else None
 
 
-@lru_cache(_CACHED)
+@memo(1 << 6)
 def _game(game_id: str) -> bytes:
     written = game_id.encode()
-    return head(_GAME_ID, len(written)) + written
+    return _game_head(len(written)) + written
 
 
-@lru_cache(_CACHED)
 def _action(data: bytes) -> Action:
-    """An action from its bytes: bots echo what they are offered, so few are met for the first time."""
     try:
         message = table_pb2.Action.FromString(data)
     except DecodeError as error:
         raise ValueError("the bytes are no linko.v1.Action") from error
     return action_value(message)
+
+
+_short_action = memo(1 << 12)(_action)
+"""Bots echo what they are offered, so few are met for the first time. Not for what is long: that is not
+an echo, and to keep thousands of these would be a way to fill the referee's memory."""
 
 
 def action(written: bytes, ask: Ask) -> Action:
@@ -68,7 +66,7 @@ def action(written: bytes, ask: Ask) -> Action:
     A slot of the display that holds the same cards as one further left means that one (ruling R8).
     Raises ValueError when the bytes name no action.
     """
-    chosen = _action(written)
+    chosen = _short_action(written) if len(written) < SMALL else _action(written)
     if isinstance(chosen, DrawDisplay):
         display, slot = ask.view.display, chosen.slot
         cards = display[slot] if slot < len(display) else ()

@@ -10,13 +10,15 @@ since messages that lie one after the other are one message with the elements of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from operator import getitem
+from typing import get_args
 
 from referee.clocks import Clocks
 from referee.pb import play_pb2
 from referee.player import Ask
+from referee.protocol.memo import memo
 from referee.protocol.messages import (
     action_message,
     clocks_message,
@@ -33,15 +35,19 @@ from referee.rules.ruleset import Ruleset
 from referee.rules.view import View
 
 PROTOCOL_VERSION = 1
-_REQUESTS = play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number
+_request_head = head(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
 _FIELDS = {name: field.number for name, field in play_pb2.Request.DESCRIPTOR.fields_by_name.items()}
-_DECISION_ID, _VIEW, _TIME_LEFT = _FIELDS["decision_id"], _FIELDS["view"], _FIELDS["time_left_us"]
-_BANK_LEFT, _LAST_ELAPSED = _FIELDS["bank_left_us"], _FIELDS["last_elapsed_us"]
-_KIND_PARTS = {kind: number_field(_FIELDS["kind"], number) for kind, number in KINDS.items()}
-_CACHED = 1 << 12
-"""Entries of each cache below: what recurs within some games; more would only be memory."""
-_RECENT = 1 << 8
-"""Of sets of actions, some of which have dozens and are seen once: they recur soon or never."""
+_decision_id, _kind = number_field(_FIELDS["decision_id"]), number_field(_FIELDS["kind"])
+_view_head = head(_FIELDS["view"])
+_time_left = number_field(_FIELDS["time_left_us"])
+_bank_left = number_field(_FIELDS["bank_left_us"])
+_last_elapsed = number_field(_FIELDS["last_elapsed_us"])
+_start_head = head(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_starts"].number)
+_first_view_head = head(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"].number)
+_end_head = head(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
+_LAST_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
+_PLAY = DecisionKind.PLAY
+"""Found once: to find a member of an enum takes as long as to call a function."""
 
 
 class RequestEncoder:
@@ -53,27 +59,27 @@ class RequestEncoder:
 
     def encode(self, ask: Ask) -> bytes:
         """One request as a `RefereeMessage`."""
-        number, view, (_, kind, legal), news, (limit_us, bank_left_us, last_elapsed_us) = ask
-        written = self._views.write(view)
+        decision, budget = ask.decision, ask.budget
+        written = self._views.write(ask.view)
         parts = [
             self._game_id,
-            number_field(_DECISION_ID, number),
-            _KIND_PARTS[kind],
-            number_field(_TIME_LEFT, limit_us),
-            number_field(_LAST_ELAPSED, last_elapsed_us),
-            head(_VIEW, len(written)),
+            _decision_id(ask.number),
+            _kind(KINDS[decision.kind]),
+            _time_left(budget.limit_us),
+            _last_elapsed(budget.last_elapsed_us),
+            _view_head(len(written)),
             written,
-            *map(_event_part, news),
+            *_NEWS.parts(ask.news),
         ]
-        if bank_left_us:
-            parts.append(number_field(_BANK_LEFT, bank_left_us))
-        if kind is DecisionKind.PLAY:
-            hand = view.hand
+        if budget.bank_left_us:
+            parts.append(_bank_left(budget.bank_left_us))
+        if decision.kind is _PLAY:
+            hand = ask.view.hand
             parts += map(getitem, _play_parts()[hand[JOKER]], hand)
         else:
-            parts.append(_legal_part(legal))
+            parts.append(_legal_part(decision.legal))
         body = b"".join(parts)
-        return head(_REQUESTS, len(body)) + body
+        return _request_head(len(body)) + body
 
 
 def game_start(
@@ -87,8 +93,7 @@ def game_start(
     max_strikes: int,
 ) -> bytes:
     """The start of a game, to one seat. `names` is empty unless names are shown."""
-    message = play_pb2.RefereeMessage()
-    start = message.game_starts.add(
+    start = play_pb2.GameStart(
         game_id=game_id,
         ruleset=ruleset_message(rules),
         clocks=clocks_message(clocks),
@@ -96,23 +101,18 @@ def game_start(
         names=names,
         max_strikes=max_strikes,
     )
-    start.view.ParseFromString(ViewWriter().write(view))
-    return message.SerializeToString()
+    written = ViewWriter().write(view)
+    body = b"".join((start.SerializeToString(), _first_view_head(len(written)), written))
+    return _start_head(len(body)) + body
 
 
 def game_end(
     game_id: str, news: Iterable[Event], ranks: Sequence[int], reason: str, *, forfeited: bool
 ) -> bytes:
     """The end of a game, to one seat. `reason` says why it forfeited or was broken off."""
-    message = play_pb2.RefereeMessage()
-    message.game_ends.add(
-        game_id=game_id,
-        events=[event_message(event) for event in news],
-        ranks=ranks,
-        forfeited=forfeited,
-        reason=reason,
-    )
-    return message.SerializeToString()
+    end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
+    body = b"".join((end.SerializeToString(), *_LAST_NEWS.parts(news)))
+    return _end_head(len(body)) + body
 
 
 def goodbye(reason: str = "") -> bytes:
@@ -121,23 +121,39 @@ def goodbye(reason: str = "") -> bytes:
     return message.SerializeToString()
 
 
-# Serialised pieces, each the whole message with one element in one list: merging it appends that
-# element. Typed, because named tuples of different kinds can be equal.
+# Serialised pieces, each the whole message with one element in one list: merging it appends that element.
 
 
-@lru_cache(_CACHED, typed=True)
-def _event_part(event: Event) -> bytes:
-    return play_pb2.Request(events=[event_message(event)]).SerializeToString()
+class _Events:
+    """Events as elements of a list, by the number of its field."""
+
+    def __init__(self, field: int) -> None:
+        self._head = head(field)
+        self._parts: dict[type[Event], Callable[[Event], bytes]] = {
+            kind: memo(1 << 10)(self._part) for kind in get_args(Event)
+        }
+        """By kind, because named tuples of different kinds can be equal."""
+
+    def parts(self, events: Iterable[Event]) -> list[bytes]:
+        parts = self._parts
+        return [parts[type(event)](event) for event in events]
+
+    def _part(self, event: Event) -> bytes:
+        written = event_message(event).SerializeToString()
+        return self._head(len(written)) + written
 
 
-@lru_cache(_RECENT)
-def _legal_part(legal: tuple[Action, ...]) -> bytes:
-    return b"".join(map(_action_part, legal))
+_NEWS, _LAST_NEWS = _Events(_FIELDS["events"]), _Events(_LAST_EVENTS)
 
 
-@lru_cache(_CACHED, typed=True)
+@memo(1 << 12)
 def _action_part(chosen: Action) -> bytes:
     return play_pb2.Request(legal=[action_message(chosen)]).SerializeToString()
+
+
+@memo(1 << 8)  # some have dozens and are seen once: they recur soon or never
+def _legal_part(legal: tuple[Action, ...]) -> bytes:
+    return b"".join(map(_action_part, legal))
 
 
 def _plays_of(value: int, held: int, jokers: int) -> bytes:

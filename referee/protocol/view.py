@@ -7,22 +7,21 @@ looked up.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import compress, count
 from operator import is_not
 
 from referee.pb import table_pb2
+from referee.protocol.memo import memo
 from referee.protocol.messages import layer_message
 from referee.protocol.wire import head, number_field
-from referee.rules.cards import EMPTY, Counts, Group, Layer
+from referee.rules.cards import Counts, Group, Layer
 from referee.rules.view import View
 
-_CACHED = 1 << 12
-"""Entries of each cache below: what recurs within some games; more would only be memory."""
 _FIELDS = {name: field.number for name, field in table_pb2.View.DESCRIPTOR.fields_by_name.items()}
-_HAND_SIZES, _TABLES = _FIELDS["hand_sizes"], _FIELDS["tables"]
-_DECK_SIZE, _TURN = _FIELDS["deck_size"], _FIELDS["turn"]
-_HAND_HEAD = head(_FIELDS["hand"], len(EMPTY))
+_hand_head, _hand_sizes_head = head(_FIELDS["hand"]), head(_FIELDS["hand_sizes"])
+_table_head = head(_FIELDS["tables"])
+_deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["turn"])
+_KEPT = 1 << 12
 
 
 class ViewWriter:
@@ -70,12 +69,12 @@ class ViewWriter:
             self._piles = table_pb2.View(discards=discards, ghost=ghost).SerializeToString()
         return b"".join(
             (
-                _place(seat, active_seat, victim, cards_to_draw, snatched),
-                number_field(_DECK_SIZE, deck_size),
-                number_field(_TURN, turn),
-                _HAND_HEAD,
+                _place((seat, active_seat, victim, cards_to_draw, snatched)),
+                _deck_size(deck_size),
+                _turn(turn),
+                _hand_head(len(hand)),
                 bytes(hand),  # each count is below 128: a byte
-                head(_HAND_SIZES, len(hand_sizes)),
+                _hand_sizes_head(len(hand_sizes)),
                 bytes(hand_sizes),  # so is each size
                 *self._tables,
                 self._slots,
@@ -84,10 +83,14 @@ class ViewWriter:
         )
 
 
-@lru_cache(_CACHED)
-def _place(
-    seat: int, active_seat: int, victim: int | None, cards_to_draw: int, snatched: Layer | None
-) -> bytes:
+def _table(layers: tuple[Layer, ...]) -> bytes:
+    body = b"".join(map(_layer, layers))
+    return _table_head(len(body)) + body
+
+
+@memo(_KEPT)
+def _place(place: tuple[int, int, int | None, int, Layer | None]) -> bytes:
+    seat, active_seat, victim, cards_to_draw, snatched = place
     return table_pb2.View(
         seat=seat,
         active_seat=active_seat,
@@ -97,16 +100,11 @@ def _place(
     ).SerializeToString()
 
 
-def _table(layers: tuple[Layer, ...]) -> bytes:
-    body = b"".join(map(_layer, layers))
-    return head(_TABLES, len(body)) + body
-
-
-@lru_cache(_CACHED)
+@memo(_KEPT)
 def _layer(cards: Layer) -> bytes:
     return table_pb2.Table(layers=[layer_message(cards)]).SerializeToString()
 
 
-@lru_cache(_CACHED)
+@memo(_KEPT)
 def _slot(cards: Group) -> bytes:
     return table_pb2.View(display=[table_pb2.Slot(cards=cards)]).SerializeToString()

@@ -7,23 +7,25 @@ the other are one message with the fields of all. https://protobuf.dev/programmi
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+
+from referee.protocol.memo import memo
 
 SMALL = 128
 """Numbers below this are written as a byte."""
-_CACHED = 1 << 12
+_KEPT = 1 << 12
 
 
-@lru_cache(_CACHED)
-def head(field: int, length: int) -> bytes:
-    """What stands before so many bytes of a field that is a message, a string or a packed list."""
-    return _digits(field << 3 | 2) + _digits(length)
+def head(field: int) -> Callable[[int], bytes]:
+    """What stands before a field that is a message, a string or a packed list: a function of its length in bytes."""
+    tag = _digits(field << 3 | 2)
+    return memo(_KEPT)(lambda length: tag + _digits(length))
 
 
-@lru_cache(_CACHED)
-def number_field(field: int, number: int) -> bytes:
-    """A field that is a number of at least 0, or an enum; one that is 0 is not written at all."""
-    return _digits(field << 3) + _digits(number) if number else b""
+def number_field(field: int) -> Callable[[int], bytes]:
+    """A field that is a number of at least 0, or an enum: a function of the number. 0 is not written at all."""
+    tag = _digits(field << 3)
+    return memo(_KEPT)(lambda number: tag + _digits(number) if number else b"")
 
 
 def _digits(number: int) -> bytes:

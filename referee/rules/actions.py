@@ -8,6 +8,7 @@ equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from itertools import chain
@@ -65,8 +66,13 @@ class DecisionKind(Enum):
     __hash__ = object.__hash__  # as above
 
 
-class Decision(NamedTuple):
-    """A question put to one seat, with every answer that is legal, each once."""
+@dataclass(slots=True)
+class Decision:
+    """A question put to one seat, with every answer that is legal, each once.
+
+    Nobody changes one. It is not frozen, and so are other values that are made at every decision: it
+    would take three times as long to make one.
+    """
 
     seat: int
     kind: DecisionKind

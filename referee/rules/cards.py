@@ -59,6 +59,11 @@ def count(cards: Iterable[int]) -> Counts:
     return tuple(counts)
 
 
+def in_order(counts: Counts) -> list[int]:
+    """The cards of a multiset one by one, the lowest first."""
+    return [card for card, copies in enumerate(counts) for _ in range(copies)]
+
+
 def card_name(card: int) -> str:
     """`1`…`13`, `J` for a joker, `?` for a hidden card."""
     return {HIDDEN: "?", JOKER: "J"}.get(card, str(card))

@@ -7,7 +7,7 @@ that another seat drew from the deck).
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from referee.rules.cards import HIDDEN, Group, Layer
 
@@ -134,13 +134,13 @@ Event = (
 )
 
 
-def is_private(event: Event) -> bool:
-    """Whether one seat sees more of the event than the others do."""
+def is_private(event: Event) -> TypeGuard[Drawn]:
+    """Whether the seat that did it sees more of the event than all others, who see the same."""
     return type(event) is Drawn and event.slot is None
 
 
 def seen_by(event: Event, seat: int) -> Event:
     """The event as a seat may know it."""
-    if type(event) is Drawn and event.slot is None and event.seat != seat:
+    if is_private(event) and event.seat != seat:
         return Drawn(event.seat, None, (HIDDEN,))
     return event

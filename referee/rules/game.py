@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from referee.rules.actions import Action, Decision
 from referee.rules.events import Event, GameOver, Termination
@@ -44,6 +44,12 @@ class Game:
         """Set when the game is over."""
         self.decision: Decision | None = None
         """What is to be decided; None when the game is over."""
+        self._base = self.table.copy()
+        """The table as it was when this turn began, or an earlier one; for copies."""
+        self._since: list[Action] = []
+        """All that was decided since then."""
+        self._before_turn = 0
+        """How much of it before this turn."""
         self._begin_turn()
 
     @property
@@ -72,38 +78,42 @@ class Game:
             listed = legal[legal.index(action)]  # an equal value of another type stays outside
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
-        self._actions.append(listed)
+        self._since.append(listed)
         try:
-            self._advance(listed)
+            self.decision = self._steps.send(listed)
+        except StopIteration:
+            self._next_turn()
         except GameEnded as end:
             self._end(end.termination)
         events, self.table.events = self.table.events, []
         return tuple(events)
 
     def copy(self) -> Game:
-        """An independent game in the same position (for search)."""
+        """An independent game in the same position (for search).
+
+        A turn cannot be copied in its middle: what was decided in it is played again, and by the first
+        copy in a turn all turns since the last one that was copied. Who never copies pays nothing.
+        """
         if self.outcome is not None:
             twin = Game.__new__(Game)
             twin.table, twin.outcome, twin.decision = self.table.copy(), self.outcome, None
             return twin
-        twin = Game.from_table(self._turn_start.copy())
-        for action in self._actions:
-            twin.apply(action)
-        return twin
+        if self._before_turn:
+            self._base = _played(self._base, self._since[: self._before_turn]).table
+            del self._since[: self._before_turn]
+            self._before_turn = 0
+        return _played(self._base, self._since)
 
     def _begin_turn(self) -> None:
-        self._turn_start = self.table.copy()
-        self._actions: list[Action] = []
+        self._before_turn = len(self._since)
         self._steps: Steps = turn(self.table)
         self.decision = next(self._steps)
 
-    def _advance(self, action: Action) -> None:
-        try:
-            self.decision = self._steps.send(action)
-        except StopIteration:
-            table = self.table
-            if table.turn == table.ruleset.max_turns:
-                raise GameEnded(Termination.TURN_LIMIT) from None
+    def _next_turn(self) -> None:
+        table = self.table
+        if table.turn == table.ruleset.max_turns:
+            self._end(Termination.TURN_LIMIT)
+        else:
             table.turn += 1
             table.active = (table.active + 1) % table.players
             self._begin_turn()
@@ -112,3 +122,11 @@ class Game:
         self.decision = None
         self.outcome = score(self.table, termination)
         self.table.events.append(GameOver(*self.outcome))
+
+
+def _played(table: Table, actions: Iterable[Action]) -> Game:
+    """A game from the beginning of a turn on; the table is copied."""
+    game = Game.from_table(table.copy())
+    for action in actions:
+        game.apply(action)
+    return game

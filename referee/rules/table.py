@@ -19,7 +19,7 @@ from referee.rules.cards import (
     Counts,
     Group,
     Layer,
-    count,
+    in_order,
 )
 from referee.rules.events import (
     Discarded,
@@ -117,7 +117,7 @@ class Table:
                 f"{ruleset.name} is for {ruleset.min_players} to {ruleset.max_players} players,"
                 f" not {players}"
             )
-        if any(not 1 <= card <= JOKER for card in deck) or count(deck) != full_deck(ruleset):
+        if sorted(deck) != in_order(full_deck(ruleset)):
             raise ValueError(f"the deck has not the cards of {ruleset.name}")
         table = cls(ruleset, players, deck)
         dealt_jokers = JOKERS_DEALT if ruleset.ghost else 0
@@ -183,9 +183,10 @@ class Table:
         """The active player plays a layer; its last card ends the game (turn, steps 1 and 2)."""
         seat = self.active
         hand = self.hands[seat]
-        hand[layer.value] -= layer.naturals
-        hand[JOKER] -= layer.jokers
-        self.hand_sizes[seat] -= layer.size
+        value, naturals, jokers = layer
+        hand[value] -= naturals
+        hand[JOKER] -= jokers
+        self.hand_sizes[seat] -= naturals + jokers
         self.layers[seat] += (layer,)
         self.events.append(Played(seat, layer))
         if not self.hand_sizes[seat]:
@@ -323,9 +324,10 @@ class Table:
 
     def _gain_layer(self, seat: int, layer: Layer) -> None:
         hand = self.hands[seat]
-        hand[layer.value] += layer.naturals
-        hand[JOKER] += layer.jokers
-        self.hand_sizes[seat] += layer.size
+        value, naturals, jokers = layer
+        hand[value] += naturals
+        hand[JOKER] += jokers
+        self.hand_sizes[seat] += naturals + jokers
 
     def _turn_up(self) -> int:
         card = self.deck[len(self.deck) - self.deck_size]

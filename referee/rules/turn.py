@@ -48,13 +48,15 @@ def turn(table: Table) -> Steps:
 
 def snatches(ruleset: Ruleset, attacker: Layer, victim: Layer) -> bool:
     """Whether a layer just played snatches another (turn, step 3; ruling R2)."""
-    if attacker.naturals + attacker.jokers != victim.naturals + victim.jokers:
+    value, naturals, jokers = attacker
+    other_value, other_naturals, other_jokers = victim
+    if naturals + jokers != other_naturals + other_jokers:
         return False
-    if attacker.value > victim.value:
+    if value > other_value:
         return True
-    return attacker.value == 1 and (
-        (ruleset.ones_snatch_jokers and victim.value == JOKER)
-        or (ruleset.ones_snatch_thirteens and victim.value == NUMBERS[-1])
+    return value == 1 and (
+        (ruleset.ones_snatch_jokers and other_value == JOKER)
+        or (ruleset.ones_snatch_thirteens and other_value == NUMBERS[-1])
     )
 
 

@@ -106,6 +106,7 @@ class GamePlayer:
             players,
             now_us=lambda: time.time_ns() // 1000,
             monotonic_us=lambda: time.monotonic_ns() // 1000,
+            game=game,
             watch=watch,
             on_forfeit=lambda seat: _forfeited(players[seat]),
         )

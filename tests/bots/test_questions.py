@@ -8,7 +8,9 @@ from fakes import FakeTime
 from referee.bots.questions import (
     CORELESS_US,
     GRACE_US,
+    HELLO,
     ON_TIME_US,
+    READY,
     SETTLE_US,
     SETTLINGS,
     Question,
@@ -28,9 +30,9 @@ class Asked:
         self.busy_ns = None
         self.questions = Questions(self.time.clock, self.overdue.append, lambda: self.busy_ns)
 
-    def ask(self, number=1, limit_us=LIMIT_US, cause=Cause.TIMEOUT, game_id="g"):
+    def ask(self, number=1, limit_us=LIMIT_US, game_id="g"):
         future = asyncio.get_running_loop().create_future()
-        question = Question(game_id, number, limit_us, cause, future)
+        question = Question(game_id, number, limit_us, future)
         self.questions.open[game_id] = question
         return question
 
@@ -59,9 +61,11 @@ async def test_silence_is_a_strike(asked):
     assert asked.questions.unanswered == {("g", 1)}
 
 
-@pytest.mark.parametrize("cause", [Cause.GAME_START_TIMEOUT, Cause.CONNECT_TIMEOUT])
-async def test_silence_at_a_start_is_a_forfeit(asked, cause):
-    question = asked.sent(cause=cause)
+@pytest.mark.parametrize(
+    ("game_id", "cause"), [("g", Cause.GAME_START_TIMEOUT), (HELLO, Cause.CONNECT_TIMEOUT)]
+)
+async def test_silence_at_a_start_is_a_forfeit(asked, game_id, cause):
+    question = asked.sent(READY, game_id=game_id)
     asked.time.creep_us(LIMIT_US + SETTLE_US)
     assert isinstance(question.answer.exception(), Forfeit)
     assert question.answer.exception().cause is cause

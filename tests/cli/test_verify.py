@@ -62,7 +62,7 @@ def other_deck(record):
 
 def other_move(record):
     first, *others = record.moves
-    return replace(record, moves=(first._replace(seat=1), *others))
+    return replace(record, moves=(replace(first, seat=1), *others))
 
 
 def one_move_less(record):

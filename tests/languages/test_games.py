@@ -7,6 +7,7 @@ import os
 import random
 import signal
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from policy import choose
@@ -73,7 +74,7 @@ class StoppedOnce(Compared):
             return await super().ask(ask)
         os.killpg(self._pid, signal.SIGSTOP)
         try:
-            return await super().ask(ask._replace(budget=Budget(SHORT_US, None, 0)))
+            return await super().ask(replace(ask, budget=Budget(SHORT_US, None, 0)))
         except Strike:
             self.decisions += 1
             raise

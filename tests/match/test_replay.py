@@ -26,7 +26,7 @@ async def test_steps_show_decision_move_and_events(record):
 
 def tamper(record, index, **changes):
     moves = list(record.moves)
-    moves[index] = moves[index]._replace(**changes)
+    moves[index] = replace(moves[index], **changes)
     return replace(record, moves=tuple(moves))
 
 

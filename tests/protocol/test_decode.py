@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import decode
+from referee.protocol import decode, wire
+from referee.rules.actions import Choice
 
 GAME, NUMBER = "9f86d081884c7d65", 300
 ACTIONS = st.one_of(
@@ -78,3 +81,18 @@ def test_what_is_read_by_hand_protobuf_reads_as_the_same(data):
 def test_bytes_that_are_no_action_are_a_value_error():
     with pytest.raises(ValueError, match=r"no linko\.v1\.Action"):
         decode.action(b"\xff", None)
+
+
+def test_long_actions_do_not_fill_the_memory():
+    """A bot may add fields that nobody knows to an action that is legal."""
+    unknown_head = wire.head(99)(50_002)
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            unknown = unknown_head + number.to_bytes(2, "big") + bytes(50_000)
+            leave = table_pb2.Action(choice=table_pb2.CHOICE_LEAVE).SerializeToString()
+            assert decode.action(leave + unknown, None) is Choice.LEAVE
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1 << 20

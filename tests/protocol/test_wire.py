@@ -12,19 +12,19 @@ from referee.protocol.wire import head, number_field
 def test_a_head_is_what_protobuf_writes_before_so_many_bytes(length):
     text = "x" * length
     message = play_pb2.Goodbye(reason=text)
-    assert head(1, length) + text.encode() == message.SerializeToString()
+    assert head(1)(length) + text.encode() == message.SerializeToString()
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 16_383, 16_384, 2_000_000, 2**32 - 1])
 def test_a_number_is_what_protobuf_writes(number):
     message = play_pb2.Reply(decision_id=number)
-    assert number_field(2, number) == message.SerializeToString()
+    assert number_field(2)(number) == message.SerializeToString()
 
 
 def test_fields_above_fifteen_have_longer_tags():
-    assert head(16, 5) == bytes((0x82, 0x01, 5))
+    assert head(16)(5) == bytes((0x82, 0x01, 5))
 
 
 def test_counts_below_128_are_a_byte_each():
     counts = list(range(113, 128))
-    assert head(2, 15) + bytes(counts) == table_pb2.View(hand=counts).SerializeToString()
+    assert head(2)(15) + bytes(counts) == table_pb2.View(hand=counts).SerializeToString()

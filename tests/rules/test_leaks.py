@@ -27,7 +27,7 @@ def honest(game: Game, seat: int, events) -> object:
     """What a seat is told at a decision, its own or another's."""
     decision = game.decision
     if decision is not None and decision.seat != seat:
-        decision = decision[:2]  # whose it is and of what kind follows from the events
+        decision = (decision.seat, decision.kind)  # which follow from the events
     return (game.view(seat), decision, [seen_by(event, seat) for event in events])
 
 

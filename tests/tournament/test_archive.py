@@ -325,7 +325,7 @@ def other_rank(records):
 
 def other_action(records):
     moves = records[1].moves
-    records[1] = replace(records[1], moves=(*moves[:3], moves[3]._replace(seat=9), *moves[4:]))
+    records[1] = replace(records[1], moves=(*moves[:3], replace(moves[3], seat=9), *moves[4:]))
 
 
 def other_seat(records):

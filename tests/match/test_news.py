@@ -1,0 +1,41 @@
+"""Each seat is told every event once, in order, and as it may know it."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from referee.match.news import News
+from referee.rules.cards import HIDDEN, Layer
+from referee.rules.events import Drawn, Left, Taken, is_private, seen_by
+
+SEATS = 3
+EVENTS = st.one_of(
+    st.builds(Drawn, st.integers(0, SEATS - 1), st.none(), st.tuples(st.integers(1, 14))),
+    st.builds(Drawn, st.integers(0, SEATS - 1), st.integers(0, 5), st.just((3,))),
+    st.builds(Left, st.integers(0, SEATS - 1)),
+    st.builds(Taken, st.integers(0, SEATS - 1), st.just(Layer(5, 2, 1))),
+)
+
+
+@given(st.lists(st.lists(EVENTS, max_size=4)), st.randoms(use_true_random=False))
+def test_every_seat_hears_all_as_it_may_know_it(happenings, chance: random.Random):
+    news = News(SEATS)
+    heard = [[] for _ in range(SEATS)]
+    for events in happenings:
+        news.add(events)
+        for seat in chance.sample(range(SEATS), chance.randrange(SEATS + 1)):
+            heard[seat] += news.take(seat)
+    for seat in range(SEATS):
+        heard[seat] += news.take(seat)
+        assert news.take(seat) == ()
+        assert heard[seat] == [seen_by(event, seat) for events in happenings for event in events]
+
+
+def test_only_who_drew_from_the_deck_sees_the_card():
+    news, card = News(SEATS), Drawn(1, None, (7,))
+    assert is_private(card)
+    news.add((Left(0), card))
+    assert [news.take(seat)[1].cards for seat in range(SEATS)] == [(HIDDEN,), (7,), (HIDDEN,)]

@@ -1,0 +1,40 @@
+"""What recurs is made once, and no more is held than was said."""
+
+from __future__ import annotations
+
+import pytest
+
+from referee.protocol.memo import memo
+
+
+def counting(size):
+    calls = []
+
+    @memo(size)
+    def half(number):
+        calls.append(number)
+        if number % 2:
+            raise ValueError(number)
+        return number // 2
+
+    return half, calls
+
+
+def test_equal_arguments_are_worked_out_once():
+    half, calls = counting(10)
+    assert [half(4), half(6), half(4), *map(half, (6, 4))] == [2, 3, 2, 3, 2]
+    assert calls == [4, 6]
+
+
+def test_a_full_memo_begins_anew():
+    half, calls = counting(2)
+    assert [half(number) for number in (2, 4, 6, 6, 4)] == [1, 2, 3, 3, 2]
+    assert calls == [2, 4, 6, 4]
+
+
+def test_what_raises_is_not_kept():
+    half, calls = counting(2)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="3"):
+            half(3)
+    assert calls == [3, 3]
