@@ -1,12 +1,12 @@
 """The full referee against bare streams that send the same bytes: `python tests/bench/bench_referee.py`.
 
-Prints two ratios, each of things measured in turn in one run, on pinned cores, with bots that answer at once:
+Prints ratios, each of things measured in turn in one run, on pinned cores, with bots that answer at once:
 
 - CPU of the referee's process for a decision, full referee to bare stream (wanted: at most 1.5);
 - decisions a second, one pinned worker per core to as many pinned bare streams (wanted: at least 0.7).
 
-Bare streams are measured with gRPC as it comes, which is what somebody would get who wrote one, and with gRPC
-set as the referee sets it (`referee.bots`), which is faster: like against like.
+gRPC is measured as it comes, which is what somebody would get who wrote a bare stream, and as the referee
+sets it (`referee.bots`), which is faster for both.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ SEED = bytes(32)
 GAMES = 12
 ROUNDS = 5
 SETTING = "GRPC_EXPERIMENTS"
-BARE = {"as it comes": "", "as the referee sets it": os.environ[SETTING]}
-"""How gRPC is set for a bare stream."""
+COMES, SET = "gRPC as it comes", "gRPC as the referee sets it"
+GRPC = {COMES: "", SET: os.environ[SETTING]}
+"""What gRPC is told."""
 FOLDER = Path(__file__).resolve().parent
 BOTS = tuple(
     BotSpec(BotId(f"echo{seat}", "1"), FOLDER, ("python3", "echo_bot.py")) for seat in range(SEATS)
@@ -174,24 +175,33 @@ def _bare_rate(core: int, letters: list[Letter]) -> float:
 def compare_cpu(core: int) -> None:
     orders = [order(number) for number in range(GAMES)]
     letters = script(orders)
-    whole_s: list[float] = []
-    bare_s: dict[str, list[float]] = {how: [] for how in BARE}
+    whole_s: dict[str, list[float]] = {how: [] for how in GRPC}
+    bare_s: dict[str, list[float]] = {how: [] for how in GRPC}
     with contextlib.ExitStack() as stack:
-        ours = stack.enter_context(processes(1, os.environ[SETTING]))
-        bare = {how: stack.enter_context(processes(1, BARE[how])) for how in BARE}
+        whole = {how: stack.enter_context(processes(1, GRPC[how])) for how in GRPC}
+        bare = {how: stack.enter_context(processes(1, GRPC[how])) for how in GRPC}
         for _ in range(ROUNDS):
-            whole_s.append(ours.apply(_full_cpu, (core, orders)))
-            for how in BARE:
+            for how in GRPC:
+                whole_s[how].append(whole[how].apply(_full_cpu, (core, orders)))
                 bare_s[how].append(bare[how].apply(_bare_cpu, (core, letters)))
-    print(f"CPU for a decision: full referee {statistics.median(whole_s) * 1e6:.0f} us")
-    for how in BARE:
-        shown = f"{statistics.median(bare_s[how]) * 1e6:.0f} us"
-        _show(how, shown, whole_s, bare_s[how], "at most 1.5")
+    print("CPU for a decision, full referee to bare stream (wanted: at most 1.5)")
+    for how in GRPC:
+        _show(how, whole_s[how], bare_s[how], 1e6, "us")
+    _show(
+        "the referee as it is, the bare stream as gRPC comes",
+        whole_s[SET],
+        bare_s[COMES],
+        1e6,
+        "us",
+    )
 
 
-def _show(how: str, bare: str, whole: Sequence[float], each: Sequence[float], wanted: str) -> None:
-    ratio = statistics.median(one / other for one, other in zip(whole, each, strict=True))
-    print(f"  bare stream, gRPC {how}: {bare}, ratio {ratio:.2f} (wanted: {wanted})")
+def _show(
+    what: str, whole: Sequence[float], bare: Sequence[float], scale: float, unit: str
+) -> None:
+    ratio = statistics.median(one / other for one, other in zip(whole, bare, strict=True))
+    one, other = (statistics.median(each) * scale for each in (whole, bare))
+    print(f"  {what}: {one:.0f} to {other:.0f} {unit}, ratio {ratio:.2f}")
 
 
 async def _full_rate(cores: Sequence[int]) -> float:
@@ -216,18 +226,19 @@ async def _full_rate(cores: Sequence[int]) -> float:
 def compare_rates(cores: Sequence[int]) -> None:
     letters = script([order(number) for number in range(GAMES)])
     whole: list[float] = []
-    rates: dict[str, list[float]] = {how: [] for how in BARE}
+    rates: dict[str, list[float]] = {how: [] for how in GRPC}
     with contextlib.ExitStack() as stack:
-        bare = {how: stack.enter_context(processes(len(cores), BARE[how])) for how in BARE}
+        bare = {how: stack.enter_context(processes(len(cores), GRPC[how])) for how in GRPC}
         for _ in range(3):
             whole.append(uvloop.run(_full_rate(cores)))
-            for how in BARE:
+            for how in GRPC:
                 at_once = bare[how].starmap(_bare_rate, [(core, letters) for core in cores], 1)
                 rates[how].append(sum(at_once))
-    print(f"decisions/s on {len(cores)} cores: full referee {statistics.median(whole):.0f}")
-    for how in BARE:
-        shown = f"{statistics.median(rates[how]):.0f}"
-        _show(how, shown, whole, rates[how], "at least 0.7")
+    print(f"decisions/s on {len(cores)} cores, full referee to bare streams (wanted: at least 0.7)")
+    _show(SET, whole, rates[SET], 1, "a second")
+    _show(
+        "the referee as it is, the bare streams as gRPC comes", whole, rates[COMES], 1, "a second"
+    )
 
 
 if __name__ == "__main__":
