@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 class Size(NamedTuple):
-    """How much there is of a family at one moment."""
+    """How much there is of a family at one moment, without what is spared."""
 
     processes: int
     """Without those that have ended and that nobody has waited for."""
@@ -43,11 +43,16 @@ class Gauge:
     Args:
         pid: of the program, which has just been started.
         limits: what they may take; None: what they like.
+        held: what the kernel refuses them beyond its limit, and nobody has to look at: controllers of a
+            cgroup, `memory` and `pids`.
     """
 
-    def __init__(self, pid: int, limits: Limits | None) -> None:
+    def __init__(self, pid: int, limits: Limits | None, held: Container[str] = frozenset()) -> None:
         self._pid = pid
         self._limits = limits
+        self._held = held
+        self.spared: Container[int] = frozenset()
+        """Processes of the family that are the sandbox's: no limit is for them."""
         self._members = [pid]
         self._cpu_ticks = 0
         self._peak_kib = 0
@@ -62,12 +67,13 @@ class Gauge:
         if self._limits is None:
             return None
         size, most_mib = self.look(), self._limits.memory_mib
-        if size.memory_kib > most_mib * 1024:
-            shared_kib = sum(map(_proportional_kib, self._members))  # takes milliseconds
+        if size.memory_kib > most_mib * 1024 and "memory" not in self._held:
+            limited = [pid for pid in self._members if pid not in self.spared]
+            shared_kib = sum(map(_proportional_kib, limited))  # takes milliseconds
             if shared_kib > most_mib * 1024:
                 taken = f"takes {shared_kib // 1024} MiB of memory; its limit is {most_mib}"
                 return Forfeit(Cause.OOM, Evidence(detail=taken))
-        if size.processes > self._limits.processes:
+        if size.processes > self._limits.processes and "pids" not in self._held:
             many = f"runs {size.processes} processes; its limit is {self._limits.processes}"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=many))
         return None
@@ -88,11 +94,12 @@ class Gauge:
         self._members = [self._pid, *FAMILIES.pids(self._pid)]
 
     def _read(self) -> Size:
-        stats = [stat for pid in self._members if (stat := _stat(pid)) is not None]
-        memory_kib = sum(stat.memory_kib for stat in stats)
-        self._cpu_ticks = max(self._cpu_ticks, sum(stat.cpu_ticks for stat in stats))
+        stats = {pid: stat for pid in self._members if (stat := _stat(pid)) is not None}
+        self._cpu_ticks = max(self._cpu_ticks, sum(stat.cpu_ticks for stat in stats.values()))
+        limited = [stat for pid, stat in stats.items() if pid not in self.spared]
+        memory_kib = sum(stat.memory_kib for stat in limited)
         self._peak_kib = max(self._peak_kib, memory_kib)
-        return Size(sum(stat.runs for stat in stats), memory_kib)
+        return Size(sum(stat.runs for stat in limited), memory_kib)
 
 
 def _stat(pid: int) -> _Stat | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,10 +56,11 @@ async def start_group(
     environment: Mapping[str, str],
     limits: Limits | None,
     options: Sequence[str] = (),
+    held: Container[str] = frozenset(),
 ) -> ProcessGroup:
     """Start a program behind the shim, which follows the options, as the leader of a process group.
 
-    Raises as `Launcher.launch` does.
+    What the kernel holds it to says `Gauge`. Raises as `Launcher.launch` does.
     """
     report, report_end = report_pipe()
     with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
@@ -68,7 +69,7 @@ async def start_group(
                 process = await spawn(
                     command, folder, environment, report_end, [*limiting(limits), *options]
                 )
-                launched = ProcessGroup(process, environment.get(TOKEN, ""), limits)
+                launched = ProcessGroup(process, environment.get(TOKEN, ""), limits, held)
         except OSError as error:
             raise failure(error.errno, f"{folder}: {error.strerror}") from error
         finally:
@@ -88,13 +89,18 @@ class ProcessGroup:
         process: the program.
         token: the token in its environment.
         limits: what it may take; None: what it likes.
+        held: see `Gauge`.
     """
 
     def __init__(
-        self, process: asyncio.subprocess.Process, token: str, limits: Limits | None
+        self,
+        process: asyncio.subprocess.Process,
+        token: str,
+        limits: Limits | None,
+        held: Container[str],
     ) -> None:
         self.process = process
-        self._gauge = Gauge(process.pid, limits)
+        self._gauge = Gauge(process.pid, limits, held)
         self._gone = False
         FAMILIES.add(process.pid, token)
 

@@ -306,6 +306,49 @@ async def test_it_is_ended_when_it_takes_too_much_memory(python):
     assert 64 << 10 <= launched.usage().peak_memory_kib <= 81 << 10
 
 
+MANY = """
+    import os, sys, time
+    many = 1
+    try:
+        while many < int(sys.argv[1]):
+            if os.fork() == 0:
+                time.sleep(1000)
+            many += 1
+    except OSError:
+        pass
+    print(many, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.isolation("full")
+async def test_what_the_kernel_refuses_is_not_charged(python):
+    """It may have some more than its limit, since the sandbox has processes of its own."""
+    launched = await python(MANY, "1000", limits=Limits(processes=10))
+    many, fault = await first_line(launched), launched.breach()
+    await launched.kill()
+    assert 10 <= int(many) < 20
+    assert fault is None
+
+
+@pytest.mark.parametrize(("many", "charged"), [(10, False), (11, True)])
+async def test_its_own_processes_are_counted_where_the_kernel_refuses_none(place, many, charged):
+    launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))
+    launched = await launcher.launch(
+        [PYTHON, "-c", textwrap.dedent(MANY), str(many)],
+        folder=place / "own",
+        environment={},
+        limits=Limits(processes=10),
+    )
+    had, fault = await first_line(launched), launched.breach()
+    await launched.kill()
+    assert had == str(many)
+    assert (fault is not None) == charged
+    if charged:
+        assert fault.cause is Cause.TOO_MANY_PROCESSES
+        assert fault.evidence.detail == "runs 11 processes; its limit is 10"
+
+
 @pytest.mark.isolation("full")
 async def test_its_time_is_counted(python):
     launched = await python("import time\nwhile time.process_time() < 0.3: pass")

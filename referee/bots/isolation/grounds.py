@@ -42,9 +42,11 @@ class Grounds:
         self._slot = slots.take()
         self._lent: list[Path] = []
         self._limits = program.limits
+        self.held = cgroups.controllers
+        """What the kernel holds the program to."""
         self.cgroup: Cgroup | None = None
         try:
-            if cgroups.controllers:
+            if self.held:
                 self.cgroup = cgroups.make(program.limits)
             if self._slot is not None:
                 self._lend(self._slot.uid, program.folder, program.access)

@@ -119,7 +119,8 @@ class Sandboxed:
         self._report = report
         self._grounds = grounds
         self._inside = Inside(outer, report)
-        self._gauge = Gauge(outer.pid, limits)
+        self._gauge = Gauge(outer.pid, limits, grounds.held)
+        self._gauge.spared = {outer.pid}
         self._init: psutil.Process | None = None
         self._killing: asyncio.Task[None] | None = None
         FAMILIES.add(outer.pid, token)
@@ -157,6 +158,7 @@ class Sandboxed:
             raise VoidGame(f"the sandbox cannot be set up: {words.strip() or 'nobody says why'}")
         with suppress(psutil.Error, IndexError):
             self._init = psutil.Process(_children(self._outer.pid)[0])
+            self._gauge.spared = {self._outer.pid, self._init.pid}
             inner = said.removeprefix("runs ")
             for child in _children(self._init.pid):  # orphans are among them, if it was quick
                 if _inner_pid(child) == inner:

@@ -52,7 +52,12 @@ class UidLauncher:
         try:
             words, options = self.words(program, grounds)
             group = await start_group(
-                words, folder=folder, environment=environment, limits=limits, options=options
+                words,
+                folder=folder,
+                environment=environment,
+                limits=limits,
+                options=options,
+                held=grounds.held,
             )
         except BaseException:
             grounds.give_back()
