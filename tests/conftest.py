@@ -58,6 +58,14 @@ from referee.bots.isolation import Rung  # noqa: E402 - the same
 from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
 
 
+def pytest_xdist_auto_num_workers(config):
+    """How many processes test at once: all tests, more than there are cores, since most wait for limits
+    to pass; those that somebody names, none but pytest's own, so that they begin at once.
+    """
+    everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return min(4, 2 * len(os.sched_getaffinity(0))) if everything else 0
+
+
 def pytest_collection_modifyitems(config, items):
     left = [each for each in items if each.get_closest_marker("thorough")] if not THOROUGH else []
     config.hook.pytest_deselected(items=left)

@@ -1,7 +1,6 @@
-"""The stream of one bot process: its hello, questions out, answers in, and what it must not send.
+"""The stream of one bot process: its hello, questions out, and whoever waits told of the answers.
 
-Everything a bot sends is looked at here and believed only when somebody waits for it. A session knows
-no process: `process` tells it when that has died.
+What the bot says is `inbox`'s. A session knows no process: `process` tells it when that has died.
 """
 
 from __future__ import annotations
@@ -12,18 +11,15 @@ from dataclasses import replace
 
 import grpc
 
-from referee.bots.questions import HELLO, READY, Clock, Question, Questions, resolve
-from referee.bots.server import MESSAGE_LIMIT, Stream
-from referee.errors import Cause, Evidence, Forfeit, Strike
+from referee.bots.inbox import Inbox
+from referee.bots.questions import HELLO, READY, Clock, Question, Questions
+from referee.bots.server import Stream
+from referee.errors import Cause, Evidence, Forfeit
 from referee.pb import play_pb2
-from referee.protocol import decode, encode
-from referee.protocol.encode import PROTOCOL_VERSION
+from referee.protocol import encode
 
 WRITE_LIMIT_S = 5.0
 """How long a message that nobody waits for may lie in a stream that its bot does not read."""
-FLOOD_QUOTA = 200
-"""Unasked messages that a bot may send, and streams it may open, between two answers."""
-
 
 Answered = tuple[bytes, int, int]
 """A reply and what it took: its action, serialised as the bot sent it, at which nobody has looked; the
@@ -48,24 +44,20 @@ class Session:
         clock: Clock,
         busy_ns: Callable[[], int | None],
     ) -> None:
-        self._token = token
-        self._is_foreign = is_foreign
         self._now_ns = clock.now_ns
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
         self._questions = Questions(clock, self._overdue, busy_ns)
-        self._hello = self._question(HELLO, READY, 0)
-        self._starting = 0
-        """How many games are being started."""
         self._games: set[str] = set()
         """Those that have started."""
+        self._hello = self._question(HELLO, READY, 0)
+        self._inbox = Inbox(
+            self._hello, self._questions, games=self._games, token=token, is_foreign=is_foreign
+        )
         self._outbox: list[tuple[bytes, Question | None]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._writing_since_ns = 0
         """0 when nothing is being written."""
-        self._unasked = 0
-        self.dropped = 0
-        """What came too late, twice, or for something else: replies, and hellos after the first."""
         self.failure: Exception | None = None
         """Why the stream is of no more use."""
         self.closed = asyncio.Event()
@@ -82,6 +74,11 @@ class Session:
         return self._stream is not None
 
     @property
+    def dropped(self) -> int:
+        """What came too late, twice, or for something else: replies, and hellos after the first."""
+        return self._inbox.dropped
+
+    @property
     def silent(self) -> bool:
         """Whether it let a limit pass and has said nothing since in that game: it may never do so again."""
         return bool(self._questions.unanswered)
@@ -91,7 +88,10 @@ class Session:
     async def serve(self, stream: Stream) -> None:
         """Hold a stream to its end. A second one is refused; the first stays the owner."""
         if self._stream is not None:
-            self._count_unasked(1)
+            try:
+                self._inbox.count_unasked(1)
+            except Forfeit as failure:
+                self.fail(failure)
             await stream.abort(grpc.StatusCode.ALREADY_EXISTS, "this bot has its stream already")
         self._stream = stream
         reading = asyncio.ensure_future(self._read(stream))
@@ -116,128 +116,19 @@ class Session:
             self._flushing.cancel()
 
     async def _read(self, stream: Stream) -> None:
+        inbox = self._inbox
         while isinstance(data := await stream.read(), bytes):  # else it is EOF
-            if self._answers(data):
+            if inbox.answers(data):
                 continue
-            if len(data) > MESSAGE_LIMIT:
-                self._fail(Cause.TOO_LARGE, f"a message of {len(data)} bytes")
-                return
+            unknown = not self._hello.answer.done()
             try:
-                message = decode.bot_message(data)
-            except ValueError as error:
-                if self._hello.answer.done():
-                    self._malformed(str(error))
-                else:
-                    await self._refuse(Cause.HANDSHAKE, f"the first message is no hello: {error}")
-            else:
-                if self._hello.answer.done():
-                    self._receive(message)
-                else:
-                    await self._receive_hello(message)
+                inbox.take(data)
+            except Forfeit as failure:
+                if unknown:  # its author may read why it is not wanted
+                    await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
+                self.fail(failure)
             if self.failure is not None:
                 return
-
-    def _receive(self, message: play_pb2.BotMessage) -> None:
-        accepted = 0
-        unasked = int(message.HasField("hello"))
-        self.dropped += unasked
-        for reply in message.replies:
-            number = reply.decision_id
-            question = None if number == READY else self._asked(reply.game_id, number)
-            if question is None:
-                unasked += 1
-            else:
-                accepted += 1
-                self._resolve(question, reply.action.SerializeToString())
-        if self._starting or not accepted:  # else nobody waits for a ready
-            for ready in message.ready:
-                question = self._asked(ready.game_id, READY)
-                if question is None:
-                    unasked += 1
-                else:
-                    accepted += 1
-                    self._resolve(question, b"")
-        if accepted:
-            self._unasked = 0
-        if unasked or not accepted:
-            self._count_unasked(unasked or 1)
-
-    def _asked(self, game_id: str, number: int) -> Question | None:
-        """What a reply, or a ready, answers; None when nobody waits for it."""
-        question = self._questions.open.get(game_id)
-        if question is None or question.number != number or question.answer.done():
-            self.dropped += 1
-            self._questions.unanswered.discard((game_id, number))
-            return None
-        return question
-
-    def _answers(self, data: bytes) -> bool:
-        """Whether a message was the reply to the only open decision and nothing else, as nearly all are."""
-        open_questions = self._questions.open
-        if len(open_questions) != 1:
-            return False
-        (question,) = open_questions.values()
-        number = question.number
-        if number == READY or question.answer.done():
-            return False
-        action = decode.lone_action(data, question.game_id, number)
-        if action is None:
-            return False
-        self._unasked = 0
-        self._resolve(question, action)
-        return True
-
-    def _resolve(self, question: Question, action: bytes) -> None:
-        """Hand an action to who waits for it; a ready has none."""
-        questions, limit_us = self._questions, question.limit_us
-        if questions.unanswered:
-            questions.excuse(question.game_id, self._games)
-        elapsed_us = questions.elapsed_us(question)
-        if elapsed_us <= limit_us:
-            question.answer.set_result((action, elapsed_us, 0))
-        else:
-            question.answer.set_result((action, limit_us, elapsed_us - limit_us))
-
-    async def _receive_hello(self, message: play_pb2.BotMessage) -> None:
-        hello = message.hello
-        if not message.HasField("hello"):
-            await self._refuse(Cause.HANDSHAKE, "the first message has no hello")
-        elif hello.protocol_version != PROTOCOL_VERSION:
-            await self._refuse(
-                Cause.HANDSHAKE,
-                f"the bot speaks protocol version {hello.protocol_version},"
-                f" the referee {PROTOCOL_VERSION}",
-            )
-        elif hello.token == self._token:
-            self._hello.answer.set_result(hello)
-        elif self._is_foreign(hello.token):
-            await self._refuse(Cause.IMPERSONATION, "the hello has another bot's token")
-        else:
-            await self._refuse(Cause.HANDSHAKE, "the hello has a wrong token")
-
-    async def _refuse(self, cause: Cause, detail: str) -> None:
-        """Say why the bot is not wanted, for its author to read, and have no more to do with it."""
-        await self._write(encode.goodbye(detail), self._now_ns())
-        self._fail(cause, detail)
-
-    def _malformed(self, why: str) -> None:
-        waiting = [
-            each
-            for each in self._questions.open.values()
-            if each.number != READY and not each.answer.done()
-        ]
-        for question in waiting:
-            elapsed_us = self._questions.elapsed_us(question)
-            resolve(question, Strike(Cause.MALFORMED, Evidence(detail=why, elapsed_us=elapsed_us)))
-        if not waiting:
-            self._count_unasked(1)
-
-    def _count_unasked(self, count: int) -> None:
-        self._unasked += count
-        if self._unasked > FLOOD_QUOTA:
-            self._fail(
-                Cause.FLOOD, f"more than {FLOOD_QUOTA} messages or streams that nobody asked for"
-            )
 
     def _overdue(self, question: Question) -> None:
         """A bot that has not even read what was written for a whole limit does not read any more."""
@@ -271,14 +162,12 @@ class Session:
         """
         self._check()
         question = self._question(game_id, READY, limit_us)
-        self._starting += 1
         try:
             self.post(start, question)
             await question.answer
         except Forfeit as failure:
             raise self._timed(failure, question) from None
         finally:
-            self._starting -= 1
             self._questions.open.pop(game_id, None)
         self._games.add(game_id)
 

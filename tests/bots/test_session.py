@@ -7,9 +7,10 @@ import pytest
 from fakes import FakeStream, FakeTime
 
 from referee.bots import session
+from referee.bots.inbox import FLOOD_QUOTA
 from referee.bots.questions import SETTLE_US
 from referee.bots.server import MESSAGE_LIMIT
-from referee.bots.session import FLOOD_QUOTA, Session
+from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import encode
