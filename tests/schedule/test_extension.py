@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
+from importlib import import_module
 from itertools import chain, combinations, pairwise
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ALGORITHMS, Stage, extended, longer, shorter
+from referee.schedule.choice import balanced_tables
 
 pytestmark = (
     pytest.mark.unmeasured
@@ -20,6 +23,15 @@ BASIC = RULESETS["basic"]
 NAMES = ["ann", "bob", "cy", "dee", "eve"]
 PATIENT = settings(deadline=None, max_examples=50)
 """The machine may be busy."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _choices_made_once():
+    """They depend on three small numbers, and take most of the time."""
+    module = import_module("referee.schedule.balanced")  # its name is a function's in the package
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "balanced_tables", cache(balanced_tables))
+        yield
 
 
 @st.composite
