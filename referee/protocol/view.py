@@ -14,11 +14,12 @@ from referee.pb import table_pb2
 from referee.protocol.memo import memo
 from referee.protocol.messages import layer_message
 from referee.protocol.wire import head, number_field
-from referee.rules.cards import Counts, Group, Layer
+from referee.rules.cards import JOKER, Counts, Group, Layer
 from referee.rules.view import View
 
 _FIELDS = {name: field.number for name, field in table_pb2.View.DESCRIPTOR.fields_by_name.items()}
-_hand_head, _hand_sizes_head = head(_FIELDS["hand"]), head(_FIELDS["hand_sizes"])
+_HAND_HEAD = head(_FIELDS["hand"])(JOKER + 1)
+_hand_sizes_head = head(_FIELDS["hand_sizes"])
 _table_head = head(_FIELDS["tables"])
 _deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["turn"])
 _KEPT = 1 << 12
@@ -72,7 +73,7 @@ class ViewWriter:
                 _place((seat, active_seat, victim, cards_to_draw, snatched)),
                 _deck_size(deck_size),
                 _turn(turn),
-                _hand_head(len(hand)),
+                _HAND_HEAD,
                 bytes(hand),  # each count is below 128: a byte
                 _hand_sizes_head(len(hand_sizes)),
                 bytes(hand_sizes),  # so is each size
