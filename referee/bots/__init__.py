@@ -4,6 +4,7 @@
 the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
 """
 
+import gc
 import os
 
 # Programs are started while threads of gRPC run: its care for forks breaks them, whatever a user has set.
@@ -29,3 +30,15 @@ __all__ = [
     "Parting",
     "ProcessGroupLauncher",
 ]
+
+
+def _leave_garbage_alone() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+# A fork of uvloop's runs Python until the program is there. Were garbage of gRPC collected meanwhile, it would wait
+# for a thread that is not in the child, for ever, and the event loop for the child.
+os.register_at_fork(
+    before=gc.disable, after_in_child=_leave_garbage_alone, after_in_parent=gc.enable
+)

@@ -448,6 +448,42 @@ async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
     await launched.kill()
 
 
+GARBAGE = """
+import asyncio, gc, os
+import uvloop
+from referee.bots.process_group import ProcessGroupLauncher
+import grpc
+from pathlib import Path
+
+os.register_at_fork(after_in_child=gc.collect)  # as any object that is made there may do
+
+async def main():
+    server = grpc.aio.server()
+    server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    await server.stop(None)
+    cycle = [server, asyncio.get_running_loop()]
+    cycle.append(cycle)
+    del server, cycle
+    launched = await ProcessGroupLauncher().launch(
+        ["true"], folder=Path("."), environment={"PATH": os.environ["PATH"]}
+    )
+    print(await launched.process.wait(), gc.isenabled(), flush=True)
+    await launched.kill()
+
+gc.disable()
+uvloop.run(main())
+"""
+
+
+def test_a_program_starts_whatever_garbage_there_is():
+    """A server of gRPC that nobody has any more waits for a thread, which the child of a fork has not."""
+    referee = subprocess.run(
+        [sys.executable, "-c", GARBAGE], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert referee.stdout == "0 True\n"
+
+
 KILLED_REFEREE = """
 import asyncio, os, sys
 from pathlib import Path
