@@ -4,7 +4,6 @@
 the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
 """
 
-import gc
 import os
 
 # Programs are started while threads of gRPC run: its care for forks breaks them, whatever a user has set.
@@ -15,6 +14,7 @@ os.environ["GRPC_VERBOSITY"] = "NONE"
 # message on to threads of a pool, which takes a quarter of a stream's CPU (tests/bench/README.md).
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 
+from referee.bots.forks import spare_garbage
 from referee.bots.launcher import Launcher
 from referee.bots.player import BotPlayer, GameOpening
 from referee.bots.pool import BotPool
@@ -31,14 +31,4 @@ __all__ = [
     "ProcessGroupLauncher",
 ]
 
-
-def _leave_garbage_alone() -> None:
-    gc.freeze()
-    gc.enable()
-
-
-# A fork of uvloop's runs Python until the program is there. Were garbage of gRPC collected meanwhile, it would wait
-# for a thread that is not in the child, for ever, and the event loop for the child.
-os.register_at_fork(
-    before=gc.disable, after_in_child=_leave_garbage_alone, after_in_parent=gc.enable
-)
+spare_garbage()

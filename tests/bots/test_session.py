@@ -433,6 +433,13 @@ async def test_a_message_over_the_limit(bot):
     await bot.serving
 
 
+async def test_a_first_message_over_the_limit_is_told_why(stranger):
+    stranger.say(b"x" * (MESSAGE_LIMIT + 1))
+    forfeit = await fault(stranger.session.hello(LIMIT_US, stranger.time.now_ns))
+    assert forfeit.cause is Cause.TOO_LARGE
+    assert stranger.stream.written == [encode.goodbye(forfeit.evidence.detail)]
+
+
 # Failures
 
 
