@@ -13,28 +13,9 @@ import os
 
 def spare_garbage() -> None:
     """See that no child of a fork, from now on, collects what was there before it."""
-    collector = _Collector()
-    os.register_at_fork(
-        before=collector.stop,
-        after_in_child=collector.go_on_without_what_is_there,
-        after_in_parent=collector.go_on,
-    )
+    os.register_at_fork(before=gc.disable, after_in_child=_go_on, after_in_parent=gc.enable)
 
 
-class _Collector:
-    """The garbage collector, which may have been stopped by somebody else."""
-
-    def __init__(self) -> None:
-        self._ran = True
-
-    def stop(self) -> None:
-        self._ran = gc.isenabled()
-        gc.disable()
-
-    def go_on(self) -> None:
-        if self._ran:
-            gc.enable()
-
-    def go_on_without_what_is_there(self) -> None:
-        gc.freeze()
-        self.go_on()
+def _go_on() -> None:
+    gc.freeze()
+    gc.enable()
