@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -131,16 +131,18 @@ def _cpu_ns(pid: int) -> int:
 
 def _peak_kib(pid: int) -> int:
     with suppress(OSError):
-        return _kib(read(f"/proc/{pid}/status").splitlines(), b"VmHWM:")
+        return _kib(read(f"/proc/{pid}/status"), b"\nVmHWM:")  # the first line is the program's to say
     return 0
 
 
 def _proportional_kib(pid: int) -> int:
     """Memory of which every process that shares it counts a part."""
     with suppress(OSError):
-        return _kib(read(f"/proc/{pid}/smaps_rollup").splitlines(), b"Pss:")
+        return _kib(read(f"/proc/{pid}/smaps_rollup"), b"\nPss:")
     return 0
 
 
-def _kib(lines: Iterable[bytes], name: bytes) -> int:
-    return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
+def _kib(lines: bytes, name: bytes) -> int:
+    """The number behind a name that stands at the beginning of a line; 0 where there is none."""
+    value = lines.partition(name)[2]
+    return int(value.split(None, 1)[0]) if value else 0
