@@ -131,7 +131,9 @@ def _cpu_ns(pid: int) -> int:
 
 def _peak_kib(pid: int) -> int:
     with suppress(OSError):
-        return _kib(read(f"/proc/{pid}/status"), b"\nVmHWM:")  # the first line is the program's to say
+        return _kib(
+            read(f"/proc/{pid}/status"), b"\nVmHWM:"
+        )  # the first line is the program's to say
     return 0
 
 

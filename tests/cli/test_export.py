@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import zipfile
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -83,11 +84,12 @@ def test_a_stranger_can_check_its_decks_too(here, archive):
 
 def test_a_tournament_that_is_not_finished(here):
     shutil.copytree(here.folder / "league", here.folder / "other")
-    with sqlite3.connect(here.folder / "other" / "league.db") as database:
+    with closing(
+        sqlite3.connect(here.folder / "other" / "league.db", isolation_level=None)
+    ) as database:
         for table in ("seats", "faults", "records", "results"):
             database.execute(f"DELETE FROM {table} WHERE game_id > 7")  # noqa: S608
         database.execute("UPDATE tournaments SET finished_at_us = NULL")
-    database.close()
     export = ("tournament", "export", "cup", "--league", "other", "--output", "some.zip")
     done = here.referee(*export)
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 from real_runs import SEED, place, read_until
@@ -136,7 +137,9 @@ def test_an_extension_is_played_whole_from_another_seed(here, copy):
 
 
 def test_before_it_has_stopped_it_is_not_extended(here, copy):
-    with sqlite3.connect(here.folder / copy / "league.db") as database:
+    with closing(
+        sqlite3.connect(here.folder / copy / "league.db", isolation_level=None)
+    ) as database:
         database.execute("UPDATE tournaments SET finished_at_us = NULL, settled_after = NULL")
     done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
     assert done.returncode == 2
@@ -156,7 +159,9 @@ def cut(database, games):
 
 def test_a_stop_that_came_too_early_is_found(here, copy):
     early = here.rounds - 1
-    with sqlite3.connect(here.folder / copy / "league.db") as database:
+    with closing(
+        sqlite3.connect(here.folder / copy / "league.db", isolation_level=None)
+    ) as database:
         cut(database, 2 * early)
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1
@@ -185,7 +190,9 @@ SPOILT = {
 
 @pytest.mark.parametrize(("statement", "reason"), SPOILT.values(), ids=SPOILT)
 def test_what_is_wrong_with_a_stop_is_found(here, copy, statement, reason):
-    with sqlite3.connect(here.folder / copy / "league.db") as database:
+    with closing(
+        sqlite3.connect(here.folder / copy / "league.db", isolation_level=None)
+    ) as database:
         database.execute(statement)
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1
