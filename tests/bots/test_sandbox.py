@@ -15,11 +15,13 @@ from referee.bots.access import Access
 from referee.bots.isolation import bubblewrap, slots
 from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.isolation.sandbox import SandboxLauncher
+from referee.bots.isolation.sandboxed import Sandboxed
 from referee.bots.limits import Limits
 from referee.errors import Cause, Forfeit, VoidGame
 
 pytestmark = pytest.mark.isolation("namespaces")
 PYTHON = os.path.realpath(sys.executable)
+PATH = {"PATH": os.environ["PATH"]}
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def launch(launcher, place):
         return await launcher.launch(
             command,
             folder=place / "own",
-            environment={"PATH": os.environ["PATH"], "HOME": str(place / "scratch")},
+            environment={**PATH, "HOME": str(place / "scratch")},
             access=more.pop("access", Access(scratch=place / "scratch", link=place / "link")),
             **more,
         )
@@ -117,6 +119,19 @@ async def test_a_program_that_cannot_be_started_is_its_authors_fault(launch, pla
         await launch(*command)
     assert raised.value.cause is Cause.NO_START
     assert raised.value.evidence.detail == f"cannot be started: {why}"
+
+
+async def test_of_a_start_that_is_given_up_nothing_is_left(place, monkeypatch):
+    async def give_up(launched, _program):
+        await launched._report.started
+        raise VoidGame("given up")
+
+    monkeypatch.setattr(Sandboxed, "run", give_up)
+    launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))  # which would end what is left
+    for _ in range(10):
+        with pytest.raises(VoidGame, match="given up"):
+            await launcher.launch(["sleep", "1000"], folder=place / "own", environment=PATH)
+        assert not left()
 
 
 async def test_a_sandbox_that_cannot_be_set_up_is_nobodys_fault(place):

@@ -156,13 +156,21 @@ class Sandboxed:
             assert self._outer.stderr is not None  # noqa: S101 - it was started with pipes
             words = said or (await self._outer.stderr.read(_SAID)).decode("utf-8", "replace")
             raise VoidGame(f"the sandbox cannot be set up: {words.strip() or 'nobody says why'}")
-        with suppress(psutil.Error, IndexError):
-            self._init = psutil.Process(_children(self._outer.pid)[0])
-            self._gauge.spared = {self._outer.pid, self._init.pid}
-            inner = said.removeprefix("runs ")
+        self._init = self._first()
+        if self._init is None:
+            return
+        self._gauge.spared = {self._outer.pid, self._init.pid}
+        inner = said.removeprefix("runs ")
+        with suppress(psutil.Error):
             for child in _children(self._init.pid):  # orphans are among them, if it was quick
                 if _inner_pid(child) == inner:
                     self._inside.pid = child
+
+    def _first(self) -> psutil.Process | None:
+        """The first process of the sandbox, if it is there."""
+        with suppress(psutil.Error, IndexError):
+            return psutil.Process(_children(self._outer.pid)[0])
+        return None
 
     def terminate(self) -> None:
         """Ask all of it to end; its first process does not listen to that."""
@@ -188,6 +196,8 @@ class Sandboxed:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
+        if self._init is None and self._outer.returncode is None:  # given up before it was told of
+            self._init = self._first()
         if self._init is not None:  # with it ends the whole namespace, then bubblewrap
             with suppress(psutil.Error):
                 self._init.kill()
