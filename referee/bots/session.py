@@ -124,9 +124,11 @@ class Session:
             try:
                 inbox.take(data)
             except Forfeit as failure:
-                if unknown:  # its author may read why it is not wanted
-                    await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
-                self.fail(failure)
+                try:
+                    if unknown:  # its author may read why it is not wanted
+                        await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
+                finally:  # who leaves meanwhile is charged with this all the same
+                    self.fail(failure)
             if self.failure is not None:
                 return
 

@@ -114,7 +114,8 @@ async def stranger():
     yield bot
     bot.session.fail(VoidGame("the test is over"))
     bot.stream.hang_up()
-    await bot.serving
+    await asyncio.wait((bot.serving,))
+    assert bot.serving.cancelled() or bot.serving.exception() is None
 
 
 @pytest.fixture
@@ -175,6 +176,17 @@ async def test_a_wrong_hello(stranger, said, cause, why):
     assert play_pb2.RefereeMessage.FromString(goodbye).goodbye.reason == why
     await stranger.serving
     assert not stranger.session.greeted
+
+
+async def test_a_wrong_hello_of_a_bot_that_leaves_before_it_is_told(stranger):
+    stranger.stream.writable.clear()
+    stranger.say(hello(version=2))
+    await stranger.heard()
+    stranger.serving.cancel()  # as gRPC does with a stream that is gone
+    await turn()
+    assert stranger.session.failure is not None
+    forfeit = await fault(stranger.session.hello(LIMIT_US, stranger.time.now_ns))
+    assert forfeit.cause is Cause.HANDSHAKE
 
 
 async def test_no_hello_in_time_since_the_start_of_the_process(stranger):
