@@ -131,20 +131,18 @@ def _cpu_ns(pid: int) -> int:
 
 def _peak_kib(pid: int) -> int:
     with suppress(OSError):
-        return _kib(
-            read(f"/proc/{pid}/status"), b"\nVmHWM:"
-        )  # the first line is the program's to say
+        return _kib(read(f"/proc/{pid}/status"), b"VmHWM")
     return 0
 
 
 def _proportional_kib(pid: int) -> int:
     """Memory of which every process that shares it counts a part."""
     with suppress(OSError):
-        return _kib(read(f"/proc/{pid}/smaps_rollup"), b"\nPss:")
+        return _kib(read(f"/proc/{pid}/smaps_rollup"), b"Pss")
     return 0
 
 
 def _kib(lines: bytes, name: bytes) -> int:
-    """The number behind a name that stands at the beginning of a line; 0 where there is none."""
-    value = lines.partition(name)[2]
+    """What one of the lines says, but for the first, which may have a program's own words; else 0."""
+    value = lines.partition(b"\n" + name + b":")[2]
     return int(value.split(None, 1)[0]) if value else 0

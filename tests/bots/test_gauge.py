@@ -56,6 +56,17 @@ async def test_cpu_time_and_the_most_memory_of_a_program(up):
     assert launched.usage().cpu_s <= usage.cpu_s + 0.05
 
 
+@pytest.mark.parametrize("name", ["VmHWM:9999999", "\\nVmHWM:9999999"])
+async def test_a_program_s_name_is_no_figure(up, name):
+    launched = await up(f"""
+        import ctypes, time
+        ctypes.CDLL(None).prctl(15, b"{name}")
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    assert launched.usage().peak_memory_kib < 100 * MIB
+
+
 async def test_children_count_while_they_run_and_when_they_have_ended(up):
     launched = await up("""
         import os, time
