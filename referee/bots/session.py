@@ -12,7 +12,7 @@ from dataclasses import replace
 import grpc
 
 from referee.bots.inbox import Inbox
-from referee.bots.questions import HELLO, READY, Clock, Question, Questions
+from referee.bots.questions import CORELESS_US, HELLO, READY, Clock, Question, Questions
 from referee.bots.server import Stream
 from referee.errors import Cause, Evidence, Forfeit
 from referee.pb import play_pb2
@@ -45,6 +45,7 @@ class Session:
         busy_ns: Callable[[], int | None],
     ) -> None:
         self._now_ns = clock.now_ns
+        self._call_later = clock.call_later
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
         self._questions = Questions(clock, self._overdue, busy_ns)
@@ -134,8 +135,18 @@ class Session:
 
     def _overdue(self, question: Question) -> None:
         """A bot that has not even read what was written for a whole limit does not read any more."""
-        writing_ns = self._now_ns() - self._writing_since_ns
-        if self._writing_since_ns and writing_ns >= question.limit_us * 1000:
+        if self._writing_since_ns:
+            limit_ns = max(question.limit_us, CORELESS_US) * 1000  # gRPC's threads may await a core
+            self._unread(self._writing_since_ns, limit_ns)
+
+    def _unread(self, since_ns: int, limit_ns: int) -> None:
+        """Give a bot up that does not read what is being written since that moment, after a limit."""
+        if self._writing_since_ns != since_ns:
+            return
+        left_ns = since_ns + limit_ns - self._now_ns()
+        if left_ns > 0:
+            self._call_later(left_ns / 1e9, self._unread, since_ns, limit_ns)
+        else:
             self._fail(Cause.CRASH, "does not read its stream")
 
     def _fail(self, cause: Cause, detail: str) -> None:

@@ -8,7 +8,7 @@ from fakes import FakeStream, FakeTime
 
 from referee.bots import session
 from referee.bots.inbox import FLOOD_QUOTA
-from referee.bots.questions import SETTLE_US
+from referee.bots.questions import CORELESS_US, SETTLE_US
 from referee.bots.server import MESSAGE_LIMIT
 from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
@@ -506,12 +506,28 @@ async def test_a_bot_that_reads_nothing_holds_nobody_up(bot):
     bot.stream.writable.clear()
     asking = await bot.ask()
     await bot.timeout()
+    assert not bot.session.closed.is_set()
+    bot.time.creep_us(CORELESS_US - LIMIT_US)
     assert bot.session.closed.is_set(), "whoever watches the process ends it"
     bot.stream.writable.set()  # as it is when the process is gone
     assert (await fault(asking)).cause is Cause.TIMEOUT
     forfeit = await fault(await bot.ask(number=2))
     assert forfeit.cause is Cause.CRASH
     assert forfeit.evidence.detail == "does not read its stream"
+
+
+async def test_a_bot_is_not_given_up_when_grpc_tells_late_that_it_has_read(bot):
+    bot.stream.writable.clear()
+    asking = await bot.ask()
+    await bot.timeout()
+    bot.stream.writable.set()
+    assert (await fault(asking)).cause is Cause.TIMEOUT
+    asking = await bot.ask(number=2)
+    bot.time.creep_us(CORELESS_US - LIMIT_US)
+    bot.say(replies(("g", 1), ("g", 2)))
+    assert (await asking)[0] == bytes_of("g", 2)
+    assert bot.session.failure is None
+    assert bot.session.dropped == 1
 
 
 async def test_nothing_is_written_to_a_stream_that_is_gone(bot):
