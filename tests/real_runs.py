@@ -8,11 +8,13 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from contextlib import (
     chdir,
+    closing,
     contextmanager,
     nullcontext,
     redirect_stderr,
@@ -173,6 +175,11 @@ class Place:
             return [
                 timeless(store.record(row.game_id)) for row in store.results(tournament=tournament)
             ]
+
+    def database(self, league="league"):
+        """The database of a league, to be spoilt; open in a `with`. Each statement is done at once."""
+        file = self.folder / league / "league.db"
+        return closing(sqlite3.connect(file, isolation_level=None))
 
 
 def only_reads(words):

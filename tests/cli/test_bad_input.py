@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import signal
-import sqlite3
 
 import pytest
 from real_runs import SAMPLE_BOTS, SEED, place
@@ -159,10 +158,8 @@ def test_a_league_that_is_not_there(here, command):
 def test_a_league_of_a_newer_version(here, played, command):
     league = here.folder / "league"
     shutil.copytree(played.folder / "league", league)
-    database = sqlite3.connect(league / "league.db")
-    database.execute("UPDATE alembic_version SET version_num = '9999'")
-    database.commit()
-    database.close()
+    with here.database() as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
     refused(here, *command, says="league/league.db: made by a newer version of the referee")
 
 

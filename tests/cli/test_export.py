@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 import subprocess
 import zipfile
-from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -84,9 +82,7 @@ def test_a_stranger_can_check_its_decks_too(here, archive):
 
 def test_a_tournament_that_is_not_finished(here):
     shutil.copytree(here.folder / "league", here.folder / "other")
-    with closing(
-        sqlite3.connect(here.folder / "other" / "league.db", isolation_level=None)
-    ) as database:
+    with here.database("other") as database:
         for table in ("seats", "faults", "records", "results"):
             database.execute(f"DELETE FROM {table} WHERE game_id > 7")  # noqa: S608
         database.execute("UPDATE tournaments SET finished_at_us = NULL")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -42,9 +41,8 @@ def here(tmp_path_factory):
 def database(here):
     """A copy of the league, `copy`, to be spoilt."""
     shutil.copytree(here.folder / "league", here.folder / "copy")
-    connection = sqlite3.connect(here.folder / "copy" / "league.db", isolation_level=None)
-    yield connection
-    connection.close()
+    with here.database("copy") as database:
+        yield database
     shutil.rmtree(here.folder / "copy")
 
 

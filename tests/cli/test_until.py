@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 
 import pytest
 from real_runs import SEED, place, read_until
@@ -137,9 +135,7 @@ def test_an_extension_is_played_whole_from_another_seed(here, copy):
 
 
 def test_before_it_has_stopped_it_is_not_extended(here, copy):
-    with closing(
-        sqlite3.connect(here.folder / copy / "league.db", isolation_level=None)
-    ) as database:
+    with here.database(copy) as database:
         database.execute("UPDATE tournaments SET finished_at_us = NULL, settled_after = NULL")
     done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
     assert done.returncode == 2
@@ -159,9 +155,7 @@ def cut(database, games):
 
 def test_a_stop_that_came_too_early_is_found(here, copy):
     early = here.rounds - 1
-    with closing(
-        sqlite3.connect(here.folder / copy / "league.db", isolation_level=None)
-    ) as database:
+    with here.database(copy) as database:
         cut(database, 2 * early)
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1
@@ -190,9 +184,7 @@ SPOILT = {
 
 @pytest.mark.parametrize(("statement", "reason"), SPOILT.values(), ids=SPOILT)
 def test_what_is_wrong_with_a_stop_is_found(here, copy, statement, reason):
-    with closing(
-        sqlite3.connect(here.folder / copy / "league.db", isolation_level=None)
-    ) as database:
+    with here.database(copy) as database:
         database.execute(statement)
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1

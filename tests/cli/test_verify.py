@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import zlib
 from dataclasses import replace
 
@@ -27,9 +26,8 @@ def here(tmp_path_factory):
 @pytest.fixture
 def database(here):
     shutil.copytree(here.folder / "whole", here.folder / "league")
-    connection = sqlite3.connect(here.folder / "league" / "league.db", isolation_level=None)
-    yield connection
-    connection.close()
+    with here.database() as database:
+        yield database
     shutil.rmtree(here.folder / "league")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 from pathlib import Path
 
 import psutil
@@ -118,10 +117,8 @@ async def test_a_bot_that_remembers_would_notice(here):
         workshop = Workshop(league.folder, ProcessGroupLauncher(), on_build=print)
         bots = await enter_bots(config, Roster(league, workshop), now_us=0)
         create(league, config, bots, seed=config.seed, now_us=0)
-    database = sqlite3.connect(here.folder / "league" / "league.db")
-    database.execute("UPDATE games SET lane = 0")
-    database.commit()
-    database.close()
+    with here.database() as database:
+        database.execute("UPDATE games SET lane = 0")
     assert here.referee("tournament", "resume").returncode == 0
     faults = [fault for record in here.records("league") for fault in record.faults]
     assert faults
