@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import os
 import re
@@ -12,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import (
     chdir,
     closing,
@@ -208,8 +210,23 @@ def run_here(words, folder, environment):
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            resource_tracker._resource_tracker._stop()  # a process that others would wonder at
+            stop_tracker()
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
+def stop_tracker():
+    """End the process that keeps account of semaphores, at which others would wonder, where there is one.
+
+    Not before all who have some have given them back, as a process at its end waits for them too.
+    """
+    tracker = resource_tracker._resource_tracker
+    if tracker._fd is None:
+        return
+    for thread in threading.enumerate():  # of executors that are shut down
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join(PATIENCE_S)
+    gc.collect()
+    tracker._stop()
 
 
 @contextmanager
