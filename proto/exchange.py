@@ -22,10 +22,9 @@ from referee import deals
 from referee.clocks import SECOND_US, Clocks
 from referee.match import Fixture, PlayedGame, play_game
 from referee.pb import play_pb2
-from referee.player import Answer, Ask
 from referee.protocol import encode
-from referee.protocol.messages import action_message
-from referee.records import BotId
+from referee.protocol.values import action_message
+from referee.records import Answer, Ask, BotId
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 

@@ -54,8 +54,8 @@ os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 import postgres_server  # noqa: E402 - after that
 from strongest_isolation import strongest  # noqa: E402 - the same
 
-from referee.bots.isolation import Rung  # noqa: E402 - the same
-from referee.bots.toolchains import how_to_install  # noqa: E402 - the same
+from referee.bots.build import how_to_install  # noqa: E402 - the same
+from referee.sandbox import Rung  # noqa: E402 - the same
 
 
 def pytest_xdist_auto_num_workers(config):

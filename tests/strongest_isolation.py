@@ -3,9 +3,9 @@
 import asyncio
 from functools import cache
 
-from referee.bots.isolation import settle
+from referee.sandbox import select_isolation
 
 
 @cache
 def strongest():
-    return asyncio.run(settle())
+    return asyncio.run(select_isolation())

@@ -15,12 +15,12 @@ import typer
 from real_runs import run_here, untraced
 
 from referee import cli, deals
-from referee.bots.limits import Limits, LimitsTable
 from referee.bots.manifest import Build, Manifest, Run, load_manifest
 from referee.cli import app, options
 from referee.errors import Cause
 from referee.rules.ruleset import RULESETS
-from referee.tournament.file_model import TournamentFile
+from referee.sandbox.launcher import Limits, LimitsTable
+from referee.tournament.config_file import TournamentFile
 from referee.tournament.reading import load_tournament
 
 ROOT = Path(__file__).parents[1]

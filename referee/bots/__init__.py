@@ -14,12 +14,11 @@ os.environ["GRPC_VERBOSITY"] = "NONE"
 # message on to threads of a pool, which takes a quarter of a stream's CPU (tests/bench/README.md).
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 
-from referee.bots.forks import spare_garbage
-from referee.bots.launcher import Launcher
-from referee.bots.player import BotPlayer, GameOpening
-from referee.bots.pool import BotPool
+from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.bots.process import BotProcess, Parting
-from referee.bots.process_group import ProcessGroupLauncher
+from referee.sandbox.forks import spare_garbage
+from referee.sandbox.launcher import Launcher
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 __all__ = [
     "BotPlayer",

@@ -1,23 +1,177 @@
-"""Runs the build of a bot: with a limit, its output kept, and nothing of it left running."""
+"""The programs that bots are built and run with, and how one gets them.
+
+The home folder of a build that must not see its user's: empty but for copies of package caches.
+
+Copies, since a build that could write into the caches themselves could leave a surprise for the next one.
+
+Runs the build of a bot: with a limit, its output kept, and nothing of it left running.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
+import shutil
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from referee.bots import build_home
-from referee.bots.access import NO_ACCESS, Access
-from referee.bots.families import TOKEN
-from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
-from referee.bots.limits import Limits
-from referee.bots.output import KEPT, Output
-from referee.bots.toolchains import how_to_install, missed_network, missing_in
-from referee.errors import Forfeit
+from referee.errors import Forfeit, VoidGame
+from referee.sandbox.folders import remove
+from referee.sandbox.launcher import (
+    KEPT,
+    NO_ACCESS,
+    Access,
+    Launched,
+    Launcher,
+    Limits,
+    Output,
+    left_behind,
+    signal_name,
+)
+from referee.sandbox.process_tree import TOKEN
+
+_PACKAGES = {
+    "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
+    "cmake": "CMake: `apt install cmake make g++`",
+    "dart": "Dart: https://dart.dev/get-dart",
+    "dotnet": ".NET: https://dotnet.microsoft.com/download",
+    "g++": "a C++ compiler: `apt install g++`",
+    "gcc": "a C compiler: `apt install gcc`",
+    "go": "Go: https://go.dev/dl (Debian's is often too old)",
+    "gradle": "Gradle: https://gradle.org/install",
+    "grpc_cpp_plugin": "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`",
+    "java": "a Java runtime: `apt install openjdk-17-jdk-headless`",
+    "javac": "a JDK: `apt install openjdk-17-jdk-headless`",
+    "make": "make: `apt install make`",
+    "mvn": "Maven: `apt install maven openjdk-17-jdk-headless`",
+    "node": "Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npm": "npm, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npx": "npx, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "perl": "Perl: `apt install perl`",
+    "php": "PHP: `apt install php-cli`",
+    "pkg-config": "pkg-config: `apt install pkg-config`",
+    "protoc": "the protobuf compiler: `apt install protobuf-compiler`",
+    "ruby": "Ruby: `apt install ruby`",
+    "uv": "uv: https://docs.astral.sh/uv",
+}
+_NOT_FOUND = re.compile(
+    r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
+)
+"""What shells say of a program that they cannot find."""
+
+
+_NO_NETWORK = re.compile(
+    r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
+    r"|network is unreachable|no such host|unknown host|could not transfer artifact"
+    r"|failed to (?:get|download|fetch)|download of config.json failed",
+    re.IGNORECASE,
+)
+"""What the tools of several languages say when they cannot reach their registry."""
+
+
+def how_to_install(program: str) -> str:
+    """A sentence about a program that is missing."""
+    known = _PACKAGES.get(program)
+    return (
+        f"{program} is not installed; it belongs to {known}"
+        if known is not None
+        else f"{program} is not installed, or not in PATH"
+    )
+
+
+def missed_network(output: str) -> bool:
+    """Whether what a build has printed sounds as if it had wanted to download something."""
+    return _NO_NETWORK.search(output) is not None
+
+
+def missing_in(output: str) -> str | None:
+    """The program that a shell could not find, by its own words; None if it says nothing of that."""
+    found = _NOT_FOUND.findall(output)
+    return found[-1] if found else None
+
+
+_CACHES: Mapping[str, tuple[str, ...]] = {
+    "cargo": (".cargo/registry", ".cargo/git"),
+    "go": ("go/pkg/mod", ".cache/go-build"),
+    "gradle": (".gradle/caches/modules-2",),
+    "mvn": (".m2/repository",),
+    "npm": (".npm/_cacache",),
+}
+"""What is copied for a build, by the program that it is."""
+_KEPT = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
+_KEPT_WITH_NETWORK = (
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *(
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+    ),
+    *("GOPROXY", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL"),
+)
+
+
+@contextmanager
+def build_home(command: Sequence[str], beside: Path) -> Iterator[Path]:
+    """A home folder for a build, removed with all that it has left there.
+
+    Args:
+        command: the build's; whose caches are copied follows from its program.
+        beside: the folder that is built, on whose disk it is.
+
+    Raises VoidGame where there is no room.
+    """
+    try:
+        home = Path(tempfile.mkdtemp(prefix="home-", dir=beside.parent))
+    except OSError as error:
+        raise VoidGame(f"no room for a build: {error}") from error
+    try:
+        for cache in _CACHES.get(Path(command[0]).name, ()):
+            _copy(Path.home() / cache, home / cache)
+        yield home
+    except OSError as error:
+        raise VoidGame(f"no room for a build: {error}") from error
+    finally:
+        remove(home)
+
+
+def environment(home: Path, *, network: bool) -> dict[str, str]:
+    """What a build is told: of the referee's environment only what is no secret.
+
+    Its home is where the user's is, if it can be: tools take what they find in their caches only there.
+    """
+    names = (*_KEPT, *_KEPT_WITH_NETWORK) if network else _KEPT
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    own = {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",  # it asks for the user, not for HOME
+    }
+    return kept | toolchains() | own
+
+
+def toolchains() -> dict[str, str]:
+    """Toolchains that are found by a variable and not by PATH: those of rustup."""
+    rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
+    return {"RUSTUP_HOME": str(rustup)} if (rustup / "toolchains").is_dir() else {}
+
+
+def _copy(cache: Path, into: Path) -> None:
+    """Copy a folder, where it is there; what vanishes meanwhile was no part of it."""
+    if cache.is_dir():
+        try:
+            shutil.copytree(cache, into, symlinks=True)
+        except shutil.Error as errors:
+            if any(Path(source).exists() for source, _, _ in errors.args[0]):
+                raise
+
 
 LIMIT_S = 900.0
 """How long a build may take: the first one of a language downloads half of the world."""
@@ -72,17 +226,17 @@ async def build(
         return await _run(
             launcher, command, folder, environment=_own_environment(), limit_s=limit_s
         )
-    with build_home.build_home(command, folder) as home:
+    with build_home(command, folder) as home:
         access = Access(
             home=home,
             writable=(folder,),
-            shown=tuple(map(Path, build_home.toolchains().values())),
+            shown=tuple(map(Path, toolchains().values())),
             network=network,
         )
         known_as = Path.home() if launcher.sandboxed else home
-        environment = build_home.environment(known_as, network=network)
+        home_environment = environment(known_as, network=network)
         built = await _run(
-            launcher, command, folder, environment=environment, access=access, limit_s=limit_s
+            launcher, command, folder, environment=home_environment, access=access, limit_s=limit_s
         )
     no_network = launcher.sandboxed and not network
     if built.reason is not None and no_network and missed_network(built.output):

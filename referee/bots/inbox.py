@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from referee.bots.questions import READY, Question, Questions, resolve
+from referee.bots.clock import READY, Question, Questions, resolve
 from referee.bots.server import MESSAGE_LIMIT
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2

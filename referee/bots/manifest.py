@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from referee import toml_file
-from referee.bots.limits import DEFAULT, Limits, LimitsTable
 from referee.errors import UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
+from referee.sandbox.launcher import DEFAULT, Limits, LimitsTable
 from referee.toml_file import FileModel, Line, Name
 
 FILE_NAME = "bot.toml"

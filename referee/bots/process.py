@@ -10,19 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from referee.bots.access import Access
-from referee.bots.folder import BotFolder
-from referee.bots.guard import breach
-from referee.bots.launcher import Launched, Launcher, left_behind, signal_name
-from referee.bots.limits import Usage
+from referee.bots.clock import Clock
 from referee.bots.manifest import BotSpec
-from referee.bots.output import Output
-from referee.bots.questions import Clock
-from referee.bots.room import blame, check_room
 from referee.bots.server import BotServer
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.protocol import encode
+from referee.sandbox.folders import BotFolder
+from referee.sandbox.launcher import (
+    Access,
+    Launched,
+    Launcher,
+    Output,
+    Usage,
+    left_behind,
+    signal_name,
+)
+from referee.sandbox.monitor import breach
+from referee.sandbox.starting import blame, check_room
 
 GOODBYE_S = 2.0
 """How long a bot may take to exit after its goodbye."""

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import grpc
 
+from referee.bots.clock import CORELESS_US, HELLO, READY, Clock, Question, Questions
 from referee.bots.inbox import Inbox
-from referee.bots.questions import CORELESS_US, HELLO, READY, Clock, Question, Questions
 from referee.bots.server import Stream
 from referee.errors import Cause, Evidence, Forfeit
 from referee.pb import play_pb2

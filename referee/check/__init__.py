@@ -8,7 +8,7 @@ asked the same.
 bot, `bench` starts it for them, `meter` measures it, `report` is what comes out.
 """
 
-from referee.check.check import check
 from referee.check.report import Latency, Report, Step, Strength, Usage, Verdict
+from referee.check.steps import check
 
 __all__ = ["Latency", "Report", "Step", "Strength", "Usage", "Verdict", "check"]

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from referee import deals
 from referee.bots import BotPlayer, BotProcess, GameOpening
-from referee.check.bench import Bench
 from referee.check.positions import SEED
-from referee.check.report import Trouble
+from referee.check.report import Trouble, counted, fault_words
 from referee.check.seats import Answered, BotSeat, Chance
-from referee.check.words import counted, fault_words
+from referee.check.start_up import Bench
 from referee.errors import BotFault
 from referee.match import Fixture, play_game
 from referee.protocol import encode

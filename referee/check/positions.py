@@ -15,8 +15,7 @@ from referee import deals
 from referee.check.seats import Chance
 from referee.clocks import Clocks
 from referee.match import Fixture, play_game
-from referee.player import Answer, Ask
-from referee.records import BotId
+from referee.records import Answer, Ask, BotId
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import Ruleset
 

@@ -13,14 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from referee.cli.bots import app as bots
-from referee.cli.doctor import doctor
-from referee.cli.game import app as games
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
-from referee.cli.play import play
 from referee.cli.ratings import app as ratings
+from referee.cli.single_game import play
 from referee.cli.stats import app as stats
+from referee.cli.stored_games import app as games
 from referee.cli.tournament import app as tournaments
-from referee.cli.verify import verify
+from referee.cli.verification import doctor, verify
 from referee.errors import RefereeError, UserError
 from referee.reports import visible
 from referee.roster import BuildError

@@ -1,30 +1,43 @@
-"""`referee bots`: the bots of a league, from a new folder to the stderr of their last faults."""
+"""`referee bots`: the bots of a league, from a new folder to the stderr of their last faults.
+
+`referee bots check`: whether a bot does all that a bot must.
+"""
 
 from __future__ import annotations
 
 import getpass
 import json
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 from rich.text import Text
 
-from referee.bots.isolation import launcher
+from referee import toml_file
 from referee.bots.manifest import load_manifest
-from referee.cli.check import check, run_check
-from referee.cli.isolation import IsolationOption, NetworkOption, RequireOption, settled, warn
+from referee.check import Report, Step
+from referee.check import check as check_bot
+from referee.cli.lookup import Choice, current_ratings, now_us, roster_of, workshop_at
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     UNSOUND,
     CsvOption,
     DbOption,
+    IsolationOption,
     JsonOption,
     LeagueOption,
+    NetworkOption,
+    RequireOption,
+    check_format,
+    console,
+    notes,
+    settled,
+    show_rows,
+    warn,
+    write,
 )
-from referee.cli.output import check_format, console, show_rows, write
-from referee.cli.results import Choice, current_ratings
-from referee.cli.roster import now_us, roster_of, workshop_at
 from referee.errors import UserError
 from referee.reports import (
     BotRow,
@@ -42,8 +55,10 @@ from referee.reports import (
     usage_row,
     visible,
 )
-from referee.reports.check import check_data, check_lines
-from referee.roster import Roster, template
+from referee.reports.checks import check_data, check_lines, check_summary, step_view
+from referee.roster import Roster, Workshop, roster
+from referee.sandbox import make_launcher
+from referee.sandbox.folders import run_folder
 from referee.store import League
 
 app = typer.Typer(help="Make, check, submit and look at bots.", no_args_is_help=True)
@@ -56,7 +71,7 @@ BotArgument = Annotated[
 def init(
     name: Annotated[str, typer.Argument(help="The new bot's name; its folder is called so too.")],
     language: Annotated[
-        str, typer.Option("--language", help=f"{', '.join(template.LANGUAGES)}.")
+        str, typer.Option("--language", help=f"{', '.join(roster.LANGUAGES)}.")
     ] = "python",
     author: Annotated[
         str | None, typer.Option("--author", help="Whose it is; by default the user's name.")
@@ -66,16 +81,13 @@ def init(
 
     Example: referee bots init my_bot --language go
     """
-    if language not in template.LANGUAGES:
-        there = ", ".join(template.LANGUAGES)
+    if language not in roster.LANGUAGES:
+        there = ", ".join(roster.LANGUAGES)
         raise UserError(f"--language: unknown language {language!r}; there are {there}")
     folder = Path(name)
-    template.make(folder, name=name, language=language, author=author or getpass.getuser())
+    roster.make(folder, name=name, language=language, author=author or getpass.getuser())
     console.print(f"{name} is in {folder.resolve()}; begin with its README.md.", soft_wrap=True)
     console.print(f"To see whether it is all right: referee bots check {name}", soft_wrap=True)
-
-
-app.command()(check)
 
 
 @app.command()
@@ -100,7 +112,7 @@ def submit(
     load_manifest(path)  # before a league is made
     under = settled(isolation, require)
     with League.open(league, create=True, db=db) as store:
-        workshop = workshop_at(store.folder, launcher(under), network=network)
+        workshop = workshop_at(store.folder, make_launcher(under), network=network)
         roster = Roster(store, workshop)
         if not any_author:
             roster.check_author(path)
@@ -241,3 +253,56 @@ def _usage(store: League, bot: str) -> UsageRow | None:
 
 def _is_of(bot: str, wanted: str) -> bool:
     return wanted in (bot, bot.partition("@")[0])
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="The folder of the bot.", metavar="PATH")],
+    as_json: JsonOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
+) -> None:
+    """Build a bot, start it, play with it, and say what is right and what is not.
+
+    Nothing is written into its folder, and no league is needed. Exits with 0 if no step failed.
+
+    Example: referee bots check my_bot
+    """
+    if not toml_file.is_folder(path):
+        raise UserError(f"{path}: no such folder")
+    under = settled(isolation, require)
+    warn(under, isolation)
+    with (
+        run_folder() as parent,
+        tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder,
+    ):
+        workshop = Workshop(
+            Path(folder), make_launcher(under), on_build=lambda _: None, network=network
+        )
+        report = run_check(path, workshop, as_json=as_json)
+    if not report.ok:
+        raise typer.Exit(UNSOUND)
+
+
+def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
+    """Check the bot of a folder and print what is found, each step when it is done."""
+    report = uvloop.run(_check(path, workshop, quiet=as_json))
+    if as_json:
+        write(json_text(check_data(report)))
+    else:
+        console.print(check_summary(report))
+    return report
+
+
+async def _check(path: Path, workshop: Workshop, *, quiet: bool) -> Report:
+    with (notes if quiet else console).status("") as status:
+
+        def begin(number: int, name: str) -> None:
+            status.update(f"{number} {name}")
+
+        def done(step: Step) -> None:
+            if not quiet:
+                console.print(step_view(step))
+
+        return await check_bot(path, workshop, on_begin=begin, on_step=done)

@@ -1,27 +1,126 @@
-"""A tournament being played, as people watch it: a live screen on a terminal, plain lines elsewhere."""
+"""The standings while a tournament is played.
+
+Ctrl-C and SIGTERM while something goes on that must not be broken off anywhere.
+
+A tournament being played, as people watch it: a live screen on a terminal, plain lines elsewhere.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from types import FrameType
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from referee.bots.isolation import Isolation
-from referee.cli.interrupts import Interrupts
-from referee.cli.live_table import LiveTable
+from referee.cli.lookup import Choice, Finished, charged, of_record, of_row, sequential
 from referee.errors import Cause
+from referee.ratings import Ratings
 from referee.records import Fault, GameRecord
-from referee.reports import RowsTable, StandingRow, visible
+from referee.reports import RowsTable, StandingRow, Tally, visible
 from referee.roster import Roster
+from referee.sandbox import Isolation
 from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament.conduct import Conductor, Tournament
+
+
+class LiveTable:
+    """The standings after the games that are played without a gap, in schedule order.
+
+    Games finish in another order than the schedule's, on which ratings must not depend: a game that
+    is ahead of its turn waits here.
+    """
+
+    def __init__(self, league: League, tournament: Tournament) -> None:
+        self._tally = Tally()
+        self._name = tournament.name
+        self._waiting: dict[int, Finished] = {}
+        results = league.results(tournament=tournament.name)
+        self.games = len(results)
+        """Played before."""
+        numbers = enumerate(results)
+        self._next = next((number for number, row in numbers if row.index != number), self.games)
+        self._ratings = _ratings(league, tournament.name, self._next)
+        for row in results[: self._next]:
+            self._tally.add(of_row(row))
+        for row in results[self._next :]:
+            self._waiting[row.index] = of_row(row)
+        for fault in league.faults(tournament=tournament.name):
+            self._tally.charge(fault)
+
+    def add(self, game: ScheduledGame, record: GameRecord) -> None:
+        """Count a game just played."""
+        for fault in record.faults:
+            self._tally.charge(charged(record, fault))
+        self._add(game.index, of_record(self._name, game, record))
+
+    def rows(self) -> Sequence[StandingRow]:
+        """The standings now."""
+        return self._tally.rows(self._ratings.table())
+
+    def _add(self, index: int, game: Finished) -> None:
+        self._waiting[index] = game
+        while (following := self._waiting.pop(self._next, None)) is not None:
+            self._ratings.add(following)
+            self._tally.add(following)
+            self._next += 1
+
+
+def _ratings(league: League, tournament: str, games: int) -> Ratings:
+    """Those after so many games of a tournament, the first ones."""
+    if not games:
+        return Ratings()
+    choice = Choice(tournament=tournament)
+    return sequential(league, choice, choice.columns(league).first(games))
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Within `with`, an interrupt is only counted, until `tell` says what to do about it.
+
+    Python raises KeyboardInterrupt wherever it happens to be, even between the taking of a lock and the
+    block that gives it back: what is said to be interruptible then never ends.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._tell: Callable[[], object] | None = None
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        """Call in an event loop for each interrupt so far and each that comes while it runs.
+
+        The loop has no handlers of its own: when it ends, it would leave Python's in their place.
+        """
+        for _ in range(self._count):
+            loop.call_soon(call)
+        self._tell = partial(loop.call_soon_threadsafe, call)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self._count += 1
+        if self._tell is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._tell()
+
 
 _PLAIN_LINES = 10
 """How many progress lines a run has where there is no terminal."""

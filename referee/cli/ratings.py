@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from referee.cli.lookup import Choice, analyses, current_ratings
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -15,9 +16,11 @@ from referee.cli.options import (
     RulesetOption,
     SeatsOption,
     TournamentOption,
+    check_format,
+    console,
+    show_rows,
+    write,
 )
-from referee.cli.output import check_format, console, show_rows, write
-from referee.cli.results import Choice, analyses, current_ratings
 from referee.errors import UserError
 from referee.ratings import history
 from referee.reports import (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from referee.cli.lookup import Choice, analyses, results, standings
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -17,10 +18,11 @@ from referee.cli.options import (
     RulesetOption,
     SeatsOption,
     TournamentOption,
+    check_format,
+    console,
+    show_rows,
 )
-from referee.cli.output import check_format, console, show_rows
-from referee.cli.results import Choice, analyses, results, standings
-from referee.ratings.until import Until
+from referee.ratings.stopping import Until
 from referee.reports import (
     CompanyRow,
     LuckRow,
@@ -116,7 +118,7 @@ def settled(
 
     Example: referee stats settled --tournament demo
     """
-    from referee.ratings.settled import neighbours  # noqa: PLC0415 - as `ratings` says
+    from referee.ratings.stopping import neighbours  # noqa: PLC0415 - as `ratings` says
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
@@ -186,7 +188,7 @@ def company(
 
     Example: referee stats company --tournament demo
     """
-    from referee.ratings.company import company_figures  # noqa: PLC0415 - as `ratings` says
+    from referee.ratings.collusion import company_figures  # noqa: PLC0415 - as `ratings` says
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)

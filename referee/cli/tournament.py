@@ -11,24 +11,25 @@ import typer
 import uvloop
 
 from referee import deals
-from referee.bots.isolation import launcher
-from referee.cli.export import export
-from referee.cli.interrupts import Interrupts
-from referee.cli.isolation import NetworkOption, RequireOption, settled
+from referee.cli.lookup import Choice, LeaguePace, current_ratings, now_us, roster_of
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
+    NetworkOption,
+    RequireOption,
     TournamentArgument,
+    check_format,
+    console,
+    settled,
+    show_rows,
+    write,
 )
-from referee.cli.output import check_format, console, show_rows, write
-from referee.cli.pace import LeaguePace
-from referee.cli.plan import plan
-from referee.cli.playing import play_to_end, resume_command, told_stop
-from referee.cli.results import Choice, current_ratings
-from referee.cli.roster import now_us, roster_of
+from referee.cli.planning import export, plan
+from referee.cli.progress import Interrupts
+from referee.cli.running import play_to_end, resume_command, told_stop
 from referee.errors import UserError
 from referee.reports import (
     FaultRow,
@@ -41,12 +42,12 @@ from referee.reports import (
     status_rows,
     tournament_row,
 )
+from referee.sandbox import make_launcher
 from referee.store import League
 from referee.tournament.conduct import Tournament, create, find
-from referee.tournament.config import TournamentConfig
-from referee.tournament.entries import check_bots, enter_bots
-from referee.tournament.extend import extend as add_matches
-from referee.tournament.parts import Part, title
+from referee.tournament.config import Part, TournamentConfig, title
+from referee.tournament.create import check_bots, enter_bots
+from referee.tournament.create import extend as add_matches
 from referee.tournament.reading import load_tournament
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
@@ -72,7 +73,7 @@ def run(
     _check_bots(config, league, db)
     isolation = settled(config.isolation, require)
     with League.open(league, create=True, db=db) as store, store.lock():
-        roster = roster_of(store, launcher(isolation), network=network)
+        roster = roster_of(store, make_launcher(isolation), network=network)
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
         with Interrupts() as interrupts:
             tournament = create(

@@ -1,12 +1,11 @@
 """A game between players: whose turn it is to decide, what a fault costs, what is written down.
 
-Knows players by their one method (`referee.player`), never a process, so that whole games are played
+Knows players by their one method (`referee.records`), never a process, so that whole games are played
 in tests without one.
 """
 
-from referee.match.play import Fixture, PlayedGame, play_game
+from referee.match.play import Fixture, PlayedGame, play_game, stand_in
 from referee.match.replay import Difference, Step, check, steps
-from referee.match.stand_in import stand_in
 
 __all__ = [
     "Difference",

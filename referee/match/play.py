@@ -1,21 +1,93 @@
-"""One game from deal to record: asks the players, charges faults, lets the stand-in step in."""
+"""What has happened in a game, and how much of it each seat has been told.
+
+Who decides when a bot cannot: fixed, deterministic, simple and fit for play.
+
+It is documented for bot authors in `proto/README.md`, and `referee verify` holds every stand-in move
+of a record to it.
+
+One game from deal to record: asks the players, charges faults, lets the stand-in step in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from referee.clocks import Budget, Clocks, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
-from referee.match.news import News
-from referee.match.stand_in import stand_in
-from referee.player import Answer, Ask, Player
-from referee.records import BotId, Fault, GameRecord, Move, Result, final_ranks
-from referee.rules.actions import Decision
-from referee.rules.events import Event
+from referee.records import Answer, Ask, BotId, Fault, GameRecord, Move, Player, Result, final_ranks
+from referee.rules.actions import Action, Choice, Decision, DecisionKind, Play
+from referee.rules.cards import Layer
+from referee.rules.events import Drawn, Event, is_private, seen_by
 from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import Ruleset
 from referee.rules.scoring import Outcome
+
+
+class News:
+    """Keeps one list for all seats: nearly every event is the same for all, and each is told to each.
+
+    Args:
+        seats: how many.
+    """
+
+    def __init__(self, seats: int) -> None:
+        self._public: list[Event] = []
+        """Every event, as it looks to those whom it does not concern."""
+        self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
+        """For each seat: what it alone saw and has not been told, and its place in that list."""
+        self._told = [0] * seats
+        """For each seat: how many of them it has been told."""
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Something has happened; unredacted."""
+        public = self._public
+        for event in events:
+            if is_private(event):
+                seat = event.seat
+                self._private[seat].append((len(public), event))
+                public.append(seen_by(event, (seat + 1) % len(self._told)))
+            else:
+                public.append(event)
+
+    def take(self, seat: int) -> tuple[Event, ...]:
+        """What has happened since this seat last took its news, as it may know it."""
+        public, told = self._public, self._told[seat]
+        self._told[seat] = len(public)
+        news = public[told:]
+        private = self._private[seat]
+        if private:
+            for place, event in private:
+                news[place - told] = event
+            private.clear()
+        return tuple(news)
+
+
+_ANSWERS = {
+    DecisionKind.TAKE_OR_LEAVE: Choice.LEAVE,
+    DecisionKind.RECLAIM_OR_DISCARD: Choice.DISCARD,
+    DecisionKind.OPTIONAL_DRAW: Choice.PASS,
+}
+
+
+def stand_in(decision: Decision) -> Action:
+    """The stand-in's action for a decision.
+
+    It plays the layer with the most cards, of those the one with the fewest jokers, of those the
+    lowest; leaves what it snatches, discards what is left to it, and passes. It draws from the deck,
+    or from the leftmost slot when there is none, and snatches the ghost's lowest set. (It discards
+    because two that reclaim for ever need never end a game: ruling R12.)
+    """
+    if decision.kind is DecisionKind.PLAY:
+        return max(decision.legal, key=_strength)
+    return _ANSWERS.get(decision.kind, decision.legal[0])
+
+
+def _strength(action: Action) -> tuple[int, int, int]:
+    assert isinstance(action, Play)  # noqa: S101 - a play decision lists plays
+    layer: Layer = action.layer
+    return layer.size, -layer.jokers, -layer.value
+
 
 Watcher = Callable[[Event], None]
 """Sees every event of a game as it happens, unredacted."""

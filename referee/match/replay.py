@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.errors import Cause
-from referee.match.play import result
-from referee.match.stand_in import stand_in
+from referee.match.play import result, stand_in
 from referee.records import GameRecord, Move
 from referee.rules.actions import Decision
 from referee.rules.events import Event

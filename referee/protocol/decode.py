@@ -5,10 +5,9 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from referee.pb import play_pb2, table_pb2
-from referee.player import Ask
-from referee.protocol.memo import memo
-from referee.protocol.messages import action_value
-from referee.protocol.wire import SMALL, head, number_field
+from referee.protocol.values import action_value
+from referee.protocol.view_bytes import SMALL, head, memo, number_field
+from referee.records import Ask
 from referee.rules.actions import Action, DrawDisplay
 
 _FIELDS = {name: field.number for name, field in play_pb2.Reply.DESCRIPTOR.fields_by_name.items()}

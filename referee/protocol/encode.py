@@ -17,17 +17,15 @@ from typing import get_args
 
 from referee.clocks import Clocks
 from referee.pb import play_pb2
-from referee.player import Ask
-from referee.protocol.memo import memo
-from referee.protocol.messages import (
+from referee.protocol.values import (
+    KINDS,
     action_message,
     clocks_message,
     event_message,
     ruleset_message,
 )
-from referee.protocol.names import KINDS
-from referee.protocol.view import ViewWriter
-from referee.protocol.wire import head, number_field
+from referee.protocol.view_bytes import ViewWriter, head, memo, number_field
+from referee.records import Ask
 from referee.rules.actions import Action, DecisionKind, legal_plays
 from referee.rules.cards import COPIES, JOKER, JOKERS
 from referee.rules.events import Event

@@ -7,7 +7,9 @@ from google.protobuf.message import DecodeError
 from referee.clocks import SECOND_US
 from referee.errors import Cause, Evidence
 from referee.pb import record_pb2
-from referee.protocol.messages import (
+from referee.protocol.values import (
+    TERMINATIONS,
+    TERMINATIONS_BACK,
     action_message,
     action_value,
     clocks_message,
@@ -15,7 +17,6 @@ from referee.protocol.messages import (
     ruleset_message,
     ruleset_value,
 )
-from referee.protocol.names import TERMINATIONS, TERMINATIONS_BACK
 from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
 
 

@@ -11,13 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from referee.ratings.company import Company
-from referee.ratings.estimate import Estimate
+from referee.ratings.collusion import Company
 from referee.ratings.fit import fit
-from referee.ratings.resample import Certainty, Resampling
+from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sums
 from referee.ratings.results import Floats, Results
-from referee.ratings.sums import Matrix, sums
-from referee.ratings.update import Settings
+from referee.ratings.trueskill import Settings
 
 _CHUNK = 2_000_000
 """Numbers in the largest array at a time, where many fits are made at once."""

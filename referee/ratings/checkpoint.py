@@ -16,9 +16,8 @@ from dataclasses import asdict
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from referee.ratings.ratings import Ratings, Table
 from referee.ratings.results import MOST_SEATS, NOBODY, Columns, Ints
-from referee.ratings.update import Settings
+from referee.ratings.trueskill import Ratings, Settings, Table
 
 _VERSION = 1
 """Of what a game does to the ratings: to be raised where that changes."""

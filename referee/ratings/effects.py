@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from referee.ratings.estimate import Estimate
-from referee.ratings.resample import Certainty, Resampling
+from referee.ratings.intervals import Certainty, Estimate, Resampling
 from referee.ratings.results import Flags, Floats, Ints, Results
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from referee.ratings.results import Floats, Ints
-from referee.ratings.update import Settings
+from referee.ratings.trueskill import Settings
 
 _STEPS = 100
 _LOG_ROOT_TAU = float(np.log(2 * np.pi) / 2)

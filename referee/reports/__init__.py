@@ -7,34 +7,32 @@ Rows are frozen values, made by pure functions from results, ratings, faults and
 describes the data.
 """
 
-from referee.reports.bots import BotRow, LogRow, bot_rows, log_rows, log_text
-from referee.reports.crosstable import crosstable
-from referee.reports.data import csv_text, json_text
-from referee.reports.effects import (
-    CompanyRow,
-    LuckRow,
-    SeatWorthRow,
-    company_rows,
-    luck_rows,
-    seat_worth_rows,
+from referee.reports.bot_rows import (
+    BotRow,
+    LogRow,
+    UsageRow,
+    bot_rows,
+    log_rows,
+    log_text,
+    usage_row,
 )
-from referee.reports.faults import FaultRow, fault_rows
-from referee.reports.games import (
+from referee.reports.checks import ProtectionRow, RefusalRow
+from referee.reports.formats import csv_text, json_text, visible
+from referee.reports.game_rows import (
     ChargeRow,
     GameHead,
     GameRow,
     SeatRow,
+    action_json,
     charge_rows,
     game_head,
     game_rows,
+    record_json,
     seat_rows,
 )
 from referee.reports.inputs import ChargedFault, FinishedGame, PlannedGame
-from referee.reports.isolation import ProtectionRow, RefusalRow
-from referee.reports.plan import GameKind, PlanRow, game_times, plan_rows
-from referee.reports.playthrough import Narrator, playthrough
-from referee.reports.plot import plot
-from referee.reports.ratings import (
+from referee.reports.playthrough import Narrator, playthrough, table_view
+from referee.reports.rating_rows import (
     HistoryRow,
     NeighbourRow,
     PairRow,
@@ -45,13 +43,29 @@ from referee.reports.ratings import (
     pair_rows,
     rating_rows,
 )
-from referee.reports.record_json import action_json, record_json
-from referee.reports.show import visible
 from referee.reports.standings import StandingRow, Tally
-from referee.reports.table_view import table_view
-from referee.reports.terminal import RowsTable, card, stderr_tails
-from referee.reports.tournaments import StatusRow, TournamentRow, status_rows, tournament_row
-from referee.reports.usage import UsageRow, usage_row
+from referee.reports.statistics import (
+    CompanyRow,
+    FaultRow,
+    LuckRow,
+    SeatWorthRow,
+    company_rows,
+    crosstable,
+    fault_rows,
+    luck_rows,
+    seat_worth_rows,
+)
+from referee.reports.terminal import RowsTable, card, plot, stderr_tails
+from referee.reports.tournament_rows import (
+    GameKind,
+    PlanRow,
+    StatusRow,
+    TournamentRow,
+    game_times,
+    plan_rows,
+    status_rows,
+    tournament_row,
+)
 
 __all__ = [
     "BotRow",

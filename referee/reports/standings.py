@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from referee.ratings import Rating
-from referee.reports.columns import Column
+from referee.reports.formats import Column, decimal, percent
 from referee.reports.inputs import ChargedFault, FinishedGame
-from referee.reports.show import decimal, percent
 from referee.rules.scoring import competition_ranks
 
 

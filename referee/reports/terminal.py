@@ -2,6 +2,8 @@
 
 A table that is too wide loses the columns that matter least, and says so; text wraps; numbers stay
 whole. It adapts where it is printed, so that the same object fits a window, a panel or a pipe.
+
+A bot's rating over its games, drawn with characters.
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+import plotille
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from referee.reports.columns import Field, fields_of
-from referee.reports.games import ChargeRow
-from referee.reports.show import visible
+from referee.reports.formats import Field, fields_of, visible
+from referee.reports.game_rows import ChargeRow
+from referee.reports.rating_rows import HistoryRow
 
 _WIDE = 10_000
 _WRAPPED = 24
@@ -132,3 +135,34 @@ def _table(
 def _cell(field: Field, row: object) -> Text:
     value: Any = getattr(row, field.key)
     return Text(visible(field.column.empty if value is None else field.column.show(value)))
+
+
+_MARGIN = 24
+"""What labels and axes take beside the picture, in characters."""
+_HEIGHT = 16
+
+
+def plot(rows: Sequence[HistoryRow], width: int) -> str:
+    """Three lines over the games played: mu - 2 sigma, mu and mu + 2 sigma.
+
+    Args:
+        rows: of one ruleset, at least one.
+        width: of the text, in characters.
+    """
+    figure = plotille.Figure()
+    figure.width, figure.height = max(20, width - _MARGIN), _HEIGHT
+    figure.with_colors = False
+    figure.x_label, figure.y_label = "games", "mu, 2 sigma"
+    figure.register_label_formatter(float, _label)
+    figure.register_label_formatter(int, _label)
+    games = [row.games for row in rows]
+    for sigmas in (-2, 0, 2):
+        figure.plot(games, [row.mu + sigmas * row.sigma for row in rows])
+    figure.set_x_limits(min_=0, max_=max(games))
+    return str(figure.show())
+
+
+def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
+    """A tick: the signature is plotille's."""
+    text = f"{value:.0f}" if delta > 5 else f"{value:.1f}"  # noqa: PLR2004 - decimals would crowd
+    return text.ljust(chars) if left else text.rjust(chars)

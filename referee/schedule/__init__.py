@@ -3,13 +3,12 @@
 Nothing here knows a worker, a process or a clock.
 """
 
-from referee.schedule.algorithms import ALGORITHMS, ROUND_ROBIN, algorithm
 from referee.schedule.balanced import balanced
 from referee.schedule.budget import buy, least
-from referee.schedule.extension import extended, longer, shorter
-from referee.schedule.games import ScheduledGame, Stage, default_lanes
+from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, algorithm, extended, longer, shorter
 from referee.schedule.gauntlet import gauntlet
 from referee.schedule.round_robin import round_robin
+from referee.schedule.stages import ScheduledGame, Stage, default_lanes
 
 __all__ = [
     "ALGORITHMS",

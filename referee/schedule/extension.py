@@ -1,4 +1,6 @@
-"""A schedule made longer, by games after those that are there already; or shorter.
+"""The algorithms that make schedules, by the names that leagues keep.
+
+A schedule made longer, by games after those that are there already; or shorter.
 
 Games that are there keep their numbers, deals and lanes. Where all tables play, more rounds of them do: the
 cyclic orders go on where they were, so that neighbours become as even as in a tournament that was as long
@@ -12,9 +14,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby, pairwise
+from types import MappingProxyType
 
-from referee.schedule.algorithms import ALGORITHMS
-from referee.schedule.games import ScheduledGame, Stage
+from referee.schedule.balanced import balanced
+from referee.schedule.gauntlet import gauntlet
+from referee.schedule.round_robin import round_robin
+from referee.schedule.stages import ScheduledGame, Stage
+
+ROUND_ROBIN = "round-robin-1"
+BALANCED = "balanced-1"
+GAUNTLET = "gauntlet-1"
+ALGORITHMS = MappingProxyType({ROUND_ROBIN: round_robin, BALANCED: balanced, GAUNTLET: gauntlet})
+"""All that ever made schedules. One that makes other schedules gets a new name."""
+
+
+def algorithm(stages: Iterable[Stage]) -> str:
+    """The name of what makes the schedule of a new tournament; its stages are of one kind."""
+    kinds = {(stage.challengers > 0, stage.balanced) for stage in stages}
+    if any(challenged for challenged, _ in kinds):
+        return GAUNTLET
+    return BALANCED if any(choice for _, choice in kinds) else ROUND_ROBIN
+
 
 Schedule = Callable[[Sequence[Stage]], Sequence[ScheduledGame]]
 

@@ -28,10 +28,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from referee.schedule.balanced import rounds_in_turn
-from referee.schedule.games import ScheduledGame, Stage, check, unfold
-from referee.schedule.neighbours import even_orders
-from referee.schedule.round_robin import whole_rounds
-from referee.schedule.tables import tables_in_turn
+from referee.schedule.round_robin import even_orders, tables_in_turn, whole_rounds
+from referee.schedule.stages import ScheduledGame, Stage, check, unfold
 
 Table = tuple[int, ...]
 

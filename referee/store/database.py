@@ -14,9 +14,8 @@ from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from referee.errors import StoreError, UserError
-from referee.store import address, schema
-from referee.store.postgres import Postgres
-from referee.store.sqlite import Sqlite
+from referee.store import backends, schema
+from referee.store.backends import Postgres, Sqlite
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -48,7 +47,7 @@ class Database:
     """An SQLite file or a PostgreSQL database, as its URL says."""
 
     def __init__(self, url: URL) -> None:
-        self._backend: Backend = Sqlite(url) if url.drivername == address.SQLITE else Postgres(url)
+        self._backend: Backend = Sqlite(url) if url.drivername == backends.SQLITE else Postgres(url)
         self.where = self._backend.where
 
     def close(self) -> None:

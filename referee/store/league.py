@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from referee.errors import UserError
 from referee.records import BotId, GameRecord
-from referee.store import address, queries, writes
+from referee.store import backends, queries, writes
 from referee.store.database import Database
 from referee.store.rows import (
     BotRow,
@@ -291,11 +291,11 @@ class League:
 
 def shown_url(db: str) -> str:
     """A database's URL without its password. Raises UserError where it is none."""
-    return address.shown(address.parse(db))
+    return backends.shown(backends.parse(db))
 
 
 def _database(folder: Path, db: str | None) -> Database:
-    return Database(address.file_url(folder / _FILE) if db is None else address.parse(db))
+    return Database(backends.file_url(folder / _FILE) if db is None else backends.parse(db))
 
 
 def _make(folder: Path) -> None:

@@ -1,23 +1,38 @@
 """What a tournament is: its stages, bots, limits and policies, and how a league keeps them.
 
 `reading` makes one of a file.
+
+What a tournament consists of: its games as it was created, and those of each extension.
+
+Each part has a secret of its own. The seed of a tournament that is over is known to everybody; deals
+that came from it would be, too.
+
+When a tournament with `until` stops: after the first look that finds its table settled.
+
+The looks come after whole rounds of all stages, less and less often, and the error that may be made is
+shared out among all there can be. Stored games alone decide, and no game of a later round is played
+before a look is over: so a tournament stops at the same place wherever it was interrupted and however
+many workers it has, and whoever has its records can see that it had to.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, TypeAdapter
 
-from referee.bots.isolation import Rung
-from referee.bots.limits import DEFAULT, Limits
 from referee.clocks import Clocks
 from referee.errors import UserError
-from referee.ratings.until import Until
-from referee.schedule import ROUND_ROBIN, Stage
-from referee.tournament.budget import Budget
+from referee.ratings.stopping import Until, looks
+from referee.sandbox import Rung
+from referee.sandbox.launcher import DEFAULT, Limits
+from referee.schedule import ROUND_ROBIN, Stage, shorter
+from referee.schedule.budget import Budget
 
 FORMAT = 1
 """Of a stored configuration. What has it can be read for ever: a key that comes later has a default."""
@@ -131,3 +146,87 @@ class _Stored(BaseModel):
 
 
 _ADAPTER = TypeAdapter(TournamentConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Games that follow each other in a schedule, and the secret that their deals come from."""
+
+    first: int
+    """Index of its first game in the schedule."""
+    games: int
+    matches: int | None
+    """Of an extension: how many more it adds, at each table or to each choice of tables; None for the
+    first part."""
+    commitment: str
+    """SHA-256 of the seed, in hexadecimal."""
+    seed: bytes | None
+    """None where it is not known."""
+    finished: bool
+    """All its games were played once; from then on its seed is no secret."""
+
+    @property
+    def published_seed(self) -> bytes | None:
+        """The seed, if it is no secret."""
+        return self.seed if self.finished else None
+
+
+def extensions(parts: Sequence[Part]) -> list[int]:
+    """How many matches each of the extensions adds, at each table or to each choice of tables."""
+    return [part.matches for part in parts if part.matches is not None]
+
+
+def part_of(parts: Sequence[Part], index: int) -> Part:
+    """The part that has the game of this index."""
+    return parts[bisect_right(parts, index, key=lambda part: part.first) - 1]
+
+
+def title(number: int) -> str:
+    """What people call a part, by its number: empty for the first one."""
+    return f"extension {number}" if number else ""
+
+
+if TYPE_CHECKING:
+    from referee.ratings.results import PlayedGame
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A moment at which a tournament may stop."""
+
+    rounds: int
+    """That are played then, of all stages."""
+    games: int
+    """That are played then: the first so many of the schedule."""
+
+
+def looks_of(config: TournamentConfig) -> tuple[Look, ...]:
+    """All looks, the last one when all is played; none of a tournament that does not stop by itself."""
+    if config.until is None:
+        return ()
+    bots = len(config.bots)
+    return tuple(
+        Look(rounds, sum(stage.games(bots) for stage in shorter(config.stages, rounds)))
+        for rounds in looks(rounds_of(config))
+    )
+
+
+def rounds_of(config: TournamentConfig) -> int:
+    """How many rounds a tournament has if it does not stop."""
+    return max(stage.matches for stage in config.stages)
+
+
+def stages_played(config: TournamentConfig, settled_after: int | None) -> tuple[Stage, ...]:
+    """The stages, shortened where the tournament was settled after so many rounds."""
+    return config.stages if settled_after is None else shorter(config.stages, settled_after)
+
+
+def is_settled(config: TournamentConfig, games: Iterable[PlayedGame]) -> bool:
+    """Whether a tournament with looks has a settled table, after the games of one of them."""
+    from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
+    from referee.ratings.results import Results  # noqa: PLC0415 - the same
+    from referee.ratings.stopping import all_settled, neighbours  # noqa: PLC0415 - the same
+
+    assert config.until is not None  # noqa: S101 - it has looks
+    analyses = [Analysis(results) for results in Results.of(games).values()]
+    return all_settled(neighbours(analyses, config.until, looks=len(looks_of(config))))

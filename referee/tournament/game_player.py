@@ -1,22 +1,33 @@
-"""Plays the games of assignments with bots as processes; what it keeps from game to game is these processes."""
+"""Plays the games of assignments with bots as processes; what it keeps from game to game is these processes.
+
+One game without a tournament.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import secrets
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from referee import deals
 from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening
-from referee.bots.isolation import launcher
+from referee.bots.manifest import BotSpec
+from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.match import PlayedGame, play_game
+from referee.match import Fixture, PlayedGame, play_game
 from referee.match.play import Watcher
 from referee.protocol import encode
 from referee.records import Fault, GameRecord
 from referee.rules.game import Game
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.rules.ruleset import Ruleset
+from referee.sandbox import Isolation, make_launcher
+from referee.sandbox.folders import run_folder
+from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """How often a void game is played again before the tournament is told."""
@@ -30,7 +41,7 @@ class GamePlayer:
     """Seats bots and plays games with them; to be used within one event loop."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        self._launcher = launcher(settings.isolation)
+        self._launcher = make_launcher(settings.isolation)
         self._pool = BotPool(
             self._launcher,
             settings.clocks,
@@ -202,3 +213,62 @@ async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: P
                 forfeited=fault is not None,
             )
         )
+
+
+MAX_STRIKES = 3
+
+
+def free_game(
+    specs: Sequence[BotSpec], rules: Ruleset, text: str, isolation: Isolation
+) -> GameOrder:
+    """A game of its own, by default clocks.
+
+    Args:
+        specs: the bots, seat 0 first; none of them twice.
+        rules: what is played.
+        text: any text; the same one deals the same cards and seeds the bots the same.
+        isolation: what the bots run under.
+    """
+    seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
+    return GameOrder(
+        fixture=Fixture(
+            game_id=game_id,
+            ruleset=rules,
+            seating=tuple(spec.bot for spec in specs),
+            deck=deals.deck(seed, "play", rules),
+            clocks=Clocks(),
+            max_strikes=MAX_STRIKES,
+            isolation=isolation.words,
+        ),
+        bots=tuple(specs),
+        opaque_id=deals.opaque_id(seed, "play"),
+        seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(specs))),
+        names=(),
+        suspended=frozenset(),
+    )
+
+
+async def play_single(
+    order: GameOrder, isolation: Isolation, watch: Watcher | None = None
+) -> GameRecord:
+    """Play a game in this process, with bots that are started for it alone.
+
+    Raises `VoidGame` when it cannot be finished.
+    """
+    with run_folder() as folder:
+        player = GamePlayer(
+            WorkerSettings(
+                cores=frozenset(),
+                clocks=order.fixture.clocks,
+                max_processes=len(order.bots),
+                isolation=isolation,
+                folder=folder,
+                parent_pid=os.getpid(),
+            )
+        )
+        try:
+            (record,) = await player.play(Assignment(0, (order,)), watch)
+        finally:
+            await player.close()
+    return record

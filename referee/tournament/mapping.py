@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from referee.records import BotId
 from referee.schedule import ScheduledGame, Stage
 from referee.store import ExtensionRow, ScheduleRow, TournamentRow
-from referee.tournament.parts import Part
+from referee.tournament.config import Part
 
 
 def stored_parts(

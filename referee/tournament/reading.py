@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee import toml_file
-from referee.bots.limits import Limits
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
-from referee.ratings.until import Until
+from referee.ratings.stopping import Until
 from referee.rules.ruleset import RULESETS
+from referee.sandbox.launcher import Limits
 from referee.schedule import Stage, algorithm
-from referee.tournament.budget import Budget, Pace, Unit, settle
+from referee.schedule.budget import Budget, Pace, Unit, settle
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
-from referee.tournament.file_model import (
+from referee.tournament.config_file import (
     MAX_GAMES,
     ClocksTable,
     Format,

@@ -18,10 +18,10 @@ from typing import TypeVar
 
 import uvloop
 
-from referee.bots.shim import run_in_short_slices
 from referee.records import GameRecord
+from referee.sandbox.shim import run_in_short_slices
+from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment, WorkerSettings
 
 SIGN_S = 0.5
 """How often a worker that is not stuck shows it."""

@@ -17,12 +17,12 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from referee.bots.room import ALL_THREADS, check_room, shortage
-from referee.bots.run_folder import end_processes
 from referee.errors import RefereeError
 from referee.records import GameRecord
+from referee.sandbox.folders import end_processes
+from referee.sandbox.starting import ALL_THREADS, check_room, shortage
 from referee.tournament import worker
-from referee.tournament.orders import Assignment, WorkerSettings
+from referee.tournament.assignments import Assignment, WorkerSettings
 
 PATIENCE_S = 60.0
 """How long a worker that has begun may show no sign of life."""

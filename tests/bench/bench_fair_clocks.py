@@ -20,14 +20,14 @@ from pathlib import Path
 import psutil
 
 from referee import deals
-from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
 from referee.match import Fixture
 from referee.records import BotId, Fault, GameRecord
 from referee.rules.ruleset import RULESETS
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
+from referee.sandbox import NO_ISOLATION
+from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
 from referee.tournament.workers import Workers
 
 RULES = RULESETS["basic"]

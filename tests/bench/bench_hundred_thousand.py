@@ -31,7 +31,7 @@ from records import bot, played, tournament
 import referee.ratings.analysis
 import referee.ratings.checkpoint
 import referee.store.columns  # noqa: F401 - loaded before times are taken, as those two
-from referee.cli.results import Choice, analyses, current_ratings, sequential, standings
+from referee.cli.lookup import Choice, analyses, current_ratings, sequential, standings
 from referee.protocol import record as wire
 from referee.ratings import Ratings
 from referee.records import BotId

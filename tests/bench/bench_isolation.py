@@ -26,10 +26,10 @@ os.environ["GRPC_EXPERIMENTS"] = "-event_engine_listener"
 from bench_referee import BOTS, order, settings
 
 from referee.bots import BotPool
-from referee.bots.isolation import NO_ISOLATION, Isolation, launcher, settle
 from referee.clocks import Clocks
+from referee.sandbox import NO_ISOLATION, Isolation, make_launcher, select_isolation
+from referee.tournament.assignments import Assignment
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment
 
 ROUNDS = 11
 GAMES = 4
@@ -40,7 +40,7 @@ async def start_s(isolation: Isolation) -> float:
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         folder = Path(name)
         os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for the bot's user
-        starts = launcher(isolation)
+        starts = make_launcher(isolation)
         began = time.perf_counter()
         launched = await starts.launch(["true"], folder=folder, environment={"PATH": "/usr/bin"})
         await launched.process.wait()
@@ -52,7 +52,7 @@ async def start_s(isolation: Isolation) -> float:
 async def hello_s(isolation: Isolation) -> float:
     """Seconds from nothing to a bot's hello."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
-        pool = BotPool(launcher(isolation), Clocks(), max_processes=4, folder=Path(name))
+        pool = BotPool(make_launcher(isolation), Clocks(), max_processes=4, folder=Path(name))
         began = time.perf_counter()
         await pool.seat(0, BOTS[0])
         elapsed = time.perf_counter() - began
@@ -74,7 +74,7 @@ async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
 
 
 async def measure() -> None:
-    strongest = await settle()
+    strongest = await select_isolation()
     kinds = {strongest.words: strongest, NO_ISOLATION.words: NO_ISOLATION}
     starts: dict[str, list[float]] = {name: [] for name in kinds}
     hellos: dict[str, list[float]] = {name: [] for name in kinds}

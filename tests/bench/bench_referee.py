@@ -27,19 +27,18 @@ import uvloop
 from bare_stream import Letter
 
 from referee import deals
-from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import Budget, Clocks
 from referee.match import Fixture
-from referee.player import Ask
 from referee.protocol import encode
 from referee.protocol.encode import RequestEncoder
-from referee.records import BotId
+from referee.records import Ask, BotId
 from referee.rules.events import Event, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
+from referee.sandbox import NO_ISOLATION
+from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
 from referee.tournament.workers import Workers
 
 RULES = RULESETS["basic"]

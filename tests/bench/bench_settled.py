@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.settled import Verdict, all_settled, neighbours
-from referee.ratings.until import Until, looks
+from referee.ratings.stopping import Until, Verdict, all_settled, looks, neighbours
 
 ROUNDS = 60
 UNTIL = Until(confidence=0.95, margin=1.0)

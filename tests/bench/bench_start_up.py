@@ -25,18 +25,17 @@ import psutil
 import uvloop
 
 from referee.bots import BotPool, ProcessGroupLauncher
-from referee.bots.isolation import NO_ISOLATION
-from referee.bots.launcher import Launched
-from referee.bots.limits import Limits
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster import Workshop
 from referee.rules.ruleset import RULESETS
+from referee.sandbox import NO_ISOLATION
+from referee.sandbox.launcher import Launched, Limits
 from referee.schedule import Stage, round_robin
 from referee.tournament import game_player
-from referee.tournament.orders import Assignment, WorkerSettings
-from referee.tournament.run import Plan
+from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.conduct import Plan
 
 BENCH = Path(__file__).resolve().parent
 SAMPLE_BOTS = BENCH.parents[1] / "sample_bots"

@@ -4,7 +4,7 @@ import asyncio
 
 import grpc
 
-from referee.bots.questions import Clock
+from referee.bots.clock import Clock
 
 
 class FakeTime:

@@ -11,14 +11,14 @@ from descendants import running
 from orders import game_order
 from strongest_isolation import strongest
 
-from referee.bots.isolation.cgroups import Cgroups
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.match import check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
+from referee.sandbox.cgroups import Cgroups
+from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment, WorkerSettings
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 RULES = RULESETS["basic"].with_options(max_turns=12)

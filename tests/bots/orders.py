@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from referee import deals
 from referee.match import Fixture
-from referee.tournament.orders import GameOrder
+from referee.tournament.assignments import GameOrder
 
 
 def game_order(number, rules, specs, *, clocks, max_strikes, isolation="none", deal=None):

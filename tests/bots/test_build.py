@@ -5,8 +5,7 @@ import psutil
 import pytest
 
 from referee.bots import ProcessGroupLauncher
-from referee.bots.build import build
-from referee.bots.toolchains import how_to_install, missing_in
+from referee.bots.build import build, how_to_install, missing_in
 
 
 async def built(tmp_path, *command, limit_s=20.0):

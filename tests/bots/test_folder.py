@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from referee.bots.folder import BotFolder
 from referee.errors import VoidGame
+from referee.sandbox.folders import BotFolder
 
 
 @pytest.fixture

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from wire import ANYTHING, FRAMES, GAME, NUMBERS, OPENING, PREFACE, TOKEN, hello, message
 
 from referee import deals
-from referee.bots.questions import Clock
+from referee.bots.clock import Clock
 from referee.bots.server import MESSAGE_LIMIT, BotServer
 from referee.bots.session import Session
 from referee.clocks import Budget
 from referee.errors import BotFault, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
-from referee.player import Ask
 from referee.protocol import decode
+from referee.records import Ask
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 

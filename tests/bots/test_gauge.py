@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from referee.bots.process_group import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "REFEREE_TOKEN": "a token"}
 MIB = 1024

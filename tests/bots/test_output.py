@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from referee.bots.output import KEPT, Output
+from referee.sandbox.launcher import KEPT, Output
 
 
 def printed(*chunks):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from fakes import FakeTime
 
-from referee.bots.questions import (
+from referee.bots.clock import (
     CORELESS_US,
     GRACE_US,
     HELLO,

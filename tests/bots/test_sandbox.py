@@ -11,13 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.bots.access import Access
-from referee.bots.isolation import bubblewrap, slots
-from referee.bots.isolation.cgroups import Cgroups
-from referee.bots.isolation.sandbox import SandboxLauncher
-from referee.bots.isolation.sandboxed import Sandboxed
-from referee.bots.limits import Limits
 from referee.errors import Cause, Forfeit, VoidGame
+from referee.sandbox import bubblewrap, resources
+from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.launcher import Access, Limits
+from referee.sandbox.sandboxed import Sandboxed, SandboxLauncher
 
 pytestmark = pytest.mark.isolation("namespaces")
 PYTHON = os.path.realpath(sys.executable)
@@ -193,9 +191,9 @@ async def test_it_ends_with_the_thread_that_started_it(place):
     program = f"""
         import asyncio, sys, time
         from pathlib import Path
-        from referee.bots.isolation import bubblewrap
-        from referee.bots.isolation.cgroups import Cgroups
-        from referee.bots.isolation.sandbox import SandboxLauncher
+        from referee.sandbox import bubblewrap
+        from referee.sandbox.cgroups import Cgroups
+        from referee.sandbox.sandboxed import SandboxLauncher
         async def main():
             launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))
             launched = await launcher.launch(
@@ -297,14 +295,14 @@ async def test_every_bot_is_a_user_of_its_own(launch):
 
 
 def test_an_id_is_free_again():
-    first = slots.take()
+    first = resources.take()
     if first is None:
         assert os.geteuid() != 0
         return
-    second = slots.take()
+    second = resources.take()
     assert second.uid != first.uid
     first.free()
-    third = slots.take()
+    third = resources.take()
     assert third.uid == first.uid
     for slot in (second, third):
         slot.free()

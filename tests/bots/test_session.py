@@ -7,8 +7,8 @@ import pytest
 from fakes import FakeStream, FakeTime
 
 from referee.bots import session
+from referee.bots.clock import CORELESS_US, SETTLE_US
 from referee.bots.inbox import FLOOD_QUOTA
-from referee.bots.questions import CORELESS_US, SETTLE_US
 from referee.bots.server import MESSAGE_LIMIT
 from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from descendants import running
 
-from referee.bots.access import Access
-from referee.bots.isolation.cgroups import Cgroups
-from referee.bots.isolation.uid import UidLauncher
 from referee.errors import Cause, Forfeit, VoidGame
+from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.launcher import Access
+from referee.sandbox.uid import UidLauncher
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
 

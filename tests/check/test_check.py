@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from referee.bots import ProcessGroupLauncher
-from referee.check import Verdict, check, decisions, games, strength
+from referee.check import Verdict, check, games, trials
 from referee.clocks import Clocks
 from referee.roster import Workshop
 
@@ -51,9 +51,9 @@ ALL_GAMES = STEPS[10:14]
 @pytest.fixture
 def short(monkeypatch):
     """A bot that is asked as little as a slow one, where how much it is asked is not looked at."""
-    monkeypatch.setattr(strength, "GAMES", 8)
+    monkeypatch.setattr(trials, "GAMES", 8)
     monkeypatch.setattr(games, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(decisions, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(trials, "PATIENCE_S", 0.0)
 
 
 def bot_folder(folder, name, *, more=""):
@@ -243,7 +243,7 @@ async def test_of_a_slow_bot_less_is_asked(tmp_path):
 
 
 async def test_the_time_of_a_check_is_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_module("referee.check.check"), "_LIMIT_S", 0.0)
+    monkeypatch.setattr(import_module("referee.check.steps"), "_LIMIT_S", 0.0)
     report = await checked(bot_folder(tmp_path / "bot", "plain"))
     assert failed(report) == ["start"]
     assert "that time is over" in said(report, "start")

@@ -25,7 +25,7 @@ from referee.reports import (
     StatusRow,
     TournamentRow,
 )
-from referee.reports.columns import keys_of
+from referee.reports.formats import keys_of
 
 GAMES = 12
 

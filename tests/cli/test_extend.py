@@ -12,7 +12,7 @@ from real_runs import SEED, THREE, place
 
 from referee import deals
 from referee.store import League
-from referee.tournament.archive import layout, zipped
+from referee.tournament import archive_container
 
 STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
 GAMES = 6
@@ -180,7 +180,7 @@ def test_what_is_wrong_with_an_extension_is_found(here, database, statement, rea
 
 def changed(archive, *, at, value):
     """An archive with another value in tournament.json, packed as the referee does it."""
-    parts = zipped.unpack(archive, archive.read_bytes())
+    parts = archive_container.unpack(archive, archive.read_bytes())
     tournament = json.loads(parts["tournament.json"])
     *keys, last = at
     place = tournament
@@ -188,7 +188,7 @@ def changed(archive, *, at, value):
         place = place[key]
     place[last] = value
     parts["tournament.json"] = json.dumps(tournament).encode()
-    return zipped.pack({name: parts[name] for name in layout.PARTS})
+    return archive_container.pack({name: parts[name] for name in archive_container.PARTS})
 
 
 SPOILT_ARCHIVES = {

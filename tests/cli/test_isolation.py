@@ -7,8 +7,8 @@ import pytest
 from real_runs import SAMPLE_BOTS, place
 from strongest_isolation import strongest
 
-from referee.bots.isolation import bubblewrap
-from referee.cli import doctor
+from referee.cli import verification
+from referee.sandbox import bubblewrap
 
 pytestmark = pytest.mark.unmeasured
 STRONGEST = {"REFEREE_ISOLATION": ""}
@@ -37,7 +37,7 @@ def test_doctor(here):
 def test_doctor_of_a_machine_without_bubblewrap(monkeypatch, capsys):
     monkeypatch.setattr(bubblewrap, "find", lambda: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    doctor.doctor()
+    verification.doctor()
     said = " ".join(capsys.readouterr().out.split())
     assert "isolation: none" in said
     assert "the referee's own rights" in said

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from referee.cli.results import Choice, sequential
+from referee.cli.lookup import Choice, sequential
 from referee.errors import StoreError
 from referee.ratings import Ratings
 from referee.store.columns import ResultColumns

@@ -11,8 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import filled, played
 
-from referee.cli.live_table import LiveTable
-from referee.cli.results import Choice, current_ratings, of_row
+from referee.cli.lookup import Choice, current_ratings, of_row
+from referee.cli.progress import LiveTable
 from referee.ratings import Ratings, checkpoint, rate
 from referee.store import League
 

@@ -8,7 +8,7 @@ import pytest
 from real_runs import SAMPLE_BOTS, THREE, place
 
 from referee.reports import PlanRow
-from referee.reports.columns import fields_of
+from referee.reports.formats import fields_of
 
 KEYS = [field.key for field in fields_of(PlanRow)]
 

@@ -10,7 +10,7 @@ from real_runs import SEED, place, read_until
 
 from referee import deals
 from referee.store import League
-from referee.tournament.archive import layout, zipped
+from referee.tournament import archive_container
 
 pytestmark = pytest.mark.unmeasured
 BOTS = ("greedy", "random")
@@ -209,7 +209,7 @@ SPOILT_ARCHIVES = {
 def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reason):
     archive, spoilt = here.folder / "cup.zip", here.folder / "spoilt.zip"
     assert here.referee("tournament", "export", "cup", "--league", "league").returncode == 0
-    parts = zipped.unpack(archive, archive.read_bytes())
+    parts = archive_container.unpack(archive, archive.read_bytes())
     said = json.loads(parts["tournament.json"])
     *keys, last = at
     inner = said
@@ -217,7 +217,9 @@ def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reaso
         inner = inner[key]
     inner[last] = value
     parts["tournament.json"] = json.dumps(said).encode()
-    spoilt.write_bytes(zipped.pack({name: parts[name] for name in layout.PARTS}))
+    spoilt.write_bytes(
+        archive_container.pack({name: parts[name] for name in archive_container.PARTS})
+    )
     done = here.referee("verify", spoilt)
     assert done.returncode == 1
     assert reason in done.stderr

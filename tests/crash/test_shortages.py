@@ -15,12 +15,12 @@ import pytest
 from real_runs import BIN, let_run, place, read_until
 
 from referee.bots import ProcessGroupLauncher
-from referee.bots.isolation import NO_ISOLATION
 from referee.roster import Roster, Workshop
+from referee.sandbox import NO_ISOLATION
 from referee.store import League
 from referee.tournament import conduct
 from referee.tournament.conduct import Conductor, create
-from referee.tournament.entries import enter_bots
+from referee.tournament.create import enter_bots
 from referee.tournament.reading import load_tournament
 from referee.tournament.workers import Workers
 

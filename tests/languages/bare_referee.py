@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Self
 
 from referee.bots import ProcessGroupLauncher
-from referee.bots.folder import BotFolder
-from referee.bots.launcher import Launched
 from referee.bots.manifest import BotSpec
-from referee.bots.output import KEPT, Output
 from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2
+from referee.sandbox.folders import BotFolder
+from referee.sandbox.launcher import KEPT, Launched, Output
 
 TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
 PATIENCE_S = 60

@@ -19,9 +19,9 @@ from policy import choose
 from referee import deals
 from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2
-from referee.player import Ask
 from referee.protocol import encode
-from referee.protocol.messages import action_value, ruleset_message
+from referee.protocol.values import action_value, ruleset_message
+from referee.records import Ask
 from referee.rules.events import Event, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 from strongest_isolation import strongest
 
-from referee.bots.isolation import launcher
 from referee.bots.manifest import BotSpec
 from referee.roster import BuildError, Workshop
+from referee.sandbox import make_launcher
 
 FOLDER = Path(__file__).parents[2] / "sample_bots"
 
@@ -55,7 +55,7 @@ def built(name: str, league: Path) -> BotSpec:
 
     Raises AssertionError with what the build printed, where it fails.
     """
-    workshop = Workshop(league, launcher(strongest()), on_build=lambda _: None, network=True)
+    workshop = Workshop(league, make_launcher(strongest()), on_build=lambda _: None, network=True)
     try:
         return asyncio.run(workshop.copy(FOLDER / name)).spec
     except BuildError as error:

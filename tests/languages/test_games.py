@@ -19,10 +19,9 @@ from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Strike
 from referee.match import Fixture, play_game
 from referee.pb import play_pb2
-from referee.player import Answer
 from referee.protocol import encode
-from referee.protocol.messages import action_value, ruleset_message
-from referee.records import BotId
+from referee.protocol.values import action_value, ruleset_message
+from referee.records import Answer, BotId
 from referee.rules.game import Game
 
 pytestmark = pytest.mark.timeout(900)  # the first test with a bot builds it

@@ -9,8 +9,7 @@ from referee.clocks import Clocks
 from referee.errors import Forfeit
 from referee.match import Fixture, PlayedGame, play_game
 from referee.match.play import Watcher
-from referee.player import Answer, Ask, Player
-from referee.records import BotId
+from referee.records import Answer, Ask, BotId, Player
 from referee.rules.actions import Action
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.rules.table import full_deck

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.match.news import News
+from referee.match.play import News
 from referee.rules.cards import HIDDEN, Layer
 from referee.rules.events import Drawn, Left, Taken, is_private, seen_by
 

@@ -8,7 +8,7 @@ from players import FunctionPlayer, chance, first_legal, fixture, play
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.match import check, play_game, stand_in
-from referee.player import Answer, Ask
+from referee.records import Answer, Ask
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
 from referee.rules.cards import Layer
 from referee.rules.events import Drawn, GameOver, Played

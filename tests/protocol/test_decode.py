@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import decode, wire
+from referee.protocol import decode, view_bytes
 from referee.rules.actions import Choice
 
 GAME, NUMBER = "9f86d081884c7d65", 300
@@ -85,7 +85,7 @@ def test_bytes_that_are_no_action_are_a_value_error():
 
 def test_long_actions_do_not_fill_the_memory():
     """A bot may add fields that nobody knows to an action that is legal."""
-    unknown_head = wire.head(99)(50_002)
+    unknown_head = view_bytes.head(99)(50_002)
     tracemalloc.start()
     try:
         for number in range(200):

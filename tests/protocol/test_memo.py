@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from referee.protocol.memo import memo
+from referee.protocol.view_bytes import memo
 
 
 def counting(size):

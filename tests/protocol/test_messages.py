@@ -12,17 +12,19 @@ from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Evidence
 from referee.match import stand_in
 from referee.pb import play_pb2, record_pb2, table_pb2
-from referee.player import Ask
 from referee.protocol import decode, encode, record
-from referee.protocol.messages import (
+from referee.protocol.values import (
+    CHOICES,
+    END_ON,
+    KINDS,
+    TERMINATIONS,
     action_message,
     action_value,
     event_message,
     ruleset_message,
     ruleset_value,
 )
-from referee.protocol.names import CHOICES, END_ON, KINDS, TERMINATIONS
-from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
+from referee.records import Ask, BotId, Fault, GameRecord, Move, Result, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Layer
 from referee.rules.events import Event, GameOver, Termination, seen_by

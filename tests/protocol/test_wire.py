@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol.wire import head, number_field
+from referee.protocol.view_bytes import head, number_field
 
 
 @pytest.mark.parametrize("length", [1, 127, 128, 300, 16_383, 16_384, 2_100_000])

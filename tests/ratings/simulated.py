@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from referee.ratings.results import MOST_SEATS, NOBODY, Results
-from referee.ratings.update import Settings
+from referee.ratings.trueskill import Settings
 
 BETA = Settings().beta
 POINTS = 1.5

@@ -18,7 +18,7 @@ from simulated import (
 )
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.estimate import Estimate
+from referee.ratings.intervals import Estimate
 from referee.ratings.results import Results
 
 pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover

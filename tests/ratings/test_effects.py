@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulated import Game, games, play, tables
 
-from referee.ratings.company import company_figures
+from referee.ratings.collusion import company_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.results import Results
 

@@ -7,7 +7,7 @@ import trueskill
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.ratings.update import Model, Rating, Settings
+from referee.ratings.trueskill import Model, Rating, Settings
 
 MODEL = Model(Settings())
 PRIOR = MODEL.prior

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.ratings import Rating, Ratings, Settings, rate
-from referee.ratings.update import Model
+from referee.ratings.trueskill import Model
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from referee.ratings.resample import Resampling
+from referee.ratings.intervals import Resampling
 
 FEW, MANY = 300, 9_500
 GROUPS = 2_000

@@ -9,8 +9,7 @@ import pytest
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.settled import Verdict, all_settled, neighbours
-from referee.ratings.until import Until, looks
+from referee.ratings.stopping import Until, Verdict, all_settled, looks, neighbours
 
 pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
 

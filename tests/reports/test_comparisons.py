@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from referee.ratings.analysis import PairFigures
-from referee.ratings.estimate import Estimate
+from referee.ratings.intervals import Estimate
 from referee.reports import HistoryRow, comparison, crosstable, pair_rows, plot
-from referee.reports.show import chance, estimate, percent_estimate
+from referee.reports.formats import chance, estimate, percent_estimate
 
 
 def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, meetings=8):

@@ -39,7 +39,7 @@ from referee.reports import (
     csv_text,
     json_text,
 )
-from referee.reports.columns import Column, fields_of, keys_of
+from referee.reports.formats import Column, fields_of, keys_of
 
 ROW_TYPES = [
     RatingRow,

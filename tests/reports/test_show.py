@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.reports import show
+from referee.reports import formats
 from referee.rules.cards import JOKER, Layer, count
 
 
@@ -25,16 +25,16 @@ from referee.rules.cards import JOKER, Layer, count
     ],
 )
 def test_nothing_hidden_goes_to_the_terminal(text, shown):
-    assert show.visible(text) == shown
+    assert formats.visible(text) == shown
 
 
 def test_lines_are_kept_where_they_are_wanted():
-    assert show.visible("a\n\tb\x1b\r\n", lines=True) == "a\n        b\\x1b\\r\n"
+    assert formats.visible("a\n\tb\x1b\r\n", lines=True) == "a\n        b\\x1b\\r\n"
 
 
 @given(st.text(st.characters(exclude_categories=[])), st.booleans())
 def test_what_is_visible_can_be_printed_anywhere(text, lines):
-    shown = show.visible(text, lines=lines)
+    shown = formats.visible(text, lines=lines)
     shown.encode()
     assert not {unicodedata.category(char) for char in shown.replace("\n", "")} & {"Cc", "Cf", "Cs"}
     assert lines or "\n" not in shown
@@ -52,15 +52,15 @@ def test_what_is_visible_can_be_printed_anywhere(text, lines):
     ],
 )
 def test_durations(duration_us, shown):
-    assert show.duration(duration_us) == shown
+    assert formats.duration(duration_us) == shown
 
 
 def test_numbers_and_moments():
-    assert show.decimal(2)(1.005001) == "1.01"
-    assert show.percent(0.25) == "25.0 %"
-    assert show.moment(1_700_000_000_999_999) == "2023-11-14 22:13:20 UTC"
-    assert show.plain((3, -1)) == "3 -1"
-    assert show.plain(()) == "-"
+    assert formats.decimal(2)(1.005001) == "1.01"
+    assert formats.percent(0.25) == "25.0 %"
+    assert formats.moment(1_700_000_000_999_999) == "2023-11-14 22:13:20 UTC"
+    assert formats.plain((3, -1)) == "3 -1"
+    assert formats.plain(()) == "-"
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_numbers_and_moments():
     ],
 )
 def test_layers(layer, name):
-    assert show.layer_name(layer) == name
+    assert formats.layer_name(layer) == name
 
 
 def test_groups_and_multisets():
-    assert show.group_name((7,)) == "7"
-    assert show.group_name((3, 13, JOKER)) == "3+13+J"
-    assert show.group_name(()) == "-"
-    assert show.counts_name(count([12, 3, JOKER, 12, 7])) == "3 7 2×12 J"
-    assert show.counts_name(count([])) == "-"
+    assert formats.group_name((7,)) == "7"
+    assert formats.group_name((3, 13, JOKER)) == "3+13+J"
+    assert formats.group_name(()) == "-"
+    assert formats.counts_name(count([12, 3, JOKER, 12, 7])) == "3 7 2×12 J"
+    assert formats.counts_name(count([])) == "-"

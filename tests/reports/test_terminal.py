@@ -25,7 +25,7 @@ from referee.reports import (
     status_rows,
     stderr_tails,
 )
-from referee.reports.columns import Column
+from referee.reports.formats import Column
 
 NAMES = ("small_beasts", "final_sprint", "greedy", "counter", "b" * 32)
 GAMES = [

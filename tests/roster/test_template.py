@@ -9,21 +9,21 @@ import pytest
 
 from referee.bots.manifest import load_manifest
 from referee.errors import UserError
-from referee.roster import template
+from referee.roster import roster
 
 ROOT = Path(__file__).parents[2]
 
 
 def make(folder, **changed):
     values = {"name": "mine", "language": "python", "author": "Ada"} | changed
-    template.make(folder, **values)
+    roster.make(folder, **values)
     return folder
 
 
-@pytest.mark.parametrize("language", template.LANGUAGES)
+@pytest.mark.parametrize("language", roster.LANGUAGES)
 def test_a_new_bot_is_the_sample_bot_of_its_language_with_another_name(tmp_path, language):
     folder = make(tmp_path / "new", language=language)
-    sample = ROOT / "sample_bots" / template.LANGUAGES[language]
+    sample = ROOT / "sample_bots" / roster.LANGUAGES[language]
     manifest, original = load_manifest(folder), load_manifest(sample)
     assert (manifest.name, manifest.version, manifest.author) == ("mine", "0.1", "Ada")
     assert manifest.description == "Plays by the policy of greedy, until it is taught better"
@@ -35,10 +35,10 @@ def test_a_new_bot_is_the_sample_bot_of_its_language_with_another_name(tmp_path,
             assert path.read_bytes() == (sample / relative).read_bytes()
 
 
-@pytest.mark.parametrize("language", template.LANGUAGES)
+@pytest.mark.parametrize("language", roster.LANGUAGES)
 def test_a_new_bot_has_all_that_git_has_of_the_sample(tmp_path, language):
     folder = make(tmp_path / "new", language=language)
-    sample = template.LANGUAGES[language]
+    sample = roster.LANGUAGES[language]
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "."],  # noqa: S607 - what CI has
         cwd=ROOT / "sample_bots" / sample,
@@ -50,10 +50,10 @@ def test_a_new_bot_has_all_that_git_has_of_the_sample(tmp_path, language):
     assert there == set(listed)
 
 
-@pytest.mark.parametrize("language", template.LANGUAGES)
+@pytest.mark.parametrize("language", roster.LANGUAGES)
 def test_nothing_in_a_new_bot_has_the_name_of_the_sample(tmp_path, language):
     folder = make(tmp_path / "new", language=language)
-    sample = template.LANGUAGES[language]
+    sample = roster.LANGUAGES[language]
     if sample != "greedy":  # a word of English, which the policy is called by
         for path in folder.rglob("*"):
             assert not path.is_file() or sample not in path.read_text()
@@ -97,7 +97,7 @@ def test_the_package_brings_the_templates(tmp_path):
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    for sample in template.LANGUAGES.values():
+    for sample in roster.LANGUAGES.values():
         made = make(tmp_path / f"new-{sample}", language=_language(sample))
         missing = {
             name
@@ -110,7 +110,7 @@ def test_the_package_brings_the_templates(tmp_path):
 
 
 def _language(sample):
-    return next(key for key, value in template.LANGUAGES.items() if value == sample)
+    return next(key for key, value in roster.LANGUAGES.items() if value == sample)
 
 
 def _clone(tmp_path):

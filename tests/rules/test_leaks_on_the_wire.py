@@ -12,11 +12,10 @@ from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
 from redeal import log_of, tells_apart
 
 from referee.clocks import Clocks
-from referee.match import Fixture, news, play_game
-from referee.player import Answer, Ask
+from referee.match import Fixture, play, play_game
 from referee.protocol import encode
-from referee.protocol.view import ViewWriter
-from referee.records import BotId
+from referee.protocol.view_bytes import ViewWriter
+from referee.records import Answer, Ask, BotId
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
@@ -96,7 +95,7 @@ def test_the_messages_are_the_same_bytes(ruleset, players, seed, policy):
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_a_referee_that_does_not_redact_is_found(name, monkeypatch):
-    monkeypatch.setattr(news, "seen_by", lambda event, seat: event)  # noqa: ARG005
+    monkeypatch.setattr(play, "seen_by", lambda event, seat: event)  # noqa: ARG005
     found = (find_leak(RULESETS[name], 2, seed, anything) is not None for seed in range(20))
     assert any(found)
 

@@ -11,9 +11,9 @@ from types import ModuleType
 
 from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2, table_pb2
-from referee.player import Ask
 from referee.protocol import decode, encode
-from referee.protocol.messages import action_message, layer_message, ruleset_message
+from referee.protocol.values import action_message, layer_message, ruleset_message
+from referee.records import Ask
 from referee.rules.actions import (
     RECLAIM_OR_DISCARD,
     TAKE_OR_LEAVE,

@@ -14,7 +14,7 @@ from greedy_by_the_book import choose
 
 from referee.bots.manifest import load_manifest
 from referee.pb import table_pb2
-from referee.protocol.messages import ruleset_message
+from referee.protocol.values import ruleset_message
 from referee.rules.actions import DecisionKind
 from referee.rules.cards import HIDDEN, JOKER, Layer
 from referee.rules.ruleset import RULESETS

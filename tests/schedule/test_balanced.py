@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
+from importlib import import_module
 from itertools import combinations, groupby, pairwise, permutations
 from time import process_time
 from unittest import mock
@@ -14,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, buy, choice, least
+from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, buy, least
 
 pytestmark = (
     pytest.mark.unmeasured
 )  # a lot of work on lines that others cover: thrice as much when measured
 
+MODULE = import_module("referee.schedule.balanced")  # its name is a function's in the package
 BASIC = RULESETS["basic"]
 PATIENT = settings(deadline=None)
 """The machine may be busy."""
@@ -42,10 +44,10 @@ def games_of(stages, bots):
     return sum(stage.games(bots) for stage in stages)
 
 
-def schedule(bots, seats, budget, *, steps=choice._STEPS):
+def schedule(bots, seats, budget, *, steps=MODULE._STEPS):
     """The games of one stage for each table size, the stages, and all bots."""
     stages = choice_within(budget, bots, seats)
-    with mock.patch.object(choice, "_STEPS", steps):
+    with mock.patch.object(MODULE, "_STEPS", steps):
         return balanced("cup", names(bots), stages, lanes=5), stages, names(bots)
 
 

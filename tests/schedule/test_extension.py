@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ALGORITHMS, Stage, extended, longer, shorter
-from referee.schedule.choice import balanced_tables
+from referee.schedule.balanced import balanced_tables
 
 pytestmark = (
     pytest.mark.unmeasured

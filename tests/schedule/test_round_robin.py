@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ScheduledGame, Stage, buy, default_lanes, round_robin
-from referee.schedule.tables import tables_in_turn
+from referee.schedule.round_robin import tables_in_turn
 
 pytestmark = (
     pytest.mark.unmeasured

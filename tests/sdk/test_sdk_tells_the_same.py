@@ -9,8 +9,8 @@ import pytest
 
 from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2, table_pb2
-from referee.player import Ask
 from referee.protocol import encode
+from referee.records import Ask
 from referee.rules import actions, events
 from referee.rules.cards import JOKER, JOKERS, NUMBERS, Layer, count
 from referee.rules.game import Game

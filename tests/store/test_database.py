@@ -21,7 +21,7 @@ from records import faulty, filled, played
 from sqlalchemy import create_engine, inspect
 
 from referee.errors import StoreError, UserError
-from referee.store import League, database, schema, sqlite
+from referee.store import League, backends, database, schema
 
 FILE = "league.db"
 
@@ -144,7 +144,7 @@ def test_a_damaged_record_is_named(closed):
 
 
 def test_a_locked_database_is_told_and_intact(folder, monkeypatch):
-    monkeypatch.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
+    monkeypatch.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
     holder = sqlite3.connect(folder / FILE, isolation_level=None)
     with League.open(folder, create=False) as league:
         row = league.schedule("cup")[0]
@@ -164,8 +164,8 @@ def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
     size = sqlite3.connect(folder / FILE)
     (pages,) = size.execute("PRAGMA page_count").fetchone()
     size.close()
-    pragmas = (*sqlite._PRAGMAS, f"max_page_count = {pages}")
-    monkeypatch.setattr(sqlite, "_PRAGMAS", pragmas)
+    pragmas = (*backends._PRAGMAS, f"max_page_count = {pages}")
+    monkeypatch.setattr(backends, "_PRAGMAS", pragmas)
     with League.open(folder, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: database or disk is full"):
             store_all(league, rows[1:])

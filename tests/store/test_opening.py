@@ -11,7 +11,7 @@ import pytest
 from records import NAMES, bot, filled
 
 from referee.errors import StoreError, UserError
-from referee.store import League, sqlite
+from referee.store import League, backends
 
 FILE = "league.db"
 
@@ -71,7 +71,7 @@ def test_a_league_of_a_newer_version_is_left_closed(tmp_path):
 
 def test_a_disk_that_is_too_full_for_the_tables(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "max_page_count = 6"))
+        patched.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "max_page_count = 6"))
         refused(tmp_path, r"league\.db: database or disk is full")
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
     with League.open(tmp_path, create=True) as league:
@@ -83,7 +83,7 @@ def test_a_database_that_is_locked_while_it_is_made(tmp_path, monkeypatch):
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite, "_PRAGMAS", ("busy_timeout = 10",))
+        patched.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
         refused(tmp_path, r"league\.db: database is locked")
     holder.close()
     assert execute(tmp_path / FILE, "SELECT name FROM sqlite_master") == []
@@ -99,7 +99,7 @@ def test_a_folder_in_the_place_of_the_database(tmp_path):
 def test_a_database_that_may_only_be_read_is_told_and_read(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         league.add_bot(bot("ann"))
-    monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "query_only = ON"))
+    monkeypatch.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "query_only = ON"))
     with League.open(tmp_path, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: attempt to write a readonly database"):
             league.add_bot(bot("bob"))
@@ -156,6 +156,6 @@ def test_a_disk_that_is_full_before_the_first_table_is_told_in_one_line(tmp_path
     def full(_engine):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(sqlite, "_format", full)
+    monkeypatch.setattr(backends, "_format", full)
     with pytest.raises(UserError, match=r"league\.db: database or disk is full$"):
         League.open(tmp_path / "league", create=True)

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, select
 
 from referee.errors import StoreError, UserError
 from referee.store import League, schema
-from referee.store import postgres as backend
+from referee.store import backends as backend
 
 
 @pytest.fixture

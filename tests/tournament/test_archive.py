@@ -22,11 +22,12 @@ from referee.records import BotId, GameRecord, Move, Result, Usage
 from referee.roster import Roster, Workshop
 from referee.rules.game import Game
 from referee.store import League
-from referee.tournament.archive import ArchivedTournament, export, layout, record_stream, zipped
-from referee.tournament.audit import audit
+from referee.tournament import archive_container, archive_writer
+from referee.tournament.archive_reader import ArchivedTournament
+from referee.tournament.archive_writer import export
 from referee.tournament.conduct import create
 from referee.tournament.reading import load_tournament
-from referee.tournament.stored import StoredTournament
+from referee.tournament.verify import StoredTournament, audit
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
 BOTS = ("greedy", "random", "bait")
@@ -133,7 +134,11 @@ def checked(tmp_path):
 
 def parts_of(data):
     with zipfile.ZipFile(BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist() if name != zipped.SUMS}
+        return {
+            name: archive.read(name)
+            for name in archive.namelist()
+            if name != archive_container.SUMS
+        }
 
 
 # What is in it
@@ -155,7 +160,7 @@ def test_the_same_state_makes_the_same_bytes(made, data, unplayed):
 def test_any_program_can_read_it(made, data, tmp_path):
     """With zip, JSON, gzip and SHA-256 alone."""
     parts = parts_of(data)
-    assert tuple(parts) == layout.PARTS
+    assert tuple(parts) == archive_container.PARTS
     tournament = json.loads(parts["tournament.json"])
     assert tournament["format"] == 1
     assert tournament["name"] == "cup"
@@ -203,8 +208,8 @@ def test_a_tournament_that_the_league_does_not_have(unplayed):
 def test_records_of_any_length_come_back(made):
     record = made.league.record("cup-1")
     detailed = [replace(record, isolation="x" * length) for length in (0, 120, 20_000, 900_000)]
-    assert list(record_stream.load(record_stream.dump(detailed))) == detailed
-    assert list(record_stream.load(record_stream.dump([]))) == []
+    assert list(archive_writer.load(archive_writer.dump(detailed))) == detailed
+    assert list(archive_writer.load(archive_writer.dump([]))) == []
 
 
 # What was changed without a word: the sums tell
@@ -214,7 +219,7 @@ def flipped(data, at):
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("name", [*layout.PARTS, zipped.SUMS])
+@pytest.mark.parametrize("name", [*archive_container.PARTS, archive_container.SUMS])
 def test_one_byte_of_a_part(data, checked, name):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content, begin = archive.read(name), archive.getinfo(name).header_offset
@@ -223,7 +228,7 @@ def test_one_byte_of_a_part(data, checked, name):
         checked(flipped(data, at))
 
 
-@pytest.mark.parametrize("name", [*layout.PARTS, zipped.SUMS])
+@pytest.mark.parametrize("name", [*archive_container.PARTS, archive_container.SUMS])
 def test_one_byte_of_a_part_in_a_zip_that_is_whole(data, checked, name):
     """As a program does that unpacks, changes and packs."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
@@ -235,7 +240,7 @@ def test_one_byte_of_a_part_in_a_zip_that_is_whole(data, checked, name):
             archive.writestr(each, content)
     with pytest.raises(Difference, match=r": its SHA-256 is not the one in SHA256SUMS") as told:
         checked(buffer.getvalue())
-    assert name == zipped.SUMS or str(told.value).startswith(name)
+    assert name == archive_container.SUMS or str(told.value).startswith(name)
 
 
 def test_one_byte_anywhere(data, checked):
@@ -284,9 +289,9 @@ def json_changed(parts, name, change):
 
 
 def records_changed(parts, change):
-    records = list(record_stream.load(parts[layout.RECORDS]))
+    records = list(archive_writer.load(parts[archive_container.RECORDS]))
     change(records)
-    return parts | {layout.RECORDS: record_stream.dump(records)}
+    return parts | {archive_container.RECORDS: archive_writer.dump(records)}
 
 
 def put(*path, value):
@@ -456,16 +461,16 @@ RECORDS = {
     [
         pytest.param(name, *case, id=f"{name}: {what}")
         for name, cases in (
-            (layout.TOURNAMENT, TOURNAMENT),
-            (layout.BOTS, BOTS_PART),
-            (layout.RATINGS, RATINGS),
+            (archive_container.TOURNAMENT, TOURNAMENT),
+            (archive_container.BOTS, BOTS_PART),
+            (archive_container.RATINGS, RATINGS),
         )
         for what, case in cases.items()
     ],
 )
 def test_a_part_that_says_something_else(data, checked, name, change, says):
     with pytest.raises(Difference) as told:
-        checked(zipped.pack(json_changed(parts_of(data), name, change)))
+        checked(archive_container.pack(json_changed(parts_of(data), name, change)))
     assert str(told.value).startswith(says)
 
 
@@ -473,7 +478,7 @@ def test_a_part_that_says_something_else(data, checked, name, change, says):
 def test_records_that_say_something_else(data, checked, what):
     change, says = RECORDS[what]
     with pytest.raises(Difference) as told:
-        checked(zipped.pack(records_changed(parts_of(data), change)))
+        checked(archive_container.pack(records_changed(parts_of(data), change)))
     assert str(told.value).startswith(says)
 
 
@@ -495,7 +500,7 @@ STREAMS = {
 def test_records_that_cannot_be_read(data, checked, what):
     stream, says = STREAMS[what]
     with pytest.raises(Difference, match=rf"^cup-1: records\.binpb\.gz: record 1: {says}"):
-        checked(zipped.pack(parts_of(data) | {layout.RECORDS: stream}))
+        checked(archive_container.pack(parts_of(data) | {archive_container.RECORDS: stream}))
 
 
 # What is no archive
@@ -508,30 +513,30 @@ def test_no_zip(checked):
 
 
 def test_another_format(data, checked):
-    parts = json_changed(parts_of(data), layout.TOURNAMENT, put("format", value=3))
+    parts = json_changed(parts_of(data), archive_container.TOURNAMENT, put("format", value=3))
     with pytest.raises(
         UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1$"
     ):
-        checked(zipped.pack({**parts, "more": b""}))
+        checked(archive_container.pack({**parts, "more": b""}))
 
 
-@pytest.mark.parametrize("name", layout.PARTS)
+@pytest.mark.parametrize("name", archive_container.PARTS)
 def test_a_part_that_is_missing(data, checked, name):
     parts = parts_of(data)
     del parts[name]
     with pytest.raises(Difference, match=f"^{name}: the part is missing"):
-        checked(zipped.pack(parts))
+        checked(archive_container.pack(parts))
 
 
 def test_a_part_too_many(data, checked):
     with pytest.raises(Difference, match=r"^evil\.sh: no part of an archive has this name"):
-        checked(zipped.pack({**parts_of(data), "evil.sh": b""}))
+        checked(archive_container.pack({**parts_of(data), "evil.sh": b""}))
 
 
 def test_a_zip_bomb(data, checked):
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(layout.TOURNAMENT, bytes(10**8))
+        archive.writestr(archive_container.TOURNAMENT, bytes(10**8))
     with pytest.raises(Difference, match=r"^tournament\.json: compressed, which no part"):
         checked(buffer.getvalue())
     lies = bytearray(data)
@@ -544,7 +549,7 @@ def test_a_zip_bomb(data, checked):
 def test_a_file_that_is_too_large(tmp_path):
     path = tmp_path / "cup.zip"
     with path.open("wb") as file:
-        file.truncate(zipped.MAX_SIZE + 1)
+        file.truncate(archive_container.MAX_SIZE + 1)
     with pytest.raises(UserError, match=r"cup\.zip: 1073741825 bytes; an archive has at most"):
         ArchivedTournament.open(path)
 

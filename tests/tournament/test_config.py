@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 from config_files import BASIC, BOTS, GAUNTLET, GOOD, HEAD, FakePace, with_bots, write
 
-from referee.bots.limits import Limits
 from referee.clocks import Clocks
-from referee.ratings.until import Until
+from referee.ratings.stopping import Until
 from referee.rules.ruleset import RULESETS, EndOn
+from referee.sandbox.launcher import Limits
 from referee.schedule import Stage, balanced, round_robin
-from referee.tournament.budget import Budget, Unit
+from referee.schedule.budget import Budget, Unit
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,
     canonical_json,
     from_canonical_json,
 )
-from referee.tournament.entries import check_bots
+from referee.tournament.create import check_bots
 from referee.tournament.reading import load_tournament
 
 TOURNAMENTS = Path(__file__).parents[2] / "tournaments"

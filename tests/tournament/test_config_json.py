@@ -10,7 +10,7 @@ from config_files import BASIC, GOOD, with_bots, write
 from referee.clocks import Clocks
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.schedule import Stage
-from referee.tournament.budget import Budget, Unit
+from referee.schedule.budget import Budget, Unit
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,

@@ -8,7 +8,7 @@ from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
 from referee.roster import Roster, Workshop
 from referee.store import League
-from referee.tournament.entries import check_bots, enter_bots
+from referee.tournament.create import check_bots, enter_bots
 from referee.tournament.reading import load_tournament
 
 

@@ -19,16 +19,16 @@ import pytest
 
 from referee import deals
 from referee.bots import BotPool
-from referee.bots.isolation import NO_ISOLATION
 from referee.bots.manifest import BotSpec
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, VoidGame
 from referee.match import Fixture, check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
+from referee.sandbox import NO_ISOLATION
 from referee.tournament import worker
+from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
 from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer
-from referee.tournament.orders import Assignment, GameOrder, WorkerSettings
 
 BOTS = Path(__file__).parents[1] / "misbehaving"
 RULES = RULESETS["basic"].with_options(max_turns=20)

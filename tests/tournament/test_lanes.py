@@ -7,7 +7,7 @@ import pytest
 from referee.errors import RefereeError
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
-from referee.tournament.lanes import MAX_LOSSES, Lanes
+from referee.tournament.assignments import MAX_LOSSES, Lanes
 
 BOTS = ("a", "b", "c", "d")
 

@@ -8,7 +8,7 @@ from referee.errors import Cause, Evidence
 from referee.match import Difference
 from referee.records import Fault
 from referee.store import FaultRow, storable
-from referee.tournament.stored import _check_faults
+from referee.tournament.verify import _check_faults
 
 SAID = "a\0b"
 

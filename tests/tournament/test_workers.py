@@ -16,7 +16,7 @@ from referee.bots.manifest import load_bot
 from referee.roster import Roster, Workshop
 from referee.store import League
 from referee.tournament.conduct import create
-from referee.tournament.entries import enter_bots
+from referee.tournament.create import enter_bots
 from referee.tournament.reading import load_tournament
 
 BOTS = Path(__file__).parent / "bots"

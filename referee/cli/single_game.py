@@ -1,0 +1,149 @@
+"""`referee play`: one game between bots, without a tournament."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+import uvloop
+
+from referee import toml_file
+from referee.bots import Launcher
+from referee.bots.manifest import BotSpec, load_manifest
+from referee.cli.lookup import now_us, workshop_at
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    DbOption,
+    IsolationOption,
+    JsonOption,
+    LeagueOption,
+    NetworkOption,
+    RequireOption,
+    console,
+    settled,
+    warn,
+    write,
+)
+from referee.cli.stored_games import show_record
+from referee.errors import NotFoundError, UserError
+from referee.match.play import Watcher
+from referee.reports import Narrator, json_text, record_json
+from referee.roster import Roster
+from referee.rules.ruleset import RULESETS, Ruleset
+from referee.sandbox import make_launcher
+from referee.store import League
+from referee.tournament.game_player import free_game, play_single
+
+
+def play(
+    bots: Annotated[
+        list[str], typer.Argument(help="Bot folders, or names of bots in the league; seat 0 first.")
+    ],
+    ruleset: Annotated[str, typer.Option("--ruleset", help=f"{', '.join(RULESETS)}.")] = "basic",
+    seed: Annotated[
+        str | None,
+        typer.Option("--seed", help="Any text; the same text deals the same cards."),
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Tell what happens as it does.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Store the game in the league.")] = False,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    isolation: IsolationOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
+) -> None:
+    """Play one game between bots; the first one starts.
+
+    Example: referee play sample_bots/greedy sample_bots/random --ruleset duel --watch
+    """
+    if watch and as_json:
+        raise UserError("--watch, --json: choose one of them")
+    rules = _rules(ruleset, len(bots))
+    text = secrets.token_hex(8) if seed is None else seed
+    for path in filter(_is_path, bots):
+        load_manifest(Path(path))  # before anything is made
+    under = settled(isolation, require)
+    specs = uvloop.run(_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep))
+    _check(specs, rules)
+    warn(under, isolation)
+    order = free_game(specs, rules, text, under)
+    record = uvloop.run(play_single(order, under, _watcher(specs) if watch else None))
+    if keep:
+        with League.open(league, create=True, db=db) as store:
+            store.add_game(record)
+    if as_json:
+        write(json_text(record_json(record)))
+        return
+    show_record(record)
+    console.print(f"To deal the same cards: --seed {text}", soft_wrap=True)
+
+
+def _rules(name: str, players: int) -> Ruleset:
+    rules = RULESETS.get(name)
+    if rules is None:
+        raise UserError(f"--ruleset: unknown ruleset {name!r}; there are {', '.join(RULESETS)}")
+    if not rules.min_players <= players <= rules.max_players:
+        raise UserError(
+            f"BOTS: {name} is for {rules.min_players} to {rules.max_players} players, not {players}"
+        )
+    return rules
+
+
+class _Places(NamedTuple):
+    """Where bots are, and how they are built."""
+
+    folder: Path
+    db: str | None
+    launcher: Launcher
+    network: bool
+
+
+async def _bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
+    """How the bots are started. A league is made only where the game is kept."""
+    there = keep or League.is_at(places.folder, places.db)
+    opened = League.open(places.folder, create=keep, db=places.db) if there else nullcontext()
+    with opened as league:
+        return tuple([await _spec(text, places, league, keep=keep) for text in texts])
+
+
+async def _spec(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:
+    workshop = workshop_at(places.folder, places.launcher, network=places.network)
+    if not _is_path(text):
+        if league is None:
+            raise UserError(
+                f"BOTS: {text!r} is neither a folder nor a bot of the league {places.folder}"
+            )
+        try:
+            return Roster(league, workshop).player(text)
+        except NotFoundError as error:
+            raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
+    if league is not None and keep:
+        return (await Roster(league, workshop).enter(Path(text), now_us=now_us())).spec
+    manifest = load_manifest(Path(text))
+    if manifest.build is None:
+        return manifest.spec(Path(text))
+    return (await workshop.copy(Path(text))).spec
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or text.startswith(".") or toml_file.is_folder(Path(text))
+
+
+def _check(specs: Sequence[BotSpec], rules: Ruleset) -> None:
+    twins = {spec.bot for spec in specs if sum(spec.bot == other.bot for other in specs) > 1}
+    if twins:
+        names = ", ".join(sorted(map(str, twins)))
+        raise UserError(f"BOTS: {names} {'is' if len(twins) == 1 else 'are'} there twice")
+    for spec in specs:
+        if rules.name not in spec.rulesets:
+            raise UserError(f"{spec.bot}: rulesets: it does not play {rules.name}")
+
+
+def _watcher(specs: Sequence[BotSpec]) -> Watcher:
+    narrator = Narrator([spec.bot.name for spec in specs])
+    return lambda event: console.print(narrator.line(event))

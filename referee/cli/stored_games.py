@@ -1,0 +1,145 @@
+"""`referee game`: the games of a league, one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from referee.cli.lookup import of_row
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    CsvOption,
+    DbOption,
+    JsonOption,
+    LeagueOption,
+    console,
+    show_rows,
+    write,
+)
+from referee.errors import Cause, RefereeError, UserError
+from referee.match import Difference
+from referee.records import GameRecord
+from referee.reports import (
+    ChargeRow,
+    GameRow,
+    RowsTable,
+    SeatRow,
+    card,
+    charge_rows,
+    game_head,
+    game_rows,
+    json_text,
+    playthrough,
+    record_json,
+    seat_rows,
+    stderr_tails,
+)
+from referee.store import League
+
+app = typer.Typer(help="Look at games.", no_args_is_help=True)
+TABLE_LIMIT = 20
+"""Games that a table shows unless told otherwise."""
+GameArgument = Annotated[str, typer.Argument(help="The game's id, such as demo-17.")]
+
+
+@app.command("list")
+def list_games(
+    tournament: Annotated[
+        str | None, typer.Option("--tournament", help="Only games of this tournament.")
+    ] = None,
+    bot: Annotated[str | None, typer.Option("--bot", help="Only games of this bot.")] = None,
+    cause: Annotated[
+        str | None, typer.Option("--fault", help="Only games with this fault, such as crash.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=1,
+            help="At most so many, the last ones; by default 20 in a table, else all.",
+        ),
+    ] = None,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """List games, in the order of their schedules.
+
+    Example: referee game list --tournament demo --fault crash
+    """
+    if cause is not None and cause not in {each.value for each in Cause}:
+        causes = ", ".join(each.value for each in Cause)
+        raise UserError(f"--fault: unknown fault {cause!r}; there are {causes}")
+    with League.open(league, create=False, db=db) as store:
+        if tournament is not None:
+            store.tournament(tournament)
+        if bot is not None and bot not in (known := [row.name for row in store.bots()]):
+            there = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
+            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}; {there}")
+        wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
+        results = [
+            of_row(row)
+            for row in store.results(tournament=tournament, free=True)
+            if row.game_id in wanted
+        ]
+    if limit is None:
+        limit = len(results) if as_json or as_csv else TABLE_LIMIT
+    rows = game_rows(results[-limit:] if limit else [])
+    title = "games" if len(rows) == len(results) else f"the last {limit} of {len(results)} games"
+    show_rows(GameRow, rows, title=title, as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def show(
+    game_id: GameArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how a game ended and what went wrong in it; with --json, the whole record.
+
+    Example: referee game show demo-17 --json
+    """
+    record = _record(game_id, league, db)
+    if as_json:
+        write(json_text(record_json(record)))
+        return
+    show_record(record)
+
+
+@app.command()
+def replay(
+    game_id: GameArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Draw the table after every turn.")
+    ] = False,
+) -> None:
+    """Play a stored game again, move by move, and tell what happens.
+
+    Example: referee game replay demo-17 --tables
+    """
+    try:
+        for part in playthrough(_record(game_id, league, db), tables=tables):
+            console.print(part)
+    except Difference as difference:
+        raise RefereeError(f"{game_id} does not check: {difference}") from difference
+
+
+def show_record(record: GameRecord) -> None:
+    """Print how a game ended."""
+    console.print(card(game_head(record)))
+    console.print(RowsTable(SeatRow, seat_rows(record)))
+    charges = charge_rows(record)
+    if charges:
+        console.print(RowsTable(ChargeRow, charges, "faults"))
+        console.print(stderr_tails(charges))
+
+
+def _record(game_id: str, league: Path, db: str | None) -> GameRecord:
+    with League.open(league, create=False, db=db) as store:
+        return store.record(game_id)

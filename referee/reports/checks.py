@@ -1,0 +1,150 @@
+"""The check of a bot, for people and for programs.
+
+What a machine protects from bots, as its owner wants to see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from referee.check import Report, Step, Verdict
+from referee.reports.formats import Column, visible
+from referee.sandbox import Isolation
+
+_STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.SKIP: "yellow",
+    Verdict.INFO: "cyan",
+}
+_NAME_WIDTH = 24
+_LAST_LINES = 10
+"""Lines of a bot's output that people are shown; programs get more."""
+
+
+def step_view(step: Step) -> Group:
+    """One step: a line or two where all is well; expected, came and output where it is not."""
+    finding = step.finding
+    failed = finding.verdict is Verdict.FAIL
+    verdict = finding.verdict.value
+    head = _grid(
+        Text(f"{step.number:2}"),
+        Text(verdict.upper() if failed else verdict, style=_STYLES[finding.verdict]),
+        Text(step.name, style="bold" if failed else ""),
+        Text("" if failed else visible(finding.came, lines=True)),
+        widths=(2, 4, _NAME_WIDTH),
+    )
+    if not failed:
+        return Group(head)
+    parts = [("expected", finding.expected), ("came", finding.came)]
+    if finding.output.strip():
+        parts.append(("it wrote", _last_lines(finding.output)))
+    body = [
+        _grid(Text(""), Text(label, style="dim"), Text(visible(text, lines=True)), widths=(7, 8))
+        for label, text in parts
+    ]
+    return Group(head, *body)
+
+
+def check_summary(report: Report) -> Text:
+    """The last line: how it ended."""
+    if report.ok:
+        return Text(visible(f"{report.bot}: all is well."), style="bold green")
+    numbers = ", ".join(str(step.number) for step in report.failed)
+    steps = "step" if len(report.failed) == 1 else "steps"
+    return Text(visible(f"{report.bot or 'This bot'}: {steps} {numbers} failed."), style="bold red")
+
+
+def check_lines(data: Mapping[str, Any]) -> Table:
+    """What a check that was passed had to tell, from `check_data`: a line for each such step."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    passed = sum(step["verdict"] == Verdict.PASS.value for step in data["steps"])
+    grid.add_row("check passed", f"{passed} of {len(data['steps'])} steps; the others told only:")
+    for step in data["steps"]:
+        if step["verdict"] != Verdict.PASS.value:
+            grid.add_row(Text(f"  {step['name']}"), Text(visible(step["came"], lines=True)))
+    return grid
+
+
+def check_data(report: Report) -> dict[str, object]:
+    """The same for programs; see the README beside this file."""
+    return {
+        "bot": None if report.bot is None else str(report.bot),
+        "ok": report.ok,
+        "steps": [
+            {
+                "number": step.number,
+                "name": step.name,
+                "verdict": step.finding.verdict.value,
+                "expected": step.finding.expected,
+                "came": step.finding.came,
+                "output": step.finding.output,
+                "elapsed_s": step.elapsed_s,
+            }
+            for step in report.steps
+        ],
+        "measurements": {
+            "latency": [asdict(each) | {"kind": each.kind.value} for each in report.latencies],
+            "usage": None if report.usage is None else asdict(report.usage),
+            "strength": None if report.strength is None else asdict(report.strength),
+        },
+    }
+
+
+def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
+    """Cells beside each other, all but the last of fixed widths."""
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
+    for width in widths:
+        grid.add_column(width=width, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(*cells)
+    return grid
+
+
+def _last_lines(output: str) -> str:
+    lines = output.rstrip().split("\n")
+    return "\n".join((["…"] if len(lines) > _LAST_LINES else []) + lines[-_LAST_LINES:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectionRow:
+    """One protection."""
+
+    protection: Annotated[str, Column("protection")]
+    state: Annotated[str, Column("state")]
+    """`on`, `partial` or `off`."""
+    reason: Annotated[str, Column("reason", wrap=True)]
+    """What was tried and what came of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalRow:
+    """A rung of the isolation ladder that the machine does not give."""
+
+    rung: Annotated[str, Column("rung")]
+    reason: Annotated[str, Column("reason", wrap=True)]
+    advice: Annotated[str, Column("to have it", wrap=True)]
+
+
+def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
+    """All protections, in their order."""
+    return tuple(
+        ProtectionRow(protection=each.protection.value, state=each.state.value, reason=each.reason)
+        for each in isolation.findings
+    )
+
+
+def refusal_rows(isolation: Isolation) -> tuple[RefusalRow, ...]:
+    """The rungs above the one that was taken, highest first."""
+    return tuple(
+        RefusalRow(rung=each.rung.value, reason=each.reason, advice=each.advice)
+        for each in isolation.refusals
+    )

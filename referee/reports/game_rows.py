@@ -1,0 +1,254 @@
+"""Rows about games: lists of them, and one game in detail.
+
+Records of games as JSON values, for programs that know nothing of this one.
+
+The keys are described in the README beside this file. They are stable: further ones may come, none
+goes or changes its meaning while `format` stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from referee.clocks import SECOND_US, Clocks
+from referee.records import Fault, GameRecord, Move, Result, Usage
+from referee.reports.formats import Column, duration, moment
+from referee.reports.inputs import FinishedGame
+from referee.rules.actions import Action, Choice, DrawDisplay, Play
+from referee.rules.ruleset import Ruleset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameRow:
+    """A game in a list."""
+
+    game_id: Annotated[str, Column("game", wrap=True)]
+    ruleset: Annotated[str, Column("ruleset", drop=3)]
+    round: Annotated[int, Column("round", right=True, drop=1)]
+    match: Annotated[Hashable, Column("match", right=True, drop=2)]
+    bots: Annotated[tuple[str, ...], Column("bots", wrap=True)]
+    """Who sat where, seat 0 first; so are scores and ranks."""
+    scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
+    ranks: Annotated[tuple[int, ...], Column("ranks", wrap=True)]
+    forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameHead:
+    """A game as a whole."""
+
+    game_id: Annotated[str, Column("game")]
+    ruleset: Annotated[str, Column("ruleset")]
+    termination: Annotated[str, Column("ended by")]
+    decisions: Annotated[int, Column("decisions")]
+    duration_us: Annotated[int, Column("took", show=duration)]
+    started_at_us: Annotated[int, Column("started", show=moment)]
+    clocks: Annotated[str, Column("time limits")]
+    isolation: Annotated[str, Column("isolation")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatRow:
+    """A seat of a game."""
+
+    seat: Annotated[int, Column("seat", right=True)]
+    bot: Annotated[str, Column("bot", wrap=True)]
+    version: Annotated[str, Column("version", wrap=True, drop=1)]
+    score: Annotated[int, Column("score", right=True)]
+    rank: Annotated[int, Column("rank", right=True)]
+    strikes: Annotated[int, Column("strikes", right=True)]
+    forfeited: Annotated[bool, Column("forfeited", show=lambda yes: "yes" if yes else "no")]
+    decisions: Annotated[int, Column("decided", right=True, drop=3)]
+    """By the bot itself."""
+    stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
+    """Decisions that the stand-in took for it."""
+    dropped: Annotated[int, Column("dropped", right=True, drop=2)]
+    """Replies and hellos that came too late, twice or unasked."""
+    mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
+    """Mean time of the bot's own decisions; None where it took none."""
+    max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
+    lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
+    """How far beyond a decision's limit the referee was at most when it saw the reply or gave it up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargeRow:
+    """A fault in a game."""
+
+    move: Annotated[int, Column("move", right=True)]
+    """How many moves the game had when it happened."""
+    seat: Annotated[int, Column("seat", right=True)]
+    bot: Annotated[str, Column("bot", wrap=True)]
+    cause: Annotated[str, Column("cause")]
+    forfeit: Annotated[bool, Column("cost", show=lambda yes: "forfeit" if yes else "strike")]
+    detail: Annotated[str, Column("detail", wrap=True)]
+    exit_code: Annotated[int | None, Column("exit", right=True, drop=2)]
+    signal: Annotated[str | None, Column("signal", drop=1)]
+    elapsed_us: Annotated[int, Column("after", right=True, show=duration, drop=3)]
+    """Since the bot was asked, or started."""
+    stderr_tail: Annotated[str, Column("stderr", data_only=True)]
+    """The end of what the process wrote to standard error."""
+
+
+def game_rows(games: Iterable[FinishedGame]) -> tuple[GameRow, ...]:
+    """One row a game, in the order given."""
+    return tuple(
+        GameRow(
+            game_id=game.game_id,
+            ruleset=game.ruleset,
+            round=game.round,
+            match=game.match,
+            bots=game.bots,
+            scores=game.scores,
+            ranks=game.ranks,
+            forfeited=game.forfeited,
+        )
+        for game in games
+    )
+
+
+def game_head(record: GameRecord) -> GameHead:
+    """What there is to say of a game as a whole."""
+    return GameHead(
+        game_id=record.game_id,
+        ruleset=record.ruleset.name,
+        termination=record.result.termination.value,
+        decisions=len(record.moves),
+        duration_us=record.duration_us,
+        started_at_us=record.started_at_us,
+        clocks=_clocks_text(record.clocks),
+        isolation=record.isolation,
+    )
+
+
+def seat_rows(record: GameRecord) -> tuple[SeatRow, ...]:
+    """One row a seat, seat 0 first."""
+    return tuple(_seat_row(record, seat) for seat in range(len(record.seating)))
+
+
+def charge_rows(record: GameRecord) -> tuple[ChargeRow, ...]:
+    """One row a fault, in order."""
+    return tuple(
+        ChargeRow(
+            move=fault.move,
+            seat=fault.seat,
+            bot=record.seating[fault.seat].name,
+            cause=fault.cause.value,
+            forfeit=fault.forfeit,
+            detail=fault.evidence.detail,
+            exit_code=fault.evidence.exit_code,
+            signal=fault.evidence.signal,
+            elapsed_us=fault.evidence.elapsed_us,
+            stderr_tail=fault.evidence.stderr_tail,
+        )
+        for fault in record.faults
+    )
+
+
+def _seat_row(record: GameRecord, seat: int) -> SeatRow:
+    moves = [move for move in record.moves if move.seat == seat]
+    times_us = [move.elapsed_us for move in moves if not move.stand_in]
+    return SeatRow(
+        seat=seat,
+        bot=record.seating[seat].name,
+        version=record.seating[seat].version,
+        score=record.result.scores[seat],
+        rank=record.result.ranks[seat],
+        strikes=sum(fault.seat == seat and not fault.forfeit for fault in record.faults),
+        forfeited=seat in record.result.forfeited,
+        decisions=len(times_us),
+        stood_in=len(moves) - len(times_us),
+        dropped=record.dropped[seat] if record.dropped else 0,
+        mean_us=sum(times_us) // len(times_us) if times_us else None,
+        max_us=max(times_us, default=None),
+        lag_us=max((move.lag_us for move in moves), default=0),
+    )
+
+
+def _clocks_text(clocks: Clocks) -> str:
+    limits = f"{duration(clocks.decision_us)} a decision"
+    if clocks.bank_us is None:
+        return limits
+    bank = f"{limits}, {duration(clocks.bank_us)} a game"
+    return f"{bank} + {duration(clocks.increment_us)} a decision" if clocks.increment_us else bank
+
+
+FORMAT = "linko-game-1"
+
+
+def record_json(record: GameRecord) -> dict[str, Any]:
+    """The whole record: what `json.dumps` takes. An engine can replay the game from it."""
+    return {
+        "format": FORMAT,
+        "game_id": record.game_id,
+        "ruleset": _ruleset(record.ruleset),
+        "seating": [
+            {"seat": seat, "bot": bot.name, "version": bot.version}
+            for seat, bot in enumerate(record.seating)
+        ],
+        "deck": list(record.deck),
+        "moves": [_move(move) for move in record.moves],
+        "faults": [_fault(fault) for fault in record.faults],
+        "result": _result(record.result),
+        "usage": [None if usage is None else _usage(usage) for usage in record.usage],
+        "clocks": asdict(record.clocks),
+        "max_strikes": record.max_strikes,
+        "dropped": list(record.dropped),
+        "isolation": record.isolation,
+        "started_at_us": record.started_at_us,
+        "duration_us": record.duration_us,
+    }
+
+
+def action_json(action: Action) -> dict[str, Any]:
+    """An action: its kind, and what that kind needs to be told."""
+    if isinstance(action, Choice):
+        return {"kind": action.value}
+    if isinstance(action, Play):
+        return {"kind": "play", **action.layer._asdict()}
+    if isinstance(action, DrawDisplay):
+        return {"kind": "draw-display", "slot": action.slot, "cards": list(action.cards)}
+    return {"kind": "snatch-ghost", "value": action.value}
+
+
+def _ruleset(ruleset: Ruleset) -> dict[str, Any]:
+    return {**asdict(ruleset), "end_on": ruleset.end_on.value}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "cpu_us": round(usage.cpu_s * SECOND_US),
+        "peak_memory_kib": usage.peak_memory_kib,
+    }
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {
+        "seat": move.seat,
+        "action": action_json(move.action),
+        "elapsed_us": move.elapsed_us,
+        "lag_us": move.lag_us,
+        "stand_in": move.stand_in,
+    }
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "seat": fault.seat,
+        "cause": fault.cause.value,
+        "forfeit": fault.forfeit,
+        "move": fault.move,
+        **asdict(fault.evidence),
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "termination": result.termination.value,
+        "scores": list(result.scores),
+        "ranks": list(result.ranks),
+        "forfeited": list(result.forfeited),
+        "winners": list(result.winners),
+    }

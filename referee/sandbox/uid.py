@@ -1,0 +1,137 @@
+"""Starts programs as users of their own: what root can do where there are no namespaces."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from referee.errors import Forfeit, VoidGame
+from referee.sandbox.cgroups import Cgroup, Cgroups
+from referee.sandbox.launcher import NO_ACCESS, Access, Launched, Limits, Process, Usage
+from referee.sandbox.process_group import start_group
+from referee.sandbox.process_tree import FAMILIES
+from referee.sandbox.resources import Grounds, Program
+
+
+class UidLauncher:
+    """Starts programs, each as a user of its own and in a cgroup where there can be one.
+
+    Args:
+        cgroups: makes cgroups, as far as that is possible.
+        isolation: what is known of what this protects.
+    """
+
+    sandboxed = False
+    trusting = False
+
+    def __init__(self, cgroups: Cgroups, isolation: str = "") -> None:
+        self.isolation = isolation
+        self.cgroups = cgroups
+
+    async def launch(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits | None = None,
+        access: Access = NO_ACCESS,
+    ) -> Grounded:
+        """Start a program; see `Launcher.launch`.
+
+        Raises VoidGame also where its user cannot get at its folder.
+        """
+        if access.link is not None:
+            _open_way(access.link)
+        _check_way(folder)
+        program = Program(tuple(command), folder, environment, limits or Limits(), access)
+        grounds = Grounds(self.cgroups, program)
+        try:
+            words, options = self.words(program, grounds)
+            group = await start_group(
+                words,
+                folder=folder,
+                environment=environment,
+                limits=limits,
+                options=options,
+                held=grounds.held,
+            )
+        except BaseException:
+            grounds.give_back()
+            raise
+        return Grounded(group, grounds)
+
+    @staticmethod
+    def words(program: Program, grounds: Grounds) -> tuple[list[str], list[str]]:
+        """What is started, and what the shim has to do before."""
+        return list(program.command), [
+            *grounds.doors,
+            "--uid",
+            str(grounds.uid),
+            "--no-new-privileges",
+        ]
+
+    def tidy(self) -> None:
+        """See `Launcher.tidy`."""
+        FAMILIES.reap()
+
+
+class Grounded:
+    """A process group for which something was made."""
+
+    def __init__(self, group: Launched, grounds: Grounds) -> None:
+        self._group = group
+        self._grounds = grounds
+
+    @property
+    def process(self) -> Process:
+        """See `Launched.process`."""
+        return self._group.process
+
+    @property
+    def cgroup(self) -> Cgroup | None:
+        """Its own."""
+        return self._grounds.cgroup
+
+    def breach(self) -> Forfeit | None:
+        """See `Launched.breach`."""
+        return self._grounds.breach() or self._group.breach()
+
+    def usage(self) -> Usage:
+        """See `Launched.usage`: as a cgroup counts it, where there is one."""
+        return self._grounds.usage() or self._group.usage()
+
+    def busy_ns(self) -> int | None:
+        """See `Launched.busy_ns`."""
+        return self._group.busy_ns()
+
+    def terminate(self) -> None:
+        """See `Launched.terminate`."""
+        self._group.terminate()
+
+    def others(self) -> list[str]:
+        """See `Launched.others`."""
+        return self._group.others()
+
+    async def kill(self) -> None:
+        """See `Launched.kill`."""
+        await self._group.kill()
+        self._grounds.give_back()
+
+
+def _open_way(path: Path) -> None:
+    """Let other users pass through the referee's own folders to this one; not look around in them."""
+    temporary = Path(tempfile.gettempdir())
+    for parent in path.parents:
+        if temporary in parent.parents:
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def _check_way(path: Path) -> None:
+    """Raise VoidGame where other users cannot get as far as to this folder."""
+    for parent in path.parents:
+        if not parent.stat().st_mode & 0o001:
+            raise VoidGame(
+                f"{path} cannot be reached by the user that a bot has on this rung of isolation: chmod o+x {parent}"
+            )
