@@ -20,11 +20,11 @@ from google.protobuf.message import Message
 
 from referee import deals
 from referee.clocks import SECOND_US, Clocks
-from referee.match import Fixture, PlayedGame, play_game
+from referee.match import GameSetup, PlayedGame, play_game
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_message
-from referee.records import Answer, Ask, BotId
+from referee.records import BotId, Reply, Request
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
@@ -52,19 +52,19 @@ class Scripted:
 
     def __init__(self, deal: str, seat: int) -> None:
         self._name = f"{deal}/{seat}"
-        self.asked: list[tuple[Ask, Answer]] = []
+        self.asked: list[tuple[Request, Reply]] = []
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         """Answer by a hash of where the game is."""
         digest = hashlib.sha256(f"{self._name}/{ask.number}".encode()).digest()
         action = ask.decision.legal[int.from_bytes(digest[:4], "big") % len(ask.decision.legal)]
-        self.asked.append((ask, Answer(action, 300 + digest[4], 0)))
+        self.asked.append((ask, Reply(action, 300 + digest[4], 0)))
         return self.asked[-1][1]
 
 
-def play(deal: str) -> tuple[PlayedGame, list[tuple[Ask, Answer]]]:
+def play(deal: str) -> tuple[PlayedGame, list[tuple[Request, Reply]]]:
     """One game of a deal, and what `SEAT` was asked and answered in it."""
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=deal,
         ruleset=RULES,
         seating=(BotId("scripted", "1.0"),) * PLAYERS,
@@ -74,7 +74,7 @@ def play(deal: str) -> tuple[PlayedGame, list[tuple[Ask, Answer]]]:
         isolation="none",
     )
     players = [Scripted(deal, seat) for seat in range(PLAYERS)]
-    game = play_game(fixture, players, now_us=int, monotonic_us=int)
+    game = play_game(setup, players, now_us=int, monotonic_us=int)
     return asyncio.run(game), players[SEAT].asked
 
 

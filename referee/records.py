@@ -143,7 +143,7 @@ def final_ranks(rule_ranks: Sequence[int], forfeits: Sequence[tuple[int, int]]) 
 
 
 @dataclass(slots=True)
-class Ask:
+class Request:
     """One decision put to one seat. All of it is already redacted for that seat."""
 
     number: int
@@ -156,7 +156,7 @@ class Ask:
 
 
 @dataclass(slots=True)
-class Answer:
+class Reply:
     """What a player decided."""
 
     action: Action
@@ -170,7 +170,7 @@ class Answer:
 class Player(Protocol):
     """Decides for one seat of one game."""
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         """Answer one decision.
 
         Raises `Strike` when this decision is lost and `Forfeit` when the whole game is; both carry

@@ -15,7 +15,7 @@ os.environ["GRPC_VERBOSITY"] = "NONE"
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 
 from referee.bots.player import BotPlayer, BotPool, GameOpening
-from referee.bots.process import BotProcess, Parting
+from referee.bots.process import BotProcess, Shutdown
 from referee.sandbox.forks import spare_garbage
 from referee.sandbox.launcher import Launcher
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -26,8 +26,8 @@ __all__ = [
     "BotProcess",
     "GameOpening",
     "Launcher",
-    "Parting",
     "ProcessGroupLauncher",
+    "Shutdown",
 ]
 
 spare_garbage()

@@ -27,10 +27,10 @@ from referee.sandbox.launcher import (
     KEPT,
     NO_ACCESS,
     Access,
-    Launched,
     Launcher,
     Limits,
     Output,
+    RunningProgram,
     left_behind,
     signal_name,
 )
@@ -276,7 +276,7 @@ def _own_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in _SECRETS}
 
 
-async def _watch(launched: Launched, output: Output, limit_s: float) -> str | None:
+async def _watch(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
     """Wait for the end of a build and end all that it has left; what was wrong with it."""
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None

@@ -55,7 +55,7 @@ class Clock(NamedTuple):
         return cls(time.monotonic_ns, asyncio.get_running_loop().call_later)
 
 
-class Question:
+class PendingRequest:
     """Something a bot is asked and somebody waits for."""
 
     sent_ns = 0
@@ -83,7 +83,7 @@ class Question:
         return Cause.GAME_START_TIMEOUT if self.game_id != HELLO else Cause.CONNECT_TIMEOUT
 
 
-class Questions:
+class PendingRequests:
     """The open questions of one bot, at most one for each game.
 
     A reply that reached the referee's socket before its deadline is in time, however late the event
@@ -104,10 +104,10 @@ class Questions:
     def __init__(
         self,
         clock: Clock,
-        overdue: Callable[[Question], None],
+        overdue: Callable[[PendingRequest], None],
         busy_ns: Callable[[], int | None],
     ) -> None:
-        self.open: dict[str, Question] = {}
+        self.open: dict[str, PendingRequest] = {}
         """By game id."""
         self.unanswered: set[tuple[str, int]] = set()
         """Game id and number of what was charged and has been neither answered nor given up since."""
@@ -118,14 +118,14 @@ class Questions:
         self._timer: Timer | None = None
         self._timer_ns = 0
 
-    def sent(self, question: Question, since_ns: int) -> None:
+    def sent(self, question: PendingRequest, since_ns: int) -> None:
         """The time of a question began at that moment, when it was written."""
         question.sent_ns = since_ns
         question.deadline_ns = deadline_ns = since_ns + question.limit_us * 1000
         if self._timer is None or deadline_ns < self._timer_ns:
             self._look_at(deadline_ns)
 
-    def elapsed_us(self, question: Question) -> int:
+    def elapsed_us(self, question: PendingRequest) -> int:
         """Microseconds since a question was written; 0 before."""
         return (self._now_ns() - question.sent_ns) // 1000 if question.sent_ns else 0
 
@@ -173,13 +173,13 @@ class Questions:
         if later_ns:
             self._look_at(min(later_ns))
 
-    def _settle(self, question: Question, late_ns: int, settlings: int) -> None:
+    def _settle(self, question: PendingRequest, late_ns: int, settlings: int) -> None:
         """Let what has reached the socket come out, now that the loop was late by so much."""
         pause_ns = SETTLE_US * 1000 + (late_ns if late_ns > ON_TIME_US * 1000 else 0)
         due_ns = self._now_ns() + pause_ns
         self._clock.call_later(pause_ns / 1e9, self._charge, question, due_ns, settlings - 1)
 
-    def _charge(self, question: Question, due_ns: int, settlings: int) -> None:
+    def _charge(self, question: PendingRequest, due_ns: int, settlings: int) -> None:
         if question.answer.done():
             return
         late_ns = self._now_ns() - due_ns
@@ -190,27 +190,27 @@ class Questions:
         else:
             self._give_up(question)
 
-    def _waits_for_a_core(self, question: Question) -> bool:
+    def _waits_for_a_core(self, question: PendingRequest) -> bool:
         over_us = self.elapsed_us(question) - question.limit_us
         if question.busy_ns is None or over_us >= CORELESS_US:
             return False
         busy_ns = self._busy_ns()
         return busy_ns is not None and busy_ns - question.busy_ns < GRACE_US * 1000
 
-    def _give_up(self, question: Question) -> None:
+    def _give_up(self, question: PendingRequest) -> None:
         self.unanswered.add((question.game_id, question.number))
         resolve(question, unanswered(question, self.elapsed_us(question)))
         self._overdue(question)
 
 
-def resolve(question: Question, failure: Exception) -> None:
+def resolve(question: PendingRequest, failure: Exception) -> None:
     """Let a question fail, if nothing else has happened to it."""
     if not question.answer.done():
         question.answer.set_exception(failure)
         question.answer.exception()  # who asked may have stopped waiting
 
 
-def unanswered(question: Question, elapsed_us: int) -> BotFault:
+def unanswered(question: PendingRequest, elapsed_us: int) -> BotFault:
     """The fault of a bot that did not answer: a strike for a decision, else a forfeit."""
     kind = Strike if question.cause is Cause.TIMEOUT else Forfeit
     detail = f"{_UNANSWERED[question.cause]} within {question.limit_us / 1e6:g} s"

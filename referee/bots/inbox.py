@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from referee.bots.clock import READY, Question, Questions, resolve
+from referee.bots.clock import READY, PendingRequest, PendingRequests, resolve
 from referee.bots.server import MESSAGE_LIMIT
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
@@ -31,8 +31,8 @@ class Inbox:
 
     def __init__(
         self,
-        hello: Question,
-        questions: Questions,
+        hello: PendingRequest,
+        questions: PendingRequests,
         *,
         games: Container[str],
         token: str,
@@ -134,7 +134,7 @@ class Inbox:
     def _starting(self) -> bool:
         return any(each.number == READY for each in self._questions.open.values())
 
-    def _asked(self, game_id: str, number: int) -> Question | None:
+    def _asked(self, game_id: str, number: int) -> PendingRequest | None:
         """What a reply, or a ready, answers; None when nobody waits for it."""
         question = self._questions.open.get(game_id)
         if question is None or question.number != number or question.answer.done():
@@ -143,7 +143,7 @@ class Inbox:
             return None
         return question
 
-    def _resolve(self, question: Question, action: bytes) -> None:
+    def _resolve(self, question: PendingRequest, action: bytes) -> None:
         """Hand an action to who waits for it; a ready has none."""
         questions, limit_us = self._questions, question.limit_us
         if questions.unanswered:

@@ -18,7 +18,7 @@ from referee.clocks import Clocks
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.protocol import decode
 from referee.protocol.encode import RequestEncoder
-from referee.records import Answer, Ask
+from referee.records import Reply, Request
 from referee.sandbox.launcher import Launcher, Usage
 
 Key = tuple[int, str]
@@ -163,7 +163,7 @@ class BotPlayer:
             raise process.testify(fault) from None
         return player
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         """See `Player.decide`."""
         try:
             written, elapsed_us, lag_us = await self._process.session.ask(
@@ -178,7 +178,7 @@ class BotPlayer:
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
             raise self._process.testify(Strike(Cause.MALFORMED, evidence)) from error
-        return Answer(action, elapsed_us, lag_us)
+        return Reply(action, elapsed_us, lag_us)
 
     async def leave(self, end: bytes) -> None:
         """Tell the bot that the game is over."""

@@ -19,9 +19,9 @@ from referee.protocol import encode
 from referee.sandbox.folders import BotFolder
 from referee.sandbox.launcher import (
     Access,
-    Launched,
     Launcher,
     Output,
+    RunningProgram,
     Usage,
     left_behind,
     signal_name,
@@ -44,7 +44,7 @@ _LAST_WORDS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Shutdown:
     """What a bot did when it was asked to end."""
 
     exit_code: int | None
@@ -80,7 +80,7 @@ class BotProcess:
         )
         self._draining: list[asyncio.Task[None]] = []
         self._watching: asyncio.Task[None] | None = None
-        self._launched: Launched | None = None
+        self._launched: RunningProgram | None = None
         self._ending: asyncio.Task[None] | None = None
 
     @classmethod
@@ -149,7 +149,7 @@ class BotProcess:
         self._watching = asyncio.ensure_future(self._watch(launched))
         self._watching.add_done_callback(self._watched)
 
-    async def _watch(self, launched: Launched) -> None:
+    async def _watch(self, launched: RunningProgram) -> None:
         """Notice the end of the process or of its stream, or a broken limit, and end what is left."""
         exited = asyncio.ensure_future(launched.process.wait())
         closed = asyncio.ensure_future(self.session.closed.wait())
@@ -220,7 +220,7 @@ class BotProcess:
         return self._launched.usage()
 
     def _busy_ns(self) -> int | None:
-        """See `Launched.busy_ns`; None also for a program that is not there."""
+        """See `RunningProgram.busy_ns`; None also for a program that is not there."""
         return None if self._launched is None else self._launched.busy_ns()
 
     @property
@@ -234,7 +234,7 @@ class BotProcess:
         assert self._launched is not None  # noqa: S101 - it has said hello
         return self._launched.process.pid
 
-    async def part(self, *, goodbye: bool) -> Parting:
+    async def part(self, *, goodbye: bool) -> Shutdown:
         """Ask the process to end, by a goodbye or by SIGTERM, and see what it does in the time it has.
 
         Nothing is ended by force: that is left to `stop`, which must follow.
@@ -253,7 +253,7 @@ class BotProcess:
         elapsed_s = (self._clock.now_ns() - began_ns) / 1e9
         code = self.exit_code
         left = () if code is None else tuple(await left_behind(self._launched))
-        return Parting(code, elapsed_s, left)
+        return Shutdown(code, elapsed_s, left)
 
     def end_soon(self) -> None:
         """See that the process ends, without waiting for it."""
@@ -286,7 +286,7 @@ class BotProcess:
             await asyncio.to_thread(self._folder.remove)
             self._tokens.discard(self._token)
 
-    async def _say_goodbye(self, launched: Launched) -> None:
+    async def _say_goodbye(self, launched: RunningProgram) -> None:
         self.session.post(encode.goodbye())
         with suppress(TimeoutError):
             await asyncio.wait_for(launched.process.wait(), GOODBYE_S)

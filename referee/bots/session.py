@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import grpc
 
-from referee.bots.clock import CORELESS_US, HELLO, READY, Clock, Question, Questions
+from referee.bots.clock import CORELESS_US, HELLO, READY, Clock, PendingRequest, PendingRequests
 from referee.bots.inbox import Inbox
 from referee.bots.server import Stream
 from referee.errors import Cause, Evidence, Forfeit
@@ -21,7 +21,7 @@ from referee.protocol import encode
 WRITE_LIMIT_S = 5.0
 """How long a message that nobody waits for may lie in a stream that its bot does not read."""
 
-Answered = tuple[bytes, int, int]
+TimedReply = tuple[bytes, int, int]
 """A reply and what it took: its action, serialised as the bot sent it, at which nobody has looked; the
 microseconds until it came, never more than the limit; and how far beyond the limit the referee was when it
 saw the reply, or the bot for want of a core, else 0."""
@@ -34,7 +34,7 @@ class Session:
         token: what the bot has to show.
         is_foreign: whether a token is another bot's.
         clock: where time comes from.
-        busy_ns: see `Questions`.
+        busy_ns: see `PendingRequests`.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Session:
         self._call_later = clock.call_later
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
-        self._questions = Questions(clock, self._overdue, busy_ns)
+        self._questions = PendingRequests(clock, self._overdue, busy_ns)
         self._games: set[str] = set()
         """Those that have started."""
         self._hello = self._question(HELLO, READY, 0)
         self._inbox = Inbox(
             self._hello, self._questions, games=self._games, token=token, is_foreign=is_foreign
         )
-        self._outbox: list[tuple[bytes, Question | None]] = []
+        self._outbox: list[tuple[bytes, PendingRequest | None]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._writing_since_ns = 0
         """0 when nothing is being written."""
@@ -133,7 +133,7 @@ class Session:
             if self.failure is not None:
                 return
 
-    def _overdue(self, question: Question) -> None:
+    def _overdue(self, question: PendingRequest) -> None:
         """A bot that has not even read what was written for a whole limit does not read any more."""
         if self._writing_since_ns:
             limit_ns = max(question.limit_us, CORELESS_US) * 1000  # gRPC's threads may await a core
@@ -189,7 +189,7 @@ class Session:
         self._games.discard(game_id)
         self.post(end)
 
-    async def ask(self, game_id: str, number: int, request: bytes, limit_us: int) -> Answered:
+    async def ask(self, game_id: str, number: int, request: bytes, limit_us: int) -> TimedReply:
         """Send a request and wait for its reply.
 
         Raises `Strike` (TIMEOUT, MALFORMED) and the session's failure, mostly a `Forfeit`.
@@ -204,14 +204,14 @@ class Session:
                 now_ns = self._now_ns()
                 self._questions.sent(question, now_ns)
                 await self._write(request, now_ns)
-            answered: Answered = await question.answer
+            answered: TimedReply = await question.answer
         except Forfeit as failure:
             raise self._timed(failure, question) from None
         finally:
             self._questions.open.pop(game_id, None)
         return answered
 
-    def post(self, message: bytes, question: Question | None = None) -> None:
+    def post(self, message: bytes, question: PendingRequest | None = None) -> None:
         """Send a message without waiting; what is posted in one turn of the loop goes together."""
         self._outbox.append((message, question))
         if self._flushing is None and not self._writing_since_ns:
@@ -245,13 +245,13 @@ class Session:
             if self._outbox and self._flushing is None:
                 self._flushing = asyncio.ensure_future(self._flush())
 
-    def _question(self, game_id: str, number: int, limit_us: int) -> Question:
+    def _question(self, game_id: str, number: int, limit_us: int) -> PendingRequest:
         assert game_id not in self._questions.open  # noqa: S101 - who waits would wait for ever
-        question = Question(game_id, number, limit_us, self._loop.create_future())
+        question = PendingRequest(game_id, number, limit_us, self._loop.create_future())
         self._questions.open[game_id] = question
         return question
 
-    def _timed(self, failure: Forfeit, question: Question) -> Forfeit:
+    def _timed(self, failure: Forfeit, question: PendingRequest) -> Forfeit:
         elapsed_us = self._questions.elapsed_us(question)
         return Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us))
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from referee import deals
 from referee.bots import BotPlayer, BotProcess, GameOpening
 from referee.check.positions import SEED
-from referee.check.report import Trouble, counted, fault_words
-from referee.check.seats import Answered, BotSeat, Chance
+from referee.check.report import StepFailure, counted, fault_words
+from referee.check.seats import BotSeat, Chance, TimedReply
 from referee.check.start_up import Bench
 from referee.errors import BotFault
-from referee.match import Fixture, play_game
+from referee.match import GameSetup, play_game
 from referee.protocol import encode
 from referee.records import BotId
 from referee.rules.game import Game
@@ -59,7 +59,7 @@ class Played:
     """A game that went well."""
 
     plan: Plan
-    answers: tuple[Answered, ...]
+    answers: tuple[TimedReply, ...]
     """The bot's."""
     margin: float
     """The bot's score minus the others' on average."""
@@ -83,7 +83,7 @@ async def join(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
         plan: the game.
         before: what may be to blame if the bot does not get ready, in words.
 
-    Raises `Trouble`.
+    Raises `StepFailure`.
     """
     game_id = deals.opaque_id(SEED, plan.name)
     start = encode.game_start(
@@ -101,17 +101,17 @@ async def join(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
     try:
         return await BotPlayer.join(process, opening, limit_us)
     except BotFault as fault:
-        raise Trouble(
+        raise StepFailure(
             f"a ready for the game start within {limit_us / 1e6:g} s",
             f"{fault_words(fault)}\n{before or 'at the start of a game'} {plan.where}",
         ) from None
 
 
 async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "") -> Played:
-    """Play a game to its end and tell the bot so. Raises `Trouble` at the first thing that is wrong."""
+    """Play a game to its end and tell the bot so. Raises `StepFailure` at the first thing that is wrong."""
     player = await join(bench, process, plan, before=before)
     seat = BotSeat(process, player, plan.where)
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=plan.name,
         ruleset=plan.ruleset,
         seating=(BotId("chance", "1"),) * plan.players,
@@ -124,7 +124,7 @@ async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
         seat if number == plan.seat else Chance(f"{plan.name}-{number}")
         for number in range(plan.players)
     ]
-    played = await play_game(fixture, players, now_us=_now_us, monotonic_us=_now_us)
+    played = await play_game(setup, players, now_us=_now_us, monotonic_us=_now_us)
     bench.launcher.tidy()
     if seat.trouble is not None:
         raise seat.trouble
@@ -145,7 +145,7 @@ async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
 async def play_one_by_one(bench: Bench, process: BotProcess, games: Sequence[Plan]) -> list[Played]:
     """Play games one after another, and see that the last one's end does no harm.
 
-    Of a slow bot fewer than asked for, but one at least. Raises `Trouble`.
+    Of a slow bot fewer than asked for, but one at least. Raises `StepFailure`.
     """
     played: list[Played] = []
     before = ""
@@ -163,14 +163,14 @@ async def play_one_by_one(bench: Bench, process: BotProcess, games: Sequence[Pla
 
 
 async def play_at_once(bench: Bench, process: BotProcess, games: Sequence[Plan]) -> list[Played]:
-    """Play games at the same time. Raises the `Trouble` of the first that went wrong, and how many did."""
+    """Play games at the same time. Raises the `StepFailure` of the first that went wrong, and how many did."""
     results = await asyncio.gather(
         *(play(bench, process, plan) for plan in games), return_exceptions=True
     )
     played: list[Played] = []
-    troubles: list[Trouble] = []
+    troubles: list[StepFailure] = []
     for result in results:
-        if isinstance(result, Trouble):
+        if isinstance(result, StepFailure):
             troubles.append(result)
         elif isinstance(result, BaseException):
             raise result
@@ -178,7 +178,7 @@ async def play_at_once(bench: Bench, process: BotProcess, games: Sequence[Plan])
             played.append(result)
     if troubles:
         first = troubles[0]
-        raise Trouble(
+        raise StepFailure(
             first.expected,
             f"{first.came}\n{len(troubles)} of {counted(len(games), 'game')} at once went wrong",
         )

@@ -14,8 +14,8 @@ from itertools import count
 from referee import deals
 from referee.check.seats import Chance
 from referee.clocks import Clocks
-from referee.match import Fixture, play_game
-from referee.records import Answer, Ask, BotId
+from referee.match import GameSetup, play_game
+from referee.records import BotId, Reply, Request
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import Ruleset
 
@@ -40,7 +40,7 @@ class Script:
     players: int
     seat: int
     deck: tuple[int, ...]
-    asks: tuple[Ask, ...]
+    asks: tuple[Request, ...]
     """Every decision of the seat, from the first one on."""
 
 
@@ -49,9 +49,9 @@ class _Recorder(Chance):
 
     def __init__(self, seed: str) -> None:
         super().__init__(seed)
-        self.asks: list[Ask] = []
+        self.asks: list[Request] = []
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         """See `Player.decide`."""
         self.asks.append(ask)
         return await super().decide(ask)
@@ -70,7 +70,7 @@ async def script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
         name = f"script-{ruleset.name}-{number}"
         deck = deals.deck(SEED, name, ruleset)
         seats = [_Recorder(f"{name}-{seat}") for seat in range(players)]
-        fixture = Fixture(
+        setup = GameSetup(
             game_id=name,
             ruleset=ruleset,
             seating=(BotId("chance", "1"),) * players,
@@ -79,7 +79,7 @@ async def script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
             max_strikes=1,
             isolation="none",
         )
-        await play_game(fixture, seats, now_us=int, monotonic_us=int)
+        await play_game(setup, seats, now_us=int, monotonic_us=int)
         found = [
             (length, seat)
             for seat, recorder in enumerate(seats)
@@ -91,7 +91,7 @@ async def script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
     raise AssertionError  # `count` never ends
 
 
-def _enough(asks: Sequence[Ask], kinds: Sequence[DecisionKind]) -> int | None:
+def _enough(asks: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
     """How many of these decisions, from the first on, hold every kind often enough; None: not all do."""
     met = Counter[DecisionKind]()
     for length, ask in enumerate(asks, start=1):

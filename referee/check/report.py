@@ -111,7 +111,7 @@ class Report:
         return [step for step in self.steps if step.finding.verdict is Verdict.FAIL]
 
 
-class Trouble(Exception):
+class StepFailure(Exception):
     """Something is wrong with the bot; the step that met it fails."""
 
     def __init__(self, expected: str, came: str, output: str = "") -> None:

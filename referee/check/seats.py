@@ -17,7 +17,7 @@ import psutil
 from referee.bots import BotPlayer, BotProcess
 from referee.check.report import (
     Latency,
-    Trouble,
+    StepFailure,
     Usage,
     action_words,
     enum_name,
@@ -26,13 +26,13 @@ from referee.check.report import (
     legal_words,
 )
 from referee.errors import BotFault, Cause, Evidence, Forfeit
-from referee.records import Answer, Ask
+from referee.records import Reply, Request
 from referee.rules.actions import Action, DecisionKind
 
 _EVERY_S = 0.1
 
 
-class Meter:
+class UsageMonitor:
     """Everything that is measured during a check."""
 
     def __init__(self) -> None:
@@ -100,12 +100,12 @@ class Chance:
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         """See `Player.decide`."""
-        return Answer(self._random.choice(ask.decision.legal), 0, 0)
+        return Reply(self._random.choice(ask.decision.legal), 0, 0)
 
 
-class Answered(NamedTuple):
+class TimedReply(NamedTuple):
     """A good answer of the bot."""
 
     kind: DecisionKind
@@ -126,11 +126,11 @@ class BotSeat:
         self._process = process
         self._player = player
         self._where = where
-        self.trouble: Trouble | None = None
+        self.trouble: StepFailure | None = None
         """The last thing that was wrong."""
-        self.answers: list[Answered] = []
+        self.answers: list[TimedReply] = []
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         """See `Player.decide`. Raises a `BotFault`, too, for an answer that is not legal."""
         dropped = self._process.session.dropped
         try:
@@ -148,16 +148,16 @@ class BotSeat:
             came = action_words(answer.action)
             self.trouble = self._trouble(ask, legal_words(ask.decision), came)
             raise Forfeit(Cause.ILLEGAL, Evidence(detail=came, elapsed_us=answer.elapsed_us))
-        self.answers.append(Answered(ask.decision.kind, answer.action, answer.elapsed_us))
+        self.answers.append(TimedReply(ask.decision.kind, answer.action, answer.elapsed_us))
         return answer
 
-    def _trouble(self, ask: Ask, expected: str, came: str) -> Trouble:
+    def _trouble(self, ask: Request, expected: str, came: str) -> StepFailure:
         what = f"{kind_name(ask.decision.kind)} ({enum_name(ask.decision.kind)})"
         where = f"{self._where}, seat {ask.decision.seat}, turn {ask.view.turn}"
-        return Trouble(f"{what}: {expected}", f"{came}\n{where}, decision_id {ask.number}")
+        return StepFailure(f"{what}: {expected}", f"{came}\n{where}, decision_id {ask.number}")
 
 
-def _expected(ask: Ask, fault: BotFault) -> str:
+def _expected(ask: Request, fault: BotFault) -> str:
     if fault.cause is Cause.MALFORMED:
         return legal_words(ask.decision)
     return f"a reply within {ask.budget.limit_us / 1e6:g} s"

@@ -14,8 +14,8 @@ from pathlib import Path
 from referee.bots import BotProcess, Launcher
 from referee.bots.build import LIMIT_S
 from referee.bots.manifest import BotSpec, Manifest, load_manifest
-from referee.check.report import Finding, Trouble, fault_words, listed, passed
-from referee.check.seats import Meter
+from referee.check.report import Finding, StepFailure, fault_words, listed, passed
+from referee.check.seats import UsageMonitor
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
 from referee.roster import BuildError, Copy, Workshop
@@ -33,7 +33,7 @@ class Bench:
     folder: Path
     """For the folders of its processes."""
     clocks: Clocks
-    meter: Meter
+    meter: UsageMonitor
     launcher: Launcher
 
     async def start(self) -> BotProcess:
@@ -50,12 +50,12 @@ class Bench:
     async def bot(self) -> AsyncIterator[BotProcess]:
         """A fresh process of the bot, which is ended with all that it started.
 
-        `Trouble` gets the end of what the process printed. Raises it, too, if the bot does not start.
+        `StepFailure` gets the end of what the process printed. Raises it, too, if the bot does not start.
         """
         try:
             process = await self.start()
         except Forfeit as fault:
-            raise Trouble(
+            raise StepFailure(
                 "the bot starts again, as it did before",
                 fault_words(fault),
                 fault.evidence.stderr_tail,
@@ -64,9 +64,9 @@ class Bench:
             async with self.meter.watching(process.pid):
                 yield process
                 self.launcher.tidy()
-        except Trouble as trouble:
+        except StepFailure as trouble:
             await process.stop(gently=False)
-            raise Trouble(trouble.expected, trouble.came, last_words(process)) from None
+            raise StepFailure(trouble.expected, trouble.came, last_words(process)) from None
         finally:
             await process.stop(gently=False)
 
@@ -80,7 +80,7 @@ _NEVER_CAME = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
 """Causes that keep a bot from saying anything, right or wrong."""
 
 
-class Birth:
+class StartUp:
     """Brings a bot to life. The steps are to be done in order, each only if those before went well.
 
     Args:
@@ -92,7 +92,7 @@ class Birth:
     """
 
     def __init__(
-        self, folder: Path, workshop: Workshop, scratch: Path, clocks: Clocks, meter: Meter
+        self, folder: Path, workshop: Workshop, scratch: Path, clocks: Clocks, meter: UsageMonitor
     ) -> None:
         self._folder = folder
         self._workshop = workshop
@@ -120,11 +120,11 @@ class Birth:
         return Bench(self.spec, self._scratch, self._clocks, self._meter, self._workshop.launcher)
 
     async def read_manifest(self) -> Finding:
-        """`bot.toml`. Raises `Trouble`."""
+        """`bot.toml`. Raises `StepFailure`."""
         try:
             self.manifest = manifest = load_manifest(self._folder)
         except UserError as error:
-            raise Trouble(
+            raise StepFailure(
                 "a bot.toml with name, version, author, language and [run] command, as the guide has it",
                 str(error),
             ) from None
@@ -132,19 +132,21 @@ class Birth:
         return passed(f"{manifest.bot}, {manifest.language}; rulesets: {plays}")
 
     async def build(self) -> Finding:
-        """A copy of the folder, and the manifest's build command in it. Raises `Trouble`."""
+        """A copy of the folder, and the manifest's build command in it. Raises `StepFailure`."""
         assert self.manifest is not None  # noqa: S101 - the step before
         words = " ".join(self.manifest.build.command) if self.manifest.build else ""
         try:
             self.copy = copy = await self._workshop.copy(self._folder)
         except BuildError as error:
-            raise Trouble(
+            raise StepFailure(
                 f"`{words}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
                 error.reason,
                 error.output,
             ) from None
         except UserError as error:
-            raise Trouble("a folder that can be copied: builds run in a copy", str(error)) from None
+            raise StepFailure(
+                "a folder that can be copied: builds run in a copy", str(error)
+            ) from None
         if not words:
             return passed("no build command: nothing to build")
         if copy.build_s is None:
@@ -152,13 +154,13 @@ class Birth:
         return passed(f"{copy.build_s:.1f} s: {words}")
 
     async def start(self) -> Finding:
-        """The first process, up to its hello. Raises `Trouble`."""
+        """The first process, up to its hello. Raises `StepFailure`."""
         began_s = time.monotonic()
         try:
             process = await self.bench.start()
         except Forfeit as fault:
             if fault.cause in _NEVER_CAME:
-                raise Trouble(
+                raise StepFailure(
                     f"`{' '.join(self.spec.command)}` starts, connects to REFEREE_ADDRESS and sends its"
                     f" hello within {self._clocks.start_up_us / 1e6:g} s",
                     fault_words(fault),
@@ -173,9 +175,9 @@ class Birth:
         return passed(f"hello after {start_up_s:.2f} s")
 
     async def hello(self) -> Finding:
-        """What the hello said. Raises `Trouble`."""
+        """What the hello said. Raises `StepFailure`."""
         if self._refused is not None:
-            raise Trouble(
+            raise StepFailure(
                 "the first message has hello set, with protocol_version 1 and the token of REFEREE_TOKEN",
                 fault_words(self._refused),
                 self._refused.evidence.stderr_tail,

@@ -13,8 +13,8 @@ from referee.check.report import (
     Finding,
     Report,
     Step,
+    StepFailure,
     Strength,
-    Trouble,
     Verdict,
     counted,
     kind_name,
@@ -22,16 +22,16 @@ from referee.check.report import (
     skipped,
     told,
 )
-from referee.check.seats import Meter
-from referee.check.start_up import Birth
-from referee.check.trials import Endings, Together, decisions, strength
+from referee.check.seats import UsageMonitor
+from referee.check.start_up import StartUp
+from referee.check.trials import ShutdownSteps, Together, decisions, strength
 from referee.clocks import Clocks
 from referee.roster import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
 
 Work = Callable[[], Awaitable[Finding]]
-"""What a step does. `Trouble` fails it."""
+"""What a step does. `StepFailure` fails it."""
 _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers": 4, "duel": 2}
 """How many sit in the scripted positions of each ruleset."""
 _SIZES = range(2, 6)
@@ -59,12 +59,12 @@ async def check(
     Whatever the bot does, this ends, and leaves no process, and no file but the copy. Raises `VoidGame` when the
     machine has no room for a process.
     """
-    meter = Meter()
+    meter = UsageMonitor()
     with (
         run_folder() as parent,
         tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as scratch,
     ):
-        birth = Birth(folder, workshop, Path(scratch), clocks or Clocks(), meter)
+        birth = StartUp(folder, workshop, Path(scratch), clocks or Clocks(), meter)
         run = _Check(birth, meter, on_begin, on_step)
         await run.run()
     return run.report()
@@ -75,8 +75,8 @@ class _Check:
 
     def __init__(
         self,
-        birth: Birth,
-        meter: Meter,
+        birth: StartUp,
+        meter: UsageMonitor,
         on_begin: Callable[[int, str], None],
         on_step: Callable[[Step], None],
     ) -> None:
@@ -121,9 +121,9 @@ class _Check:
         await self._game_step("games at once", self._with_together(Together.interleaved))
         await self._game_step("games kept apart", self._with_together(Together.not_mixed))
         await self._game_step("deterministic", self._with_together(Together.deterministic))
-        await self._step("goodbye", self._with_endings(Endings.goodbye))
-        await self._step("SIGTERM", self._with_endings(Endings.sigterm))
-        await self._step("nothing left running", self._with_endings(Endings.nothing_left))
+        await self._step("goodbye", self._with_endings(ShutdownSteps.goodbye))
+        await self._step("SIGTERM", self._with_endings(ShutdownSteps.sigterm))
+        await self._step("nothing left running", self._with_endings(ShutdownSteps.nothing_left))
         await self._step("latency", self._latency)
         await self._step("CPU and memory", self._usage)
         await self._game_step("strength", self._against_chance)
@@ -139,7 +139,7 @@ class _Check:
                 finding = _too_slow()
             else:
                 finding = await work()
-        except Trouble as trouble:
+        except StepFailure as trouble:
             finding = trouble.finding
         step = Step(number, name, finding, time.monotonic() - began_s)
         if vital and finding.verdict is Verdict.FAIL:
@@ -162,14 +162,14 @@ class _Check:
         return Together(self._birth.bench, self._birth.max_games, self._tables)
 
     @cached_property
-    def _endings(self) -> Endings:
+    def _endings(self) -> ShutdownSteps:
         games = plans("ending", self._tables, 1)
-        return Endings(self._birth.bench, games[0] if games else None)
+        return ShutdownSteps(self._birth.bench, games[0] if games else None)
 
     def _with_together(self, work: Callable[[Together], Awaitable[Finding]]) -> Work:
         return lambda: work(self._together)
 
-    def _with_endings(self, work: Callable[[Endings], Awaitable[Finding]]) -> Work:
+    def _with_endings(self, work: Callable[[ShutdownSteps], Awaitable[Finding]]) -> Work:
         return lambda: work(self._endings)
 
     async def _decisions(self, ruleset: Ruleset) -> Finding:
@@ -238,7 +238,7 @@ class _Check:
 
 
 def _too_slow() -> Finding:
-    raise Trouble(
+    raise StepFailure(
         f"answers so quick that a check is done within {_LIMIT_S / 60:g} minutes",
         "not tried: that time is over",
     )

@@ -19,7 +19,7 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from referee.bots import Parting
+from referee.bots import Shutdown
 from referee.bots.process import GOODBYE_S, TERM_S
 from referee.check.games import (
     PATIENCE_S,
@@ -35,8 +35,8 @@ from referee.check.games import (
 from referee.check.positions import kinds_of, script
 from referee.check.report import (
     Finding,
+    StepFailure,
     Strength,
-    Trouble,
     action_words,
     counted,
     kind_name,
@@ -44,7 +44,7 @@ from referee.check.report import (
     skipped,
     told,
 )
-from referee.check.seats import Answered, BotSeat
+from referee.check.seats import BotSeat, TimedReply
 from referee.check.start_up import Bench
 from referee.errors import BotFault, Cause
 from referee.rules.actions import DecisionKind
@@ -58,7 +58,7 @@ _AFTER_WHICH_IT_GOES_ON = {Cause.ILLEGAL, Cause.MALFORMED}
 async def decisions(bench: Bench, ruleset: Ruleset, players: int) -> Finding:
     """Ask a fresh process of the bot all kinds of decisions of a ruleset.
 
-    Raises `Trouble` with the first wrong answer to each kind.
+    Raises `StepFailure` with the first wrong answer to each kind.
     """
     scripted = await script(ruleset, players, bench.clocks)
     kinds = kinds_of(ruleset)
@@ -67,7 +67,7 @@ async def decisions(bench: Bench, ruleset: Ruleset, players: int) -> Finding:
     async with bench.bot() as process:
         seat = BotSeat(process, await join(bench, process, plan), plan.where)
         asked = Counter[DecisionKind]()
-        wrong = defaultdict[DecisionKind, list[Trouble]](list)
+        wrong = defaultdict[DecisionKind, list[StepFailure]](list)
         for ask in scripted.asks:
             if time.monotonic() > until_s and len(asked) == len(kinds):
                 break
@@ -87,14 +87,16 @@ async def decisions(bench: Bench, ruleset: Ruleset, players: int) -> Finding:
     return passed(f"{counted(asked.total(), 'answer')}; all {len(asked)} kinds of decisions")
 
 
-def _together(wrong: dict[DecisionKind, list[Trouble]], asked: Counter[DecisionKind]) -> Trouble:
+def _together(
+    wrong: dict[DecisionKind, list[StepFailure]], asked: Counter[DecisionKind]
+) -> StepFailure:
     expected = "\n".join(troubles[0].expected for troubles in wrong.values())
     came = "\n".join(
         f"{troubles[0].came}"
         + (f" ({len(troubles)} of {asked[kind]} such answers)" if len(troubles) > 1 else "")
         for kind, troubles in wrong.items()
     )
-    return Trouble(expected, came)
+    return StepFailure(expected, came)
 
 
 MOST_AT_ONCE = 32
@@ -126,7 +128,7 @@ class Together:
         return self._at_once is not None
 
     async def interleaved(self) -> Finding:
-        """As many games at once as it says it can hold. Raises `Trouble`."""
+        """As many games at once as it says it can hold. Raises `StepFailure`."""
         if self._max_games == 1:
             return skipped("max_games is 1: one game at a time")
         games = self._plans[: min(self._max_games, MOST_AT_ONCE)]
@@ -137,7 +139,7 @@ class Together:
         return passed(f"{len(games)} games at once{said}; {counted(answers, 'answer')}")
 
     async def not_mixed(self) -> Finding:
-        """The answers of games at once against those of the same games alone. Raises `Trouble`."""
+        """The answers of games at once against those of the same games alone. Raises `StepFailure`."""
         if self._max_games == 1:
             return skipped("max_games is 1: one game at a time")
         if self._at_once is None:
@@ -149,7 +151,7 @@ class Together:
                 " answers differently each time"
             )
         if (difference := _first_difference(alone, self._at_once)) is not None:
-            raise Trouble(
+            raise StepFailure(
                 "the same answers, whether a game is played alone or beside others: what the bot knows"
                 " of a game is kept under its game_id, and so is its chance, by the seed of the game",
                 difference.words(
@@ -159,7 +161,7 @@ class Together:
         return passed(f"{counted(len(alone), 'game')} alone: the same answers")
 
     async def deterministic(self) -> Finding:
-        """Whether it does the same again. Raises `Trouble` only where it does not play."""
+        """Whether it does the same again. Raises `StepFailure` only where it does not play."""
         alone, again = await self._played_alone()
         difference = _first_difference(alone, again)
         if difference is None:
@@ -185,9 +187,9 @@ class _Difference(NamedTuple):
     plan: Plan
     number: int
     """Of the answer, from 1."""
-    one: Answered | None
+    one: TimedReply | None
     """None: the game was over by then."""
-    other: Answered | None
+    other: TimedReply | None
 
     def words(self, one: str, other: str) -> str:
         """What it is, the two runs called so."""
@@ -199,7 +201,7 @@ class _Difference(NamedTuple):
         )
 
 
-def _answer(answered: Answered | None) -> str:
+def _answer(answered: TimedReply | None) -> str:
     return "none" if answered is None else action_words(answered.action)
 
 
@@ -229,7 +231,7 @@ async def strength(bench: Bench, tables: Sequence[Table], at_once: int) -> Stren
         tables: what it can play; at least one.
         at_once: how many games it can hold.
 
-    None where there was not time for two games. Raises `Trouble`.
+    None where there was not time for two games. Raises `StepFailure`.
     """
     table = next((each for each in tables if each.ruleset.name == "duel"), tables[0])
     waiting = plans("strength", [table], GAMES)[::-1]
@@ -256,7 +258,7 @@ _BY_SIGTERM = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """Of a program that has a handler, of one that has none, and of a shell or a JVM."""
 
 
-class Endings:
+class ShutdownSteps:
     """Ends the bot in every way that the referee does.
 
     Args:
@@ -271,7 +273,7 @@ class Endings:
         """What was left running, after what."""
 
     async def goodbye(self) -> Finding:
-        """A goodbye. Raises `Trouble`."""
+        """A goodbye. Raises `StepFailure`."""
         return await self._end(
             "the goodbye",
             f"it closes its stream and exits with 0 within {GOODBYE_S:g} s of the goodbye",
@@ -279,7 +281,7 @@ class Endings:
         )
 
     async def sigterm(self) -> Finding:
-        """SIGTERM, which comes where a goodbye has not helped. Raises `Trouble`."""
+        """SIGTERM, which comes where a goodbye has not helped. Raises `StepFailure`."""
         return await self._end(
             "SIGTERM",
             f"it ends within {TERM_S:g} s of SIGTERM, by the signal or with exit code 0",
@@ -287,12 +289,12 @@ class Endings:
         )
 
     async def nothing_left(self) -> Finding:
-        """What was seen after both. Raises `Trouble`."""
+        """What was seen after both. Raises `StepFailure`."""
         if not self._left:
             return skipped("the bot never ended by itself: see the steps before")
         left = [f"after {what}: {', '.join(names)}" for what, names in self._left.items() if names]
         if left:
-            raise Trouble(
+            raise StepFailure(
                 "when the bot has ended, so has every process that it started",
                 "\n".join(("still running a second later,", *left)),
             )
@@ -306,11 +308,11 @@ class Endings:
             if parting.exit_code is not None:
                 self._left[what] = parting.left
             if parting.exit_code not in good:
-                raise Trouble(expected, _words(parting))
+                raise StepFailure(expected, _words(parting))
         return passed(f"{_words(parting)} after {parting.elapsed_s:.2f} s")
 
 
-def _words(parting: Parting) -> str:
+def _words(parting: Shutdown) -> str:
     code = parting.exit_code
     if code is None:
         return f"it still ran after {parting.elapsed_s:.1f} s"

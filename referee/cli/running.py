@@ -81,7 +81,7 @@ def _announce(store: League, tournament: Tournament) -> None:
 
 def told_stop(tournament: Tournament) -> str:
     """Where a finished tournament with `until` stopped."""
-    rounds, after = rounds_of(tournament.config), tournament.settled_after
+    rounds, after = rounds_of(tournament.config), tournament.stopped_after
     if after is None:
         return f"All {rounds} rounds are played: it was not settled before."
     return f"Settled after {after} of {rounds} rounds."

@@ -24,12 +24,12 @@ from referee.cli.options import (
 )
 from referee.ratings.stopping import Until
 from referee.reports import (
-    CompanyRow,
+    CollusionRow,
     LuckRow,
     NeighbourRow,
     PairRow,
     SeatWorthRow,
-    company_rows,
+    collusion_rows,
     crosstable,
     luck_rows,
     neighbour_rows,
@@ -188,12 +188,12 @@ def company(
 
     Example: referee stats company --tournament demo
     """
-    from referee.ratings.collusion import company_figures  # noqa: PLC0415 - as `ratings` says
+    from referee.ratings.collusion import collusion_figures  # noqa: PLC0415 - as `ratings` says
 
     check_format(as_json=as_json, as_csv=as_csv)
     choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
-    rows = _effects(league, db, choice, company_figures, company_rows)
-    show_rows(CompanyRow, rows, title="company", as_json=as_json, as_csv=as_csv)
+    rows = _effects(league, db, choice, collusion_figures, collusion_rows)
+    show_rows(CollusionRow, rows, title="company", as_json=as_json, as_csv=as_csv)
 
 
 def _pairs(league: Path, db: str | None, choice: Choice) -> tuple[PairRow, ...]:

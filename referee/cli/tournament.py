@@ -174,7 +174,7 @@ def status(
         return
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
-        if tournament.settled_after is not None:
+        if tournament.stopped_after is not None:
             console.print(told_stop(tournament), soft_wrap=True)
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
@@ -192,7 +192,7 @@ def _status_object(
     return {
         "tournament": tournament.name,
         "finished": finished,
-        "settled_after": tournament.settled_after,
+        "stopped_after": tournament.stopped_after,
         "commitment": first.commitment,
         "seed": _seed_text(first),
         "extensions": [
@@ -281,7 +281,7 @@ def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
                 bots=len(config.bots),
                 done=row.stored,
                 games=row.games,
-                settled_after=row.settled_after,
+                stopped_after=row.stopped_after,
                 created_at_us=row.created_at_us,
             )
         )

@@ -4,12 +4,12 @@ Knows players by their one method (`referee.records`), never a process, so that 
 in tests without one.
 """
 
-from referee.match.play import Fixture, PlayedGame, play_game, stand_in
+from referee.match.play import GameSetup, PlayedGame, play_game, stand_in
 from referee.match.replay import Difference, Step, check, steps
 
 __all__ = [
     "Difference",
-    "Fixture",
+    "GameSetup",
     "PlayedGame",
     "Step",
     "check",

@@ -15,7 +15,17 @@ from dataclasses import dataclass
 
 from referee.clocks import Budget, Clocks, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
-from referee.records import Answer, Ask, BotId, Fault, GameRecord, Move, Player, Result, final_ranks
+from referee.records import (
+    BotId,
+    Fault,
+    GameRecord,
+    Move,
+    Player,
+    Reply,
+    Request,
+    Result,
+    final_ranks,
+)
 from referee.rules.actions import Action, Choice, Decision, DecisionKind, Play
 from referee.rules.cards import Layer
 from referee.rules.events import Drawn, Event, is_private, seen_by
@@ -94,7 +104,7 @@ Watcher = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixture:
+class GameSetup:
     """What is settled of a game before it is played."""
 
     game_id: str
@@ -128,7 +138,7 @@ class _Seat:
 
 
 async def play_game(
-    fixture: Fixture,
+    setup: GameSetup,
     players: Sequence[Player | Forfeit],
     *,
     now_us: Callable[[], int],
@@ -140,11 +150,11 @@ async def play_game(
     """Play a game to its end.
 
     Args:
-        fixture: what is settled.
+        setup: what is fixed before the game.
         players: one for each seat; a `Forfeit` in the place of one that cannot play.
         now_us: the time of day in microseconds since 1970, for the record only.
         monotonic_us: any monotonic clock in microseconds, for the record's duration only.
-        game: the fixture's game before its first decision, of who has it already; it is played to its end.
+        game: an unstarted game built from `setup`; created here if omitted.
         watch: is shown every event.
         on_forfeit: is told every seat that forfeits during the game, at once; it is not asked again.
 
@@ -152,21 +162,21 @@ async def play_game(
     player raises goes through. What the players took of the machine is not known here.
     """
     started_at_us, began_us = now_us(), monotonic_us()
-    game = game or Game(fixture.ruleset, len(players), fixture.deck)
-    run = _Run(fixture, game, players, watch, on_forfeit)
+    game = game or Game(setup.ruleset, len(players), setup.deck)
+    run = _Run(setup, game, players, watch, on_forfeit)
     outcome = await run.play()
     record = GameRecord(
-        game_id=fixture.game_id,
-        ruleset=fixture.ruleset,
-        seating=fixture.seating,
-        deck=fixture.deck,
+        game_id=setup.game_id,
+        ruleset=setup.ruleset,
+        seating=setup.seating,
+        deck=setup.deck,
         moves=tuple(run.moves),
         faults=tuple(run.faults),
         result=result(outcome, run.faults),
         usage=(None,) * len(players),
-        clocks=fixture.clocks,
-        max_strikes=fixture.max_strikes,
-        isolation=fixture.isolation,
+        clocks=setup.clocks,
+        max_strikes=setup.max_strikes,
+        isolation=setup.isolation,
         started_at_us=started_at_us,
         duration_us=monotonic_us() - began_us,
     )
@@ -184,7 +194,7 @@ def result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
     )
 
 
-def _illegal(answer: Answer, decision: Decision) -> Strike:
+def _illegal(answer: Reply, decision: Decision) -> Strike:
     detail = f"{answer.action} is no legal answer to {decision.kind.value}"
     return Strike(Cause.ILLEGAL, Evidence(detail=detail, elapsed_us=answer.elapsed_us))
 
@@ -194,18 +204,18 @@ class _Run:
 
     def __init__(
         self,
-        fixture: Fixture,
+        setup: GameSetup,
         game: Game,
         players: Sequence[Player | Forfeit],
         watch: Watcher | None,
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
         self.game = game
-        self.seats = [_Seat(player, fixture.clocks) for player in players]
+        self.seats = [_Seat(player, setup.clocks) for player in players]
         self.news = News(len(players))
         self.moves: list[Move] = []
         self.faults: list[Fault] = []
-        self._max_strikes = fixture.max_strikes
+        self._max_strikes = setup.max_strikes
         self._watch = watch
         self._on_forfeit = on_forfeit
         for number, player in enumerate(players):
@@ -223,7 +233,7 @@ class _Run:
                 self._stand_in(decision, 0, 0)
                 continue
             budget = clock.budget()
-            ask = Ask(len(moves) + 1, game.view(number), decision, news.take(number), budget)
+            ask = Request(len(moves) + 1, game.view(number), decision, news.take(number), budget)
             try:
                 if budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))

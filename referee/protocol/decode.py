@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from referee.pb import play_pb2, table_pb2
 from referee.protocol.values import action_value
 from referee.protocol.view_bytes import SMALL, head, memo, number_field
-from referee.records import Ask
+from referee.records import Request
 from referee.rules.actions import Action, DrawDisplay
 
 _FIELDS = {name: field.number for name, field in play_pb2.Reply.DESCRIPTOR.fields_by_name.items()}
@@ -59,7 +59,7 @@ _short_action = memo(1 << 12)(_action)
 an echo, and to keep thousands of these would be a way to fill the referee's memory."""
 
 
-def action(written: bytes, ask: Ask) -> Action:
+def action(written: bytes, ask: Request) -> Action:
     """The action that a bot names in answer to an ask, from its bytes. It need not be legal.
 
     A slot of the display that holds the same cards as one further left means that one (ruling R8).

@@ -25,7 +25,7 @@ from referee.protocol.values import (
     ruleset_message,
 )
 from referee.protocol.view_bytes import ViewWriter, head, memo, number_field
-from referee.records import Ask
+from referee.records import Request
 from referee.rules.actions import Action, DecisionKind, legal_plays
 from referee.rules.cards import COPIES, JOKER, JOKERS
 from referee.rules.events import Event
@@ -55,7 +55,7 @@ class RequestEncoder:
         self._game_id = play_pb2.Request(game_id=game_id).SerializeToString()
         self._views = ViewWriter()
 
-    def encode(self, ask: Ask) -> bytes:
+    def encode(self, ask: Request) -> bytes:
         """One request as a `RefereeMessage`."""
         decision, budget = ask.decision, ask.budget
         written = self._views.write(ask.view)

@@ -14,7 +14,7 @@ _LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompanyFigures:
+class CollusionFigures:
     """How a bot fares when another one sits at its table."""
 
     bot: str
@@ -84,7 +84,7 @@ class Company:
         return unexplained
 
 
-def company_figures(results: Results) -> tuple[CompanyFigures, ...]:
+def collusion_figures(results: Results) -> tuple[CollusionFigures, ...]:
     """Of every ordered pair that has met, where its effect can be told from others'.
 
     A hint of collusion by play, no proof: bots may simply suit each other.
@@ -107,7 +107,7 @@ class _Helped:
         self._left = self._company.means(self._company.unexplained(self._games.points))
         self._resampling = Resampling.of(results.matches)
 
-    def figures(self, bot: int, other: int, pairs: int) -> CompanyFigures | None:
+    def figures(self, bot: int, other: int, pairs: int) -> CollusionFigures | None:
         """Of one of so many ordered pairs; None where nothing can be told."""
         there = self._company.there
         both = there[:, bot] * there[:, other]
@@ -123,7 +123,7 @@ class _Helped:
         [excess] = certainty.around(np.array([by_match.sum()]), drawn)
         chance = certainty.chance(excess.value, drawn)
         alone = there[:, bot] - both
-        return CompanyFigures(
+        return CollusionFigures(
             bot=self._bots[bot],
             other=self._bots[other],
             matches=int(both.sum()),

@@ -45,11 +45,11 @@ from referee.reports.rating_rows import (
 )
 from referee.reports.standings import StandingRow, Tally
 from referee.reports.statistics import (
-    CompanyRow,
+    CollusionRow,
     FaultRow,
     LuckRow,
     SeatWorthRow,
-    company_rows,
+    collusion_rows,
     crosstable,
     fault_rows,
     luck_rows,
@@ -71,7 +71,7 @@ __all__ = [
     "BotRow",
     "ChargeRow",
     "ChargedFault",
-    "CompanyRow",
+    "CollusionRow",
     "FaultRow",
     "FinishedGame",
     "GameHead",
@@ -100,7 +100,7 @@ __all__ = [
     "bot_rows",
     "card",
     "charge_rows",
-    "company_rows",
+    "collusion_rows",
     "comparison",
     "crosstable",
     "csv_text",

@@ -55,7 +55,7 @@ def _cell(bot: str, other: str, better: float | None) -> Text:
 
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
-    from referee.ratings.collusion import CompanyFigures
+    from referee.ratings.collusion import CollusionFigures
     from referee.ratings.effects import LuckFigures, SeatFigures
 
 
@@ -102,7 +102,7 @@ class LuckRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompanyRow:
+class CollusionRow:
     """How a bot fares when another one sits at its table."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
@@ -132,9 +132,9 @@ def luck_rows(ruleset: str, sizes: Iterable[LuckFigures]) -> tuple[LuckRow, ...]
     return tuple(row_from(LuckRow, each, ruleset=ruleset) for each in sizes)
 
 
-def company_rows(ruleset: str, pairs: Iterable[CompanyFigures]) -> tuple[CompanyRow, ...]:
+def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[CollusionRow, ...]:
     """The pairs of a ruleset, the largest excess first."""
-    rows = (row_from(CompanyRow, each, ruleset=ruleset) for each in pairs)
+    rows = (row_from(CollusionRow, each, ruleset=ruleset) for each in pairs)
     return tuple(sorted(rows, key=lambda row: -row.excess.value))
 
 

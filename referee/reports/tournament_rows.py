@@ -32,7 +32,7 @@ class TournamentRow:
     """Games of the whole schedule."""
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Done divided by games."""
-    settled_after: Annotated[int | None, Column("settled after", right=True, drop=3)]
+    stopped_after: Annotated[int | None, Column("stopped after", right=True, drop=3)]
     """It stopped after so many rounds, when its table was settled; None: it did not."""
     created_at_us: Annotated[int, Column("created", show=moment, drop=1)]
     """Microseconds since 1970-01-01 UTC."""
@@ -61,7 +61,7 @@ def tournament_row(
     bots: int,
     done: int,
     games: int,
-    settled_after: int | None,
+    stopped_after: int | None,
     created_at_us: int,
 ) -> TournamentRow:
     """The row of a tournament with so many games done."""
@@ -72,7 +72,7 @@ def tournament_row(
         done=done,
         games=games,
         share=done / games,
-        settled_after=settled_after,
+        stopped_after=stopped_after,
         created_at_us=created_at_us,
     )
 

@@ -33,7 +33,7 @@ def turn(table: Table) -> Steps:
     play = yield Decision(seat, DecisionKind.PLAY, legal_plays(table.hands[seat]))
     assert isinstance(play, Play)  # noqa: S101 - checked against the legal actions
     table.play(play.layer)
-    snatched_ghost = yield from rob_ghost(table)
+    snatched_ghost = yield from resolve_ghost_snatch(table)
     victims = 0
     players = table.players
     for offset in range(1, players):
@@ -41,7 +41,7 @@ def turn(table: Table) -> Steps:
         layers = table.layers[victim]
         if layers and snatches(table.ruleset, table.top(seat), layers[-1]):
             victims += 1
-            yield from rob(table, victim)
+            yield from resolve_snatch(table, victim)
     if table.ruleset.optional_draw and not victims and not snatched_ghost:
         yield from optional_draw(table)
 
@@ -60,7 +60,7 @@ def snatches(ruleset: Ruleset, attacker: Layer, victim: Layer) -> bool:
     )
 
 
-def rob(table: Table, victim: int) -> Steps:
+def resolve_snatch(table: Table, victim: int) -> Steps:
     """Snatch a victim's top layer and resolve it completely (turn, step 3)."""
     table.snatch(victim)
     if (yield Decision(table.active, DecisionKind.TAKE_OR_LEAVE, TAKE_OR_LEAVE)) is Choice.TAKE:
@@ -82,7 +82,7 @@ def rob(table: Table, victim: int) -> Steps:
     table.refill_display()
 
 
-def rob_ghost(table: Table) -> Generator[Decision, Action, bool]:
+def resolve_ghost_snatch(table: Table) -> Generator[Decision, Action, bool]:
     """Snatch one of the ghost's sets, where one matches; returns whether one did (the duel)."""
     if table.ghost is None:
         return False

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from referee.sandbox.launcher import Limits
-from referee.sandbox.resources import Program
+from referee.sandbox.resources import ProgramSpec
 
 _SYSTEM = Path("/usr")
 _ROOT_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -215,7 +215,7 @@ def _is_open(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.parents)
 
 
-def command_line(bwrap: Path, program: Program, stage: Stage, *, filtered: bool) -> list[str]:
+def command_line(bwrap: Path, program: ProgramSpec, stage: Stage, *, filtered: bool) -> list[str]:
     """Bubblewrap with a bot in it.
 
     Args:
@@ -247,7 +247,7 @@ def _staged_program(bwrap: Path, stage: Stage) -> str:
     return f"{stage.source(site)}/{bwrap.relative_to(site)}"
 
 
-def _files(program: Program, stage: Stage) -> list[str]:
+def _files(program: ProgramSpec, stage: Stage) -> list[str]:
     access, limits, path = program.access, program.limits, program.environment.get("PATH", "")
     words: list[str] = []
 

@@ -189,7 +189,7 @@ class Process(Protocol):
         ...
 
 
-class Launched(Protocol):
+class RunningProgram(Protocol):
     """A running program, with its standard output and standard error as pipes."""
 
     @property
@@ -254,7 +254,7 @@ class Launcher(Protocol):
         environment: Mapping[str, str],
         limits: Limits | None = ...,
         access: Access = ...,
-    ) -> Launched:
+    ) -> RunningProgram:
         """Start a program in a folder with exactly this environment, and with limits unless None.
 
         All paths are absolute.
@@ -269,7 +269,7 @@ class Launcher(Protocol):
         ...
 
 
-async def left_behind(launched: Launched) -> list[str]:
+async def left_behind(launched: RunningProgram) -> list[str]:
     """The names of what still runs some time after the program itself."""
     for _ in range(_LOOKS):
         if not launched.others():

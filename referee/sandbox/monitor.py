@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from referee.errors import Cause, Evidence, Forfeit
 from referee.sandbox.folders import BotFolder
-from referee.sandbox.launcher import Launched, Limits, Usage
-from referee.sandbox.process_tree import FAMILIES, read
+from referee.sandbox.launcher import Limits, RunningProgram, Usage
+from referee.sandbox.process_tree import PROCESS_TREES, read
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _WHOLE_PROCESS = 2
@@ -27,7 +27,7 @@ _WHOLE_PROCESS = 2
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-class Size(NamedTuple):
+class TreeUsage(NamedTuple):
     """How much there is of a family at one moment, without what is spared."""
 
     processes: int
@@ -42,7 +42,7 @@ class _Stat(NamedTuple):
     memory_kib: int
 
 
-class Gauge:
+class ResourceMonitor:
     """Measures one program and its family.
 
     Args:
@@ -62,7 +62,7 @@ class Gauge:
         self._cpu_ticks = 0
         self._peak_kib = 0
 
-    def look(self) -> Size:
+    def look(self) -> TreeUsage:
         """See who belongs to the family now, and how much all of it is."""
         self._gather()
         return self._read()
@@ -90,21 +90,21 @@ class Gauge:
         return Usage(self._cpu_ticks * _TICK_S, self._peak_kib)
 
     def busy_ns(self) -> int | None:
-        """See `Launched.busy_ns`."""
+        """See `RunningProgram.busy_ns`."""
         self._gather()
         busy = any(state == b"R" for pid in self._members for state in _states(pid))
         return sum(map(_cpu_ns, self._members)) if busy else None
 
     def _gather(self) -> None:
-        self._members = [self._pid, *FAMILIES.pids(self._pid)]
+        self._members = [self._pid, *PROCESS_TREES.pids(self._pid)]
 
-    def _read(self) -> Size:
+    def _read(self) -> TreeUsage:
         stats = {pid: stat for pid in self._members if (stat := _stat(pid)) is not None}
         self._cpu_ticks = max(self._cpu_ticks, sum(stat.cpu_ticks for stat in stats.values()))
         limited = [stat for pid, stat in stats.items() if pid not in self.spared]
         memory_kib = sum(stat.memory_kib for stat in limited)
         self._peak_kib = max(self._peak_kib, memory_kib)
-        return Size(sum(stat.runs for stat in limited), memory_kib)
+        return TreeUsage(sum(stat.runs for stat in limited), memory_kib)
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -160,7 +160,7 @@ _IDLE_LOOKS = 10
 
 
 async def breach(
-    launched: Launched, folder: BotFolder, limits: Limits, *, playing: Callable[[], bool]
+    launched: RunningProgram, folder: BotFolder, limits: Limits, *, playing: Callable[[], bool]
 ) -> Forfeit:
     """Wait until a bot breaks a limit, for ever if it never does; returns what to charge it with.
 

@@ -20,7 +20,7 @@ import psutil
 from referee.errors import VoidGame
 from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.launcher import Access, Limits
-from referee.sandbox.resources import Grounds, Program
+from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.rungs import Finding, Protection, State
 from referee.sandbox.sandboxed import SandboxLauncher
 from referee.sandbox.starting import shim
@@ -137,8 +137,8 @@ async def _orphan(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Find
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
     command = ["sh", "-c", f"sh -c '{inner}'; : {marker}"]
-    program = Program(tuple(command), folder / "own", environment, _LIMITS, Access())
-    grounds = Grounds(launcher.cgroups, program)
+    program = ProgramSpec(tuple(command), folder / "own", environment, _LIMITS, Access())
+    grounds = SandboxResources(launcher.cgroups, program)
     try:
         words, options = launcher.words(program, grounds)
         started = shim("PARENT", "REPORT", options, words)

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 
 from referee.errors import Forfeit
-from referee.sandbox.launcher import NO_ACCESS, Access, Launched, Limits, Usage
-from referee.sandbox.monitor import Gauge
-from referee.sandbox.process_tree import FAMILIES, TOKEN, kill
+from referee.sandbox.launcher import NO_ACCESS, Access, Limits, RunningProgram, Usage
+from referee.sandbox.monitor import ResourceMonitor
+from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill
 from referee.sandbox.starting import failure, limiting, report_pipe, spawn, wait_until_it_runs
 
 _GONE_S = 2.0
@@ -38,13 +38,13 @@ class ProcessGroupLauncher:
         environment: Mapping[str, str],
         limits: Limits | None = None,
         access: Access = NO_ACCESS,  # noqa: ARG002 - it reaches everything
-    ) -> Launched:
+    ) -> RunningProgram:
         """Start a program; see `Launcher.launch`."""
         return await start_group(command, folder=folder, environment=environment, limits=limits)
 
     def tidy(self) -> None:
         """See `Launcher.tidy`."""
-        FAMILIES.reap()
+        PROCESS_TREES.reap()
 
 
 async def start_group(
@@ -58,12 +58,12 @@ async def start_group(
 ) -> ProcessGroup:
     """Start a program behind the shim, which follows the options, as the leader of a process group.
 
-    What the kernel holds it to says `Gauge`. Raises as `Launcher.launch` does.
+    What the kernel holds it to says `ResourceMonitor`. Raises as `Launcher.launch` does.
     """
     report, report_end = report_pipe()
     with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
         try:
-            with FAMILIES.starting():
+            with PROCESS_TREES.starting():
                 process = await spawn(
                     command, folder, environment, report_end, [*limiting(limits), *options]
                 )
@@ -87,7 +87,7 @@ class ProcessGroup:
         process: the program.
         token: the token in its environment.
         limits: what it may take; None: what it likes.
-        held: see `Gauge`.
+        held: see `ResourceMonitor`.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class ProcessGroup:
         held: Container[str],
     ) -> None:
         self.process = process
-        self._gauge = Gauge(process.pid, limits, held)
+        self._gauge = ResourceMonitor(process.pid, limits, held)
         self._gone = False
-        FAMILIES.add(process.pid, token)
+        PROCESS_TREES.add(process.pid, token)
 
     def terminate(self) -> None:
         """Ask the whole group to end."""
@@ -108,43 +108,43 @@ class ProcessGroup:
             os.killpg(self.process.pid, signal.SIGTERM)
 
     def others(self) -> list[str]:
-        """See `Launched.others`."""
+        """See `RunningProgram.others`."""
         names = []
-        for process in FAMILIES.of(self.process.pid):
+        for process in PROCESS_TREES.of(self.process.pid):
             with suppress(psutil.Error):
                 if process.status() != psutil.STATUS_ZOMBIE:
                     names.append(process.name())
         return sorted(names)
 
     def usage(self) -> Usage:
-        """See `Launched.usage`."""
+        """See `RunningProgram.usage`."""
         return self._gauge.usage()
 
     def busy_ns(self) -> int | None:
-        """See `Launched.busy_ns`."""
+        """See `RunningProgram.busy_ns`."""
         return self._gauge.busy_ns()
 
     def breach(self) -> Forfeit | None:
-        """See `Launched.breach`: by what is seen now."""
+        """See `RunningProgram.breach`: by what is seen now."""
         return self._gauge.breach()
 
     async def kill(self) -> None:
         """Kill the program and its family, and wait until all of it is gone."""
         if self._gone:  # others may have its pid by now
             return
-        family = FAMILIES.of(self.process.pid)
+        family = PROCESS_TREES.of(self.process.pid)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
             self.process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), _GONE_S)
-        family = [*family, *FAMILIES.of(self.process.pid)]  # also who has come since
+        family = [*family, *PROCESS_TREES.of(self.process.pid)]  # also who has come since
         for _ in range(_ROUNDS):
             if not family:
                 break
             kill(family)
             await asyncio.to_thread(psutil.wait_procs, family, timeout=_GONE_S)
-            family = FAMILIES.of(self.process.pid)
+            family = PROCESS_TREES.of(self.process.pid)
         self._gone = True
-        FAMILIES.discard(self.process.pid)
+        PROCESS_TREES.discard(self.process.pid)

@@ -24,7 +24,7 @@ TOKEN = "REFEREE_TOKEN"  # noqa: S105 - the name of a variable
 """What tells the bots of a run apart; a variable of their environment."""
 
 
-class Families:
+class ProcessTrees:
     """The programs of this process that have not been ended yet, and their families."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ def _start_sweeper() -> int:
     return telling
 
 
-FAMILIES = Families()
+PROCESS_TREES = ProcessTrees()
 """The one of this process: children belong to a process, however many launchers it has."""
 
 

@@ -24,7 +24,7 @@ _RANGES = (range(66_000, 67_000), range(61_184, 62_184))
 """Ids that distributions leave unused, and those that systemd gives to services for a while."""
 
 
-class Slot:
+class UserIdLease:
     """An id that nobody else has until it is freed."""
 
     def __init__(self, uid: int, lock: socket.socket) -> None:
@@ -36,7 +36,7 @@ class Slot:
         self._lock.close()
 
 
-def take() -> Slot | None:
+def take() -> UserIdLease | None:
     """A free id; None where the referee is not root and must share its own.
 
     Raises VoidGame when all are taken.
@@ -52,7 +52,7 @@ def take() -> Slot | None:
             if error.errno != errno.EADDRINUSE:
                 raise VoidGame(f"no user id for a bot: {error}") from error
         else:
-            return Slot(uid, lock)
+            return UserIdLease(uid, lock)
     raise VoidGame("no user id for a bot is left")
 
 
@@ -70,7 +70,7 @@ _READABLE = 0o005
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramSpec:
     """What is to be started, as `Launcher.launch` is told it."""
 
     command: tuple[str, ...]
@@ -80,7 +80,7 @@ class Program:
     access: Access
 
 
-class Grounds:
+class SandboxResources:
     """A user id, where the referee is root; a cgroup; and folders that are the user's meanwhile.
 
     Args:
@@ -90,7 +90,7 @@ class Grounds:
     Raises VoidGame where it cannot be done; then nothing has been.
     """
 
-    def __init__(self, cgroups: Cgroups, program: Program) -> None:
+    def __init__(self, cgroups: Cgroups, program: ProgramSpec) -> None:
         self._slot = take()
         self._lent: list[Path] = []
         self._limits = program.limits

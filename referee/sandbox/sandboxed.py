@@ -20,9 +20,9 @@ from referee.sandbox import seccomp
 from referee.sandbox.bubblewrap import Stage, command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import NO_ACCESS, Access, Limits, Process, Usage
-from referee.sandbox.monitor import Gauge
-from referee.sandbox.process_tree import FAMILIES, TOKEN
-from referee.sandbox.resources import Grounds, Program
+from referee.sandbox.monitor import ResourceMonitor
+from referee.sandbox.process_tree import PROCESS_TREES, TOKEN
+from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.starting import failure, limiting, refusal, report_pipe, spawn
 
 _GONE_S = 2.0
@@ -102,7 +102,7 @@ class Inside:
         return self.returncode
 
 
-class Sandboxed:
+class SandboxedProgram:
     """A program in a sandbox, with all that it has started.
 
     Args:
@@ -117,7 +117,7 @@ class Sandboxed:
         self,
         outer: asyncio.subprocess.Process,
         report: Report,
-        grounds: Grounds,
+        grounds: SandboxResources,
         token: str,
         limits: Limits | None,
     ) -> None:
@@ -125,15 +125,15 @@ class Sandboxed:
         self._report = report
         self._grounds = grounds
         self._inside = Inside(outer, report)
-        self._gauge = Gauge(outer.pid, limits, grounds.held)
+        self._gauge = ResourceMonitor(outer.pid, limits, grounds.held)
         self._gauge.spared = {outer.pid}
         self._init: psutil.Process | None = None
         self._killing: asyncio.Task[None] | None = None
-        FAMILIES.add(outer.pid, token)
+        PROCESS_TREES.add(outer.pid, token)
 
     @property
     def process(self) -> Process:
-        """See `Launched.process`."""
+        """See `RunningProgram.process`."""
         return self._inside
 
     @property
@@ -142,15 +142,15 @@ class Sandboxed:
         return self._grounds.cgroup
 
     def breach(self) -> Forfeit | None:
-        """See `Launched.breach`."""
+        """See `RunningProgram.breach`."""
         return self._grounds.breach() or self._gauge.breach()
 
     def usage(self) -> Usage:
-        """See `Launched.usage`: as a cgroup counts it, where there is one."""
+        """See `RunningProgram.usage`: as a cgroup counts it, where there is one."""
         return self._grounds.usage() or self._gauge.usage()
 
     def busy_ns(self) -> int | None:
-        """See `Launched.busy_ns`."""
+        """See `RunningProgram.busy_ns`."""
         return self._gauge.busy_ns()
 
     async def run(self, program: str) -> None:
@@ -185,7 +185,7 @@ class Sandboxed:
                 os.killpg(self._init.pid, signal.SIGTERM)
 
     def others(self) -> list[str]:
-        """See `Launched.others`."""
+        """See `RunningProgram.others`."""
         names = []
         with suppress(psutil.Error):
             for process in self._init.children(recursive=True) if self._init else ():
@@ -216,8 +216,8 @@ class Sandboxed:
         if self._init is not None:  # bubblewrap need not have waited for it
             with suppress(psutil.TimeoutExpired):
                 await asyncio.to_thread(self._init.wait, _GONE_S)
-        FAMILIES.discard(self._outer.pid)
-        FAMILIES.reap()
+        PROCESS_TREES.discard(self._outer.pid)
+        PROCESS_TREES.reap()
         self._report.close()
         await asyncio.to_thread(self._grounds.give_back)
 
@@ -270,10 +270,10 @@ class SandboxLauncher:
         environment: Mapping[str, str],
         limits: Limits | None = None,
         access: Access = NO_ACCESS,
-    ) -> Sandboxed:
+    ) -> SandboxedProgram:
         """Start a program; see `Launcher.launch`."""
-        program = Program(tuple(command), folder, environment, limits or Limits(), access)
-        grounds = Grounds(self.cgroups, program)
+        program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
+        grounds = SandboxResources(self.cgroups, program)
         try:
             try:
                 words, options = self.words(program, grounds)
@@ -281,11 +281,13 @@ class SandboxLauncher:
                 raise VoidGame(f"the sandbox cannot be set up: {error}") from error
             reading, writing = report_pipe()
             try:
-                with FAMILIES.starting():
+                with PROCESS_TREES.starting():
                     options = [*limiting(limits), *options]
                     outer = await spawn(words, Path("/"), environment, writing, options)
                     report = Report(reading)
-                    launched = Sandboxed(outer, report, grounds, environment.get(TOKEN, ""), limits)
+                    launched = SandboxedProgram(
+                        outer, report, grounds, environment.get(TOKEN, ""), limits
+                    )
             except OSError as error:
                 os.close(reading)
                 raise failure(error.errno, str(error.strerror)) from error
@@ -301,7 +303,7 @@ class SandboxLauncher:
             raise
         return launched
 
-    def words(self, program: Program, grounds: Grounds) -> tuple[list[str], list[str]]:
+    def words(self, program: ProgramSpec, grounds: SandboxResources) -> tuple[list[str], list[str]]:
         """The command line of bubblewrap, and what the shim has to do before."""
         stage = Stage(grounds.uid)
         words = command_line(self._bwrap, program, stage, filtered=self._filter is not None)
@@ -311,4 +313,4 @@ class SandboxLauncher:
 
     def tidy(self) -> None:
         """See `Launcher.tidy`."""
-        FAMILIES.reap()
+        PROCESS_TREES.reap()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
 from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.launcher import NO_ACCESS, Access, Launched, Limits, Process, Usage
+from referee.sandbox.launcher import NO_ACCESS, Access, Limits, Process, RunningProgram, Usage
 from referee.sandbox.process_group import start_group
-from referee.sandbox.process_tree import FAMILIES
-from referee.sandbox.resources import Grounds, Program
+from referee.sandbox.process_tree import PROCESS_TREES
+from referee.sandbox.resources import ProgramSpec, SandboxResources
 
 
 class UidLauncher:
@@ -37,7 +37,7 @@ class UidLauncher:
         environment: Mapping[str, str],
         limits: Limits | None = None,
         access: Access = NO_ACCESS,
-    ) -> Grounded:
+    ) -> UidProgram:
         """Start a program; see `Launcher.launch`.
 
         Raises VoidGame also where its user cannot get at its folder.
@@ -45,8 +45,8 @@ class UidLauncher:
         if access.link is not None:
             _open_way(access.link)
         _check_way(folder)
-        program = Program(tuple(command), folder, environment, limits or Limits(), access)
-        grounds = Grounds(self.cgroups, program)
+        program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
+        grounds = SandboxResources(self.cgroups, program)
         try:
             words, options = self.words(program, grounds)
             group = await start_group(
@@ -60,10 +60,10 @@ class UidLauncher:
         except BaseException:
             grounds.give_back()
             raise
-        return Grounded(group, grounds)
+        return UidProgram(group, grounds)
 
     @staticmethod
-    def words(program: Program, grounds: Grounds) -> tuple[list[str], list[str]]:
+    def words(program: ProgramSpec, grounds: SandboxResources) -> tuple[list[str], list[str]]:
         """What is started, and what the shim has to do before."""
         return list(program.command), [
             *grounds.doors,
@@ -74,19 +74,19 @@ class UidLauncher:
 
     def tidy(self) -> None:
         """See `Launcher.tidy`."""
-        FAMILIES.reap()
+        PROCESS_TREES.reap()
 
 
-class Grounded:
+class UidProgram:
     """A process group for which something was made."""
 
-    def __init__(self, group: Launched, grounds: Grounds) -> None:
+    def __init__(self, group: RunningProgram, grounds: SandboxResources) -> None:
         self._group = group
         self._grounds = grounds
 
     @property
     def process(self) -> Process:
-        """See `Launched.process`."""
+        """See `RunningProgram.process`."""
         return self._group.process
 
     @property
@@ -95,27 +95,27 @@ class Grounded:
         return self._grounds.cgroup
 
     def breach(self) -> Forfeit | None:
-        """See `Launched.breach`."""
+        """See `RunningProgram.breach`."""
         return self._grounds.breach() or self._group.breach()
 
     def usage(self) -> Usage:
-        """See `Launched.usage`: as a cgroup counts it, where there is one."""
+        """See `RunningProgram.usage`: as a cgroup counts it, where there is one."""
         return self._grounds.usage() or self._group.usage()
 
     def busy_ns(self) -> int | None:
-        """See `Launched.busy_ns`."""
+        """See `RunningProgram.busy_ns`."""
         return self._group.busy_ns()
 
     def terminate(self) -> None:
-        """See `Launched.terminate`."""
+        """See `RunningProgram.terminate`."""
         self._group.terminate()
 
     def others(self) -> list[str]:
-        """See `Launched.others`."""
+        """See `RunningProgram.others`."""
         return self._group.others()
 
     async def kill(self) -> None:
-        """See `Launched.kill`."""
+        """See `RunningProgram.kill`."""
         await self._group.kill()
         self._grounds.give_back()
 

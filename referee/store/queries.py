@@ -70,7 +70,7 @@ def tournaments(connection: Connection, name: str | None = None) -> list[Tournam
             planned.c.games,
             planned.c.stored,
             table.finished_at_us,
-            table.settled_after,
+            table.stopped_after,
         )
         .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
         .where(true() if name is None else table.name == name)

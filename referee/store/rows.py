@@ -62,7 +62,7 @@ class TournamentRow(NewTournament):
     finished_at_us: int | None
     """When its last missing game had been played; None: there has always been one missing. Games of
     extensions do not count."""
-    settled_after: int | None
+    stopped_after: int | None
     """After so many rounds its table was settled, and the rest was dropped; None: it was not."""
 
 

@@ -73,7 +73,7 @@ tournaments = Table(
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
     Column("finished_at_us", BigInteger, nullable=True),
-    Column("settled_after", Integer, nullable=True),
+    Column("stopped_after", Integer, nullable=True),
 )
 
 extensions = Table(

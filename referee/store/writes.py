@@ -79,7 +79,7 @@ def settle(connection: Connection, tournament: str, *, rounds: int, games: int) 
         .scalar_subquery()
     )
     connection.execute(
-        update(table).where(table.c.id == key).values(settled_after=rounds, finished_at_us=ended)
+        update(table).where(table.c.id == key).values(stopped_after=rounds, finished_at_us=ended)
     )
 
 

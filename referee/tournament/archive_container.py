@@ -85,7 +85,7 @@ class TournamentPart(ArchivePart):
     commitment: Digest
     seed: Digest | None
     """None while games are missing, but for those of extensions: it is a secret until then."""
-    settled_after: Annotated[int, Field(ge=1)] | None
+    stopped_after: Annotated[int, Field(ge=1)] | None
     """It stopped after so many rounds; `schedule` has no others then. None: it did not."""
     extensions: tuple[Extension, ...]
 

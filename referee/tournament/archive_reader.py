@@ -44,7 +44,7 @@ class ArchivedTournament:
         self.where = str(path)
         self.config = _config(path, tournament)
         self.parts = _parts(self.config, tournament)
-        self.settled_after = tournament.settled_after
+        self.stopped_after = tournament.stopped_after
         self.seats = _seats(self.config, _read(BotsPart, archive_container.BOTS, parts))
         self.schedule = _schedule(self.config, self.parts, tournament)
         self._records = archive_writer.load(parts[archive_container.RECORDS])
@@ -155,7 +155,7 @@ def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
 
 
 def _parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
-    played = stages_played(config, tournament.settled_after)
+    played = stages_played(config, tournament.stopped_after)
     parts = [_part(0, _games(config, played), None, tournament)]
     for each in tournament.extensions:
         first = parts[-1].first + parts[-1].games

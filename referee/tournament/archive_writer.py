@@ -137,7 +137,7 @@ def export(league: League, roster: Roster, name: str) -> Export:
         schedule=tuple(_matches(found.schedule)),
         commitment=row.commitment,
         seed=first,
-        settled_after=found.settled_after,
+        stopped_after=found.stopped_after,
         extensions=tuple(
             archive_container.Extension(
                 created_at_us=each.created_at_us,

@@ -18,16 +18,16 @@ from pathlib import Path
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
-from referee.match import Fixture
+from referee.match import GameSetup
 from referee.sandbox import Isolation
 from referee.schedule import ScheduledGame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameOrder:
+class GameTask:
     """A game to be played."""
 
-    fixture: Fixture
+    setup: GameSetup
     bots: tuple[BotSpec, ...]
     """Seat 0 first."""
     opaque_id: str
@@ -48,7 +48,7 @@ class Assignment:
     """
 
     lane: int
-    orders: tuple[GameOrder, ...]
+    orders: tuple[GameTask, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,14 @@ from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError, UserError
-from referee.match import Fixture
+from referee.match import GameSetup
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
 from referee.sandbox import Isolation
 from referee.sandbox.folders import run_folder
 from referee.schedule import ALGORITHMS, ScheduledGame, default_lanes
 from referee.store import League, NewTournament
-from referee.tournament.assignments import Assignment, Bundle, GameOrder, Lanes, WorkerSettings
+from referee.tournament.assignments import Assignment, Bundle, GameTask, Lanes, WorkerSettings
 from referee.tournament.config import (
     BotEntry,
     Part,
@@ -58,13 +58,13 @@ class Plan:
     show_names: bool
     isolation: str
 
-    def order(self, game: ScheduledGame, suspended: frozenset[str]) -> GameOrder:
+    def order(self, game: ScheduledGame, suspended: frozenset[str]) -> GameTask:
         """What a worker needs to play a game."""
         seed = part_of(self.parts, game.index).seed
         assert seed is not None  # noqa: S101 - a league has all seeds
         specs = tuple(self.bots[name] for name in game.bots)
-        return GameOrder(
-            fixture=Fixture(
+        return GameTask(
+            setup=GameSetup(
                 game_id=game.game_id,
                 ruleset=game.ruleset,
                 seating=tuple(spec.bot for spec in specs),
@@ -158,7 +158,7 @@ class Tournament:
     schedule: tuple[ScheduledGame, ...]
     seats: dict[str, BotId]
     """The bots by what the schedule calls them, `name@version`, in its order."""
-    settled_after: int | None = None
+    stopped_after: int | None = None
     """It stopped after so many rounds, when its table was settled; None: it did not."""
 
     @property
@@ -216,7 +216,7 @@ def find(league: League, name: str) -> Tournament:
         ) from error
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
-    return Tournament(config, parts, schedule, versions, row.settled_after)
+    return Tournament(config, parts, schedule, versions, row.stopped_after)
 
 
 class Conductor:

@@ -216,9 +216,9 @@ def rounds_of(config: TournamentConfig) -> int:
     return max(stage.matches for stage in config.stages)
 
 
-def stages_played(config: TournamentConfig, settled_after: int | None) -> tuple[Stage, ...]:
+def stages_played(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
     """The stages, shortened where the tournament was settled after so many rounds."""
-    return config.stages if settled_after is None else shorter(config.stages, settled_after)
+    return config.stages if stopped_after is None else shorter(config.stages, stopped_after)
 
 
 def is_settled(config: TournamentConfig, games: Iterable[PlayedGame]) -> bool:

@@ -111,7 +111,7 @@ def extend(
             f"{config.name}: it cannot be extended before it has stopped, which depends on its games:"
             " resume it first"
         )
-    played = stages_played(config, tournament.settled_after)
+    played = stages_played(config, tournament.stopped_after)
     stages = longer(played, sum(extensions(tournament.parts)) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
         raise UserError(f"{config.name}: with these it has more than {MAX_GAMES} games, the limit")

@@ -19,7 +19,7 @@ from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.match import Fixture, PlayedGame, play_game
+from referee.match import GameSetup, PlayedGame, play_game
 from referee.match.play import Watcher
 from referee.protocol import encode
 from referee.records import Fault, GameRecord
@@ -27,7 +27,7 @@ from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation, make_launcher
 from referee.sandbox.folders import run_folder
-from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """How often a void game is played again before the tournament is told."""
@@ -80,7 +80,7 @@ class GamePlayer:
         return min([len(assignment.orders), *await asyncio.gather(*held)])
 
     async def _play_batch(
-        self, lane: int, orders: Sequence[GameOrder], watch: Watcher | None
+        self, lane: int, orders: Sequence[GameTask], watch: Watcher | None
     ) -> list[GameRecord]:
         """Play games at once; the void ones again, with new processes, since these have seen the deal.
 
@@ -89,31 +89,29 @@ class GamePlayer:
         records: dict[str, GameRecord] = {}
         for attempt in range(VOID_ATTEMPTS):
             await asyncio.sleep(attempt * VOID_PAUSE_S)  # what ran short may be there again
-            missing = [order for order in orders if order.fixture.game_id not in records]
+            missing = [order for order in orders if order.setup.game_id not in records]
             played = await _all(
                 (self._play_once(lane, order, watch) for order in missing), VoidGame
             )
             records |= {each.game_id: each for each in played if isinstance(each, GameRecord)}
             voids = [each for each in played if isinstance(each, VoidGame)]
             if not voids:
-                return [records[order.fixture.game_id] for order in orders]
+                return [records[order.setup.game_id] for order in orders]
             await self._pool.discard(lane)
             await self._pool.close_idle()
-        game_id = next(
-            each.fixture.game_id for each in orders if each.fixture.game_id not in records
-        )
+        game_id = next(each.setup.game_id for each in orders if each.setup.game_id not in records)
         raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}") from voids[0]
 
-    async def _play_once(self, lane: int, order: GameOrder, watch: Watcher | None) -> GameRecord:
-        fixture = order.fixture
+    async def _play_once(self, lane: int, order: GameTask, watch: Watcher | None) -> GameRecord:
+        setup = order.setup
         encoder = encode.RequestEncoder(order.opaque_id)
-        game = Game(fixture.ruleset, len(fixture.seating), fixture.deck)
+        game = Game(setup.ruleset, len(setup.seating), setup.deck)
         players = await _all(
             (self._open(lane, order, seat, encoder, game) for seat in range(len(order.bots))),
             Forfeit,
         )
         played = await play_game(
-            fixture,
+            setup,
             players,
             now_us=lambda: time.time_ns() // 1000,
             monotonic_us=lambda: time.monotonic_ns() // 1000,
@@ -127,7 +125,7 @@ class GamePlayer:
         return record
 
     async def _open(
-        self, lane: int, order: GameOrder, seat: int, encoder: encode.RequestEncoder, game: Game
+        self, lane: int, order: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
     ) -> BotPlayer:
         """Have a bot ready for the game. Raises its `Forfeit`, and `VoidGame`."""
         spec = order.bots[seat]
@@ -135,15 +133,15 @@ class GamePlayer:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
         start = encode.game_start(
             order.opaque_id,
-            rules=order.fixture.ruleset,
+            rules=order.setup.ruleset,
             view=game.view(seat),
-            clocks=order.fixture.clocks,
+            clocks=order.setup.clocks,
             seed=order.seeds[seat],
             names=order.names,
-            max_strikes=order.fixture.max_strikes,
+            max_strikes=order.setup.max_strikes,
         )
         opening = GameOpening(order.opaque_id, start, encoder)
-        limit_us = order.fixture.clocks.game_start_us
+        limit_us = order.setup.clocks.game_start_us
         process: BotProcess = await self._pool.seat(lane, spec)
         try:
             return await BotPlayer.join(process, opening, limit_us)
@@ -220,7 +218,7 @@ MAX_STRIKES = 3
 
 def free_game(
     specs: Sequence[BotSpec], rules: Ruleset, text: str, isolation: Isolation
-) -> GameOrder:
+) -> GameTask:
     """A game of its own, by default clocks.
 
     Args:
@@ -231,8 +229,8 @@ def free_game(
     """
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
     game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
-    return GameOrder(
-        fixture=Fixture(
+    return GameTask(
+        setup=GameSetup(
             game_id=game_id,
             ruleset=rules,
             seating=tuple(spec.bot for spec in specs),
@@ -250,7 +248,7 @@ def free_game(
 
 
 async def play_single(
-    order: GameOrder, isolation: Isolation, watch: Watcher | None = None
+    order: GameTask, isolation: Isolation, watch: Watcher | None = None
 ) -> GameRecord:
     """Play a game in this process, with bots that are started for it alone.
 
@@ -260,7 +258,7 @@ async def play_single(
         player = GamePlayer(
             WorkerSettings(
                 cores=frozenset(),
-                clocks=order.fixture.clocks,
+                clocks=order.setup.clocks,
                 max_processes=len(order.bots),
                 isolation=isolation,
                 folder=folder,

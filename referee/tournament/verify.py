@@ -44,7 +44,7 @@ class Claim(Protocol):
     schedule: tuple[ScheduledGame, ...]
     parts: tuple[Part, ...]
     """A seed that is None is secret as yet: no deck of the part can be checked."""
-    settled_after: int | None
+    stopped_after: int | None
     """It stopped after so many rounds, when its table was settled; None: it did not."""
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
@@ -127,7 +127,7 @@ def _check_schedule(claim: Claim) -> None:
             config.schedule,
             config.name,
             list(claim.seats),
-            stages_played(config, claim.settled_after),
+            stages_played(config, claim.stopped_after),
             extensions(claim.parts),
             lanes=config.lanes,
         )
@@ -147,14 +147,14 @@ def _check_schedule(claim: Claim) -> None:
 
 
 def _check_look(claim: Claim) -> None:
-    stop = claim.settled_after
+    stop = claim.stopped_after
     if stop is not None and stop not in {look.rounds for look in looks_of(claim.config)[:-1]}:
         raise Difference(f"it cannot have been settled after {stop} rounds: nobody looked")
 
 
 def _check_stop(claim: Claim, played: Mapping[int, PlayedRecord]) -> None:
     """It must have stopped at the first look that finds its table settled, and at no other."""
-    stop = claim.settled_after
+    stop = claim.stopped_after
     last = max((index for index in played if index < claim.parts[0].games), default=-1)
     for look in looks_of(claim.config)[:-1]:
         if last < look.games and look.rounds != stop:
@@ -202,7 +202,7 @@ class StoredTournament:
         found = find(league, name)
         self.where = league.where
         self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
-        self.parts, self.settled_after = found.parts, found.settled_after
+        self.parts, self.stopped_after = found.parts, found.stopped_after
         self._league = league
         self._shown = _Tables(league, name)
 

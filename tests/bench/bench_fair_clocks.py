@@ -23,11 +23,11 @@ from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
-from referee.match import Fixture
+from referee.match import GameSetup
 from referee.records import BotId, Fault, GameRecord
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
-from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.workers import Workers
 
 RULES = RULESETS["basic"]
@@ -39,13 +39,13 @@ BURN = "while True: pass"
 UNLIMITED = 1 << 30
 
 
-def order(number: int, when: str) -> GameOrder:
+def order(number: int, when: str) -> GameTask:
     bots = tuple(
         BotSpec(BotId(f"timely{when}-{seat}", "1"), FOLDER, (sys.executable, "timely_bot.py", when))
         for seat in range(SEATS)
     )
     name = f"bench-{number}"
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=name,
         ruleset=RULES,
         seating=tuple(spec.bot for spec in bots),
@@ -54,8 +54,8 @@ def order(number: int, when: str) -> GameOrder:
         max_strikes=UNLIMITED,
         isolation="none",
     )
-    return GameOrder(
-        fixture=fixture,
+    return GameTask(
+        setup=setup,
         bots=bots,
         opaque_id=name,
         seeds=(0,) * SEATS,

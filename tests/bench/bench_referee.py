@@ -29,15 +29,15 @@ from bare_stream import Letter
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Budget, Clocks
-from referee.match import Fixture
+from referee.match import GameSetup
 from referee.protocol import encode
 from referee.protocol.encode import RequestEncoder
-from referee.records import Ask, BotId
+from referee.records import BotId, Request
 from referee.rules.events import Event, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
-from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 from referee.tournament.workers import Workers
 
@@ -56,9 +56,9 @@ BOTS = tuple(
 )
 
 
-def order(number: int) -> GameOrder:
+def order(number: int) -> GameTask:
     name = f"bench-{number}"
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=name,
         ruleset=RULES,
         seating=tuple(spec.bot for spec in BOTS),
@@ -67,8 +67,8 @@ def order(number: int) -> GameOrder:
         max_strikes=3,
         isolation="none",
     )
-    return GameOrder(
-        fixture=fixture,
+    return GameTask(
+        setup=setup,
         bots=BOTS,
         opaque_id=deals.opaque_id(SEED, name),
         seeds=(0,) * SEATS,
@@ -77,11 +77,11 @@ def order(number: int) -> GameOrder:
     )
 
 
-def script(orders: Sequence[GameOrder]) -> list[Letter]:
+def script(orders: Sequence[GameTask]) -> list[Letter]:
     """What bots get that take the first legal action, from game start to game end."""
     letters: list[Letter] = []
     for each in orders:
-        game = Game(RULES, SEATS, each.fixture.deck)
+        game = Game(RULES, SEATS, each.setup.deck)
         letters += [
             Letter(seat, start(each, game, seat), is_request=False) for seat in range(SEATS)
         ]
@@ -92,7 +92,7 @@ def script(orders: Sequence[GameOrder]) -> list[Letter]:
             number += 1
             seat = decision.seat
             budget = Budget(Clocks().decision_us, None, 300)
-            ask = Ask(number, game.view(seat), decision, tuple(news[seat]), budget)
+            ask = Request(number, game.view(seat), decision, tuple(news[seat]), budget)
             letters.append(Letter(seat, encoder.encode(ask), is_request=True))
             news[seat].clear()
             for event in game.apply(decision.legal[0]):
@@ -108,15 +108,15 @@ def script(orders: Sequence[GameOrder]) -> list[Letter]:
     return letters
 
 
-def start(each: GameOrder, game: Game, seat: int) -> bytes:
+def start(each: GameTask, game: Game, seat: int) -> bytes:
     return encode.game_start(
         each.opaque_id,
         rules=RULES,
         view=game.view(seat),
-        clocks=each.fixture.clocks,
+        clocks=each.setup.clocks,
         seed=0,
         names=(),
-        max_strikes=each.fixture.max_strikes,
+        max_strikes=each.setup.max_strikes,
     )
 
 
@@ -131,7 +131,7 @@ def settings(folder: Path, cores: frozenset[int]) -> WorkerSettings:
     )
 
 
-async def full(orders: Sequence[GameOrder]) -> float:
+async def full(orders: Sequence[GameTask]) -> float:
     """CPU seconds of this process for a decision of the full referee."""
     with tempfile.TemporaryDirectory() as folder:
         player = GamePlayer(settings(Path(folder), frozenset()))
@@ -156,7 +156,7 @@ def processes(count: int, setting: str) -> Iterator[Pool]:
         yield pool
 
 
-def _full_cpu(core: int, orders: Sequence[GameOrder]) -> float:
+def _full_cpu(core: int, orders: Sequence[GameTask]) -> float:
     os.sched_setaffinity(0, {core})
     return uvloop.run(full(orders))
 

@@ -31,7 +31,7 @@ from referee.records import BotId
 from referee.roster import Workshop
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
-from referee.sandbox.launcher import Launched, Limits
+from referee.sandbox.launcher import Limits, RunningProgram
 from referee.schedule import Stage, round_robin
 from referee.tournament import game_player
 from referee.tournament.assignments import Assignment, WorkerSettings
@@ -91,7 +91,7 @@ class CountingLauncher(ProcessGroupLauncher):
         folder: Path,
         environment: Mapping[str, str],
         limits: Limits | None = None,
-    ) -> Launched:
+    ) -> RunningProgram:
         launched = await super().launch(
             command, folder=folder, environment=environment, limits=limits
         )

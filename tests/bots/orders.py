@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from referee import deals
-from referee.match import Fixture
-from referee.tournament.assignments import GameOrder
+from referee.match import GameSetup
+from referee.tournament.assignments import GameTask
 
 
 def game_order(number, rules, specs, *, clocks, max_strikes, isolation="none", deal=None):
     """A game of its own deal, or of the one that is named."""
-    return GameOrder(
-        fixture=Fixture(
+    return GameTask(
+        setup=GameSetup(
             game_id=number,
             ruleset=rules,
             seating=tuple(spec.bot for spec in specs),

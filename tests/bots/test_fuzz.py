@@ -23,7 +23,7 @@ from referee.clocks import Budget
 from referee.errors import BotFault, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import decode
-from referee.records import Ask
+from referee.records import Request
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
@@ -53,7 +53,7 @@ def ask():
     rules = RULESETS["basic"]
     game = Game(rules, 3, deals.deck(bytes(32), "any", rules))
     view = game.view(game.decision.seat)
-    return Ask(1, view, game.decision, (), Budget(1, None, 0))
+    return Request(1, view, game.decision, (), Budget(1, None, 0))
 
 
 def test_any_bytes_are_a_message_or_a_value_error(ask):

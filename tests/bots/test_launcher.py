@@ -247,7 +247,7 @@ async def test_it_is_asked_to_end(python):
     await launched.kill()
 
 
-FAMILIES = {
+PROCESS_TREES = {
     "alone": "",
     "children": """
         for _ in range(3):
@@ -332,11 +332,11 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("ends_first", [False, True], ids=["killed", "ended by itself"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", PROCESS_TREES)
 async def test_nothing_of_its_family_is_left(python, family, ends_first):
     launched = await python(
         "import os, signal, time\n"
-        + textwrap.dedent(FAMILIES[family])
+        + textwrap.dedent(PROCESS_TREES[family])
         + "\nprint('up', flush=True)\n"
         + ("os._exit(3)" if ends_first else "time.sleep(1000)")
     )
@@ -360,7 +360,7 @@ async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, mon
         time.sleep(1000)
     """)
     assert await first_line(launched) == "up"
-    look, looked = process_tree.FAMILIES.of, []
+    look, looked = process_tree.PROCESS_TREES.of, []
 
     def look_too_early(pid):
         looked.append(look(pid))
@@ -371,7 +371,7 @@ async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, mon
                 pass
         return looked[-1]
 
-    monkeypatch.setattr(process_tree.FAMILIES, "of", look_too_early)
+    monkeypatch.setattr(process_tree.PROCESS_TREES, "of", look_too_early)
     await launched.kill()
     assert looked[0] == []
     assert any(looked)
@@ -425,7 +425,7 @@ async def test_a_program_is_not_taken_for_an_orphan_while_it_is_being_started(la
 
 async def test_the_referees_own_children_are_left_alone(python):
     own = await asyncio.create_subprocess_exec("sleep", "1000")
-    await (await python(textwrap.dedent(FAMILIES["daemon"]))).kill()
+    await (await python(textwrap.dedent(PROCESS_TREES["daemon"]))).kill()
     assert [child.pid for child in children()] == [own.pid]
     own.kill()
     assert await own.wait() == -signal.SIGKILL

@@ -20,7 +20,7 @@ from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION, monitor
 from referee.sandbox.launcher import Limits
-from referee.sandbox.monitor import Gauge
+from referee.sandbox.monitor import ResourceMonitor
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
@@ -327,7 +327,7 @@ async def test_what_is_no_fault(run, name):
 
 
 async def test_a_bot_that_is_late_for_want_of_a_core_is_not_charged(run, monkeypatch):
-    monkeypatch.setattr(Gauge, "busy_ns", lambda _: 0)
+    monkeypatch.setattr(ResourceMonitor, "busy_ns", lambda _: 0)
     async for seat, record in each_seat(run, spec("is_late")):
         assert not record.faults
         late = [move for move in record.moves if move.seat == seat and move.lag_us >= 100_000]

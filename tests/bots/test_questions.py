@@ -13,8 +13,8 @@ from referee.bots.clock import (
     READY,
     SETTLE_US,
     SETTLINGS,
-    Question,
-    Questions,
+    PendingRequest,
+    PendingRequests,
 )
 from referee.errors import Cause, Forfeit, Strike, VoidGame
 
@@ -28,11 +28,11 @@ class Asked:
         self.time = FakeTime()
         self.overdue = []
         self.busy_ns = None
-        self.questions = Questions(self.time.clock, self.overdue.append, lambda: self.busy_ns)
+        self.questions = PendingRequests(self.time.clock, self.overdue.append, lambda: self.busy_ns)
 
     def ask(self, number=1, limit_us=LIMIT_US, game_id="g"):
         future = asyncio.get_running_loop().create_future()
-        question = Question(game_id, number, limit_us, future)
+        question = PendingRequest(game_id, number, limit_us, future)
         self.questions.open[game_id] = question
         return question
 

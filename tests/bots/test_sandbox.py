@@ -15,7 +15,7 @@ from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import bubblewrap, resources
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.launcher import Access, Limits
-from referee.sandbox.sandboxed import Sandboxed, SandboxLauncher
+from referee.sandbox.sandboxed import SandboxedProgram, SandboxLauncher
 
 pytestmark = pytest.mark.isolation("namespaces")
 PYTHON = os.path.realpath(sys.executable)
@@ -124,7 +124,7 @@ async def test_of_a_start_that_is_given_up_nothing_is_left(place, monkeypatch):
         await launched._report.started
         raise VoidGame("given up")
 
-    monkeypatch.setattr(Sandboxed, "run", give_up)
+    monkeypatch.setattr(SandboxedProgram, "run", give_up)
     launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))  # which would end what is left
     for _ in range(10):
         with pytest.raises(VoidGame, match="given up"):

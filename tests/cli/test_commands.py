@@ -14,7 +14,7 @@ from real_runs import BIN, SAMPLE_BOTS, SEED, place
 
 from referee.cli.app import app
 from referee.reports import (
-    CompanyRow,
+    CollusionRow,
     GameRow,
     HistoryRow,
     LuckRow,
@@ -74,7 +74,7 @@ ROWS = [
     (("stats", "settled", "--confidence", "0.9", "--margin", "0.5"), NeighbourRow, 2),
     (("stats", "seats"), SeatWorthRow, 2),
     (("stats", "luck"), LuckRow, 1),
-    (("stats", "company", "--ruleset", "classic"), CompanyRow, 6),
+    (("stats", "company", "--ruleset", "classic"), CollusionRow, 6),
     (("tournament", "status"), TournamentRow, 1),
     (("game", "list"), GameRow, GAMES),
     (("game", "list", "--tournament", "cup", "--limit", "5"), GameRow, 5),
@@ -106,7 +106,7 @@ def test_status_of_one_tournament(here):
     assert list(value) == [
         "tournament",
         "finished",
-        "settled_after",
+        "stopped_after",
         "commitment",
         "seed",
         "extensions",

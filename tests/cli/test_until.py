@@ -35,7 +35,7 @@ def here(tmp_path_factory):
         done = made.referee("tournament", "run", tournament(made), "--league", "league")
         assert done.returncode == 0, done.stderr
         made.said = done.stdout
-        made.rounds = row_of(made, "league").settled_after
+        made.rounds = row_of(made, "league").stopped_after
         assert 1 < made.rounds < ROUNDS / 2
         yield made
 
@@ -59,13 +59,13 @@ def test_it_is_finished_with_the_games_it_has(here):
 def test_every_command_takes_it_for_finished(here):
     done = here.referee("tournament", "status", "cup", "--json", "--league", "league")
     status = json.loads(done.stdout)
-    assert (status["finished"], status["settled_after"]) == (True, here.rounds)
+    assert (status["finished"], status["stopped_after"]) == (True, here.rounds)
     assert status["seed"] == SEED
     assert [row["share"] for row in status["rounds"]] == [1.0] * (here.rounds + 1)
     done = here.referee("tournament", "status", "cup", "--league", "league")
     assert f"Settled after {here.rounds} of {ROUNDS} rounds.\n" in done.stdout
     [row] = json.loads(here.referee("tournament", "status", "--json", "--league", "league").stdout)
-    assert (row["share"], row["settled_after"]) == (1.0, here.rounds)
+    assert (row["share"], row["stopped_after"]) == (1.0, here.rounds)
     done = here.referee("tournament", "resume", "--league", "league")
     assert done.returncode == 2
     assert "every tournament is finished" in done.stderr
@@ -86,7 +86,7 @@ def test_killed_and_with_more_workers_it_stops_at_the_same_place(here):
     done = here.referee("tournament", "resume", "cup", "--league", "killed")
     assert done.returncode == 0, done.stderr
     assert here.records("killed") == here.records("league")
-    assert row_of(here, "killed").settled_after == here.rounds
+    assert row_of(here, "killed").stopped_after == here.rounds
 
 
 def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
@@ -105,7 +105,7 @@ def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
     assert done.returncode == 0, done.stderr
     assert f"of which {2 * here.rounds} are played" in done.stdout
     assert here.records("new") == here.records("league")
-    assert row_of(here, "new").settled_after == here.rounds
+    assert row_of(here, "new").stopped_after == here.rounds
 
 
 def test_what_is_not_settled_in_time_is_played_to_its_end(here):
@@ -136,7 +136,7 @@ def test_an_extension_is_played_whole_from_another_seed(here, copy):
 
 def test_before_it_has_stopped_it_is_not_extended(here, copy):
     with here.database(copy) as database:
-        database.execute("UPDATE tournaments SET finished_at_us = NULL, settled_after = NULL")
+        database.execute("UPDATE tournaments SET finished_at_us = NULL, stopped_after = NULL")
     done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
     assert done.returncode == 2
     assert done.stderr == (
@@ -150,7 +150,7 @@ def cut(database, games):
     for table in ("faults", "seats", "records", "results"):
         database.execute(f"DELETE FROM {table} WHERE game_id > ?", (games,))  # noqa: S608
     database.execute("DELETE FROM games WHERE id > ?", (games,))
-    database.execute("UPDATE tournaments SET settled_after = ?", (games // 2,))
+    database.execute("UPDATE tournaments SET stopped_after = ?", (games // 2,))
 
 
 def test_a_stop_that_came_too_early_is_found(here, copy):
@@ -175,10 +175,10 @@ SPOILT = {
         "rounds the table was settled, but it went on",
     ),
     "nobody looked": (
-        "UPDATE tournaments SET settled_after = 13",
+        "UPDATE tournaments SET stopped_after = 13",
         "it cannot have been settled after 13 rounds: nobody looked",
     ),
-    "no word of it": ("UPDATE tournaments SET settled_after = NULL", f"games, not {2 * ROUNDS}"),
+    "no word of it": ("UPDATE tournaments SET stopped_after = NULL", f"games, not {2 * ROUNDS}"),
 }
 
 
@@ -192,9 +192,9 @@ def test_what_is_wrong_with_a_stop_is_found(here, copy, statement, reason):
 
 
 SPOILT_ARCHIVES = {
-    "no word of it": (("settled_after",), None, f"the configuration makes {2 * ROUNDS}"),
-    "other rounds": (("settled_after",), 1, "the configuration makes 2"),
-    "no rounds": (("settled_after",), 0, "settled_after: Input should be greater than"),
+    "no word of it": (("stopped_after",), None, f"the configuration makes {2 * ROUNDS}"),
+    "other rounds": (("stopped_after",), 1, "the configuration makes 2"),
+    "no rounds": (("stopped_after",), 0, "stopped_after: Input should be greater than"),
     "nothing to stop it": (("configuration", "until"), None, "nobody looked"),
     "less to stop it": (("configuration", "until", "confidence"), 0.51, "but it went on"),
     "endless": (

@@ -17,7 +17,7 @@ from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2
 from referee.sandbox.folders import BotFolder
-from referee.sandbox.launcher import KEPT, Launched, Output
+from referee.sandbox.launcher import KEPT, Output, RunningProgram
 
 TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
 PATIENCE_S = 60
@@ -43,7 +43,7 @@ class Bot:
         self._stream: asyncio.Future[Stream] = asyncio.Future()
         self._heard: asyncio.Queue[play_pb2.BotMessage | None] = asyncio.Queue()
         self._over = asyncio.Event()
-        self._launched: Launched | None = None
+        self._launched: RunningProgram | None = None
         self._outputs = Output(), Output()
         self._drains: list[asyncio.Task[None]] = []
 

@@ -21,7 +21,7 @@ from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_value, ruleset_message
-from referee.records import Ask
+from referee.records import Request
 from referee.rules.events import Event, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
@@ -81,7 +81,7 @@ class SeatRecorder:
         self._encoder = encode.RequestEncoder(game_id)
         self._wanted = wanted
 
-    def answer(self, ask: Ask) -> play_pb2.Reply:
+    def answer(self, ask: Request) -> play_pb2.Reply:
         """What greedy answers; kept with the request if that is a hard one."""
         message = play_pb2.RefereeMessage.FromString(self._encoder.encode(ask))
         (request,) = message.requests
@@ -120,7 +120,7 @@ def record_game(rules: Ruleset, seats: int, number: int, wanted: Wanted) -> Iter
             break
         seat = decision.seat
         news = recorders[seat].take_news()
-        ask = Ask(decision_id, game.view(seat), decision, news, _BUDGET)
+        ask = Request(decision_id, game.view(seat), decision, news, _BUDGET)
         action = action_value(recorders[seat].answer(ask).action)
         if seat % 2 != number % 2:
             action = chance.choice(decision.legal)

@@ -17,11 +17,11 @@ from referee import deals
 from referee.bots import BotPlayer, BotPool, GameOpening, ProcessGroupLauncher
 from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Strike
-from referee.match import Fixture, play_game
+from referee.match import GameSetup, play_game
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_value, ruleset_message
-from referee.records import Answer, BotId
+from referee.records import BotId, Reply
 from referee.rules.game import Game
 
 pytestmark = pytest.mark.timeout(900)  # the first test with a bot builds it
@@ -38,17 +38,17 @@ class Chance:
         self._random = random.Random(seed)
 
     async def decide(self, ask):
-        return Answer(self._random.choice(ask.decision.legal), 0, 0)
+        return Reply(self._random.choice(ask.decision.legal), 0, 0)
 
 
 class Compared:
     """The bot's seat: each of its answers is the one that the policy has."""
 
-    def __init__(self, player, fixture):
+    def __init__(self, player, setup):
         self.player = player
         self.decisions = 0
-        self._rules = ruleset_message(fixture.ruleset)
-        self._encoder = encode.RequestEncoder(fixture.game_id)
+        self._rules = ruleset_message(setup.ruleset)
+        self._encoder = encode.RequestEncoder(setup.game_id)
 
     async def decide(self, ask):
         (request,) = play_pb2.RefereeMessage.FromString(self._encoder.encode(ask)).requests
@@ -64,8 +64,8 @@ class Compared:
 class StoppedOnce(Compared):
     """Its process is stopped at its third decision, until the time for that is over."""
 
-    def __init__(self, player, fixture, pid):
-        super().__init__(player, fixture)
+    def __init__(self, player, setup, pid):
+        super().__init__(player, setup)
         self._pid = pid
 
     async def ask(self, ask):
@@ -94,7 +94,7 @@ async def play(process, spec, rules, seats, seat_of):
     """A game of a bot against chance. What happened, and the bot's seat."""
     name = f"{rules.name}-{seats}"
     mine = seats - 1
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=deals.opaque_id(SEED, name),
         ruleset=rules,
         seating=(*[CHANCE] * mine, spec.bot),
@@ -104,22 +104,22 @@ async def play(process, spec, rules, seats, seat_of):
         isolation="none",
     )
     start = encode.game_start(
-        fixture.game_id,
+        setup.game_id,
         rules=rules,
-        view=Game(rules, seats, fixture.deck).view(mine),
+        view=Game(rules, seats, setup.deck).view(mine),
         clocks=CLOCKS,
         seed=0,
         names=(),
-        max_strikes=fixture.max_strikes,
+        max_strikes=setup.max_strikes,
     )
-    opening = GameOpening(fixture.game_id, start, encode.RequestEncoder(fixture.game_id))
+    opening = GameOpening(setup.game_id, start, encode.RequestEncoder(setup.game_id))
     player = await BotPlayer.join(process, opening, CLOCKS.game_start_us)
-    mind = seat_of(player, fixture)
+    mind = seat_of(player, setup)
     players = [*(Chance(seat) for seat in range(mine)), mind]
-    played = await play_game(fixture, players, now_us=int, monotonic_us=int)
+    played = await play_game(setup, players, now_us=int, monotonic_us=int)
     ranks = played.record.result.ranks
     await player.leave(
-        encode.game_end(fixture.game_id, played.news[mine], ranks, "", forfeited=False)
+        encode.game_end(setup.game_id, played.news[mine], ranks, "", forfeited=False)
     )
     return played, mind
 

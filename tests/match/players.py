@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from referee.clocks import Clocks
 from referee.errors import Forfeit
-from referee.match import Fixture, PlayedGame, play_game
+from referee.match import GameSetup, PlayedGame, play_game
 from referee.match.play import Watcher
-from referee.records import Answer, Ask, BotId, Player
+from referee.records import BotId, Player, Reply, Request
 from referee.rules.actions import Action
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.rules.table import full_deck
@@ -18,21 +18,21 @@ from referee.rules.table import full_deck
 class FunctionPlayer:
     """Decides with a function; every decision takes it the same time."""
 
-    def __init__(self, choose: Callable[[Ask], Action], elapsed_us: int = 7) -> None:
+    def __init__(self, choose: Callable[[Request], Action], elapsed_us: int = 7) -> None:
         self._choose = choose
         self._elapsed_us = elapsed_us
-        self.asks: list[Ask] = []
+        self.asks: list[Request] = []
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         self.asks.append(ask)
-        return Answer(self._choose(ask), self._elapsed_us, 1)
+        return Reply(self._choose(ask), self._elapsed_us, 1)
 
 
-def first_legal(ask: Ask) -> Action:
+def first_legal(ask: Request) -> Action:
     return ask.decision.legal[0]
 
 
-def chance(seed: int) -> Callable[[Ask], Action]:
+def chance(seed: int) -> Callable[[Request], Action]:
     generator = random.Random(seed)
     return lambda ask: generator.choice(ask.decision.legal)
 
@@ -43,11 +43,11 @@ def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:
     return tuple(cards)
 
 
-def fixture(
+def setup(
     ruleset: str = "basic", seats: int = 3, *, seed: int = 1, clocks: Clocks | None = None
-) -> Fixture:
+) -> GameSetup:
     rules = RULESETS[ruleset]
-    return Fixture(
+    return GameSetup(
         game_id=f"test-{seed}",
         ruleset=rules,
         seating=tuple(BotId(f"bot{seat}", "1") for seat in range(seats)),
@@ -59,7 +59,7 @@ def fixture(
 
 
 async def play(
-    what: Fixture, players: Sequence[Player | Forfeit], watch: Watcher | None = None
+    what: GameSetup, players: Sequence[Player | Forfeit], watch: Watcher | None = None
 ) -> PlayedGame:
     """Play with a clock that stands still for the day and ticks once a look otherwise."""
     ticks = iter(range(10**9))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from players import FunctionPlayer, chance, first_legal, fixture, play
+from players import FunctionPlayer, chance, first_legal, play, setup
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.match import check, play_game, stand_in
-from referee.records import Answer, Ask
+from referee.records import Reply, Request
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
 from referee.rules.cards import Layer
 from referee.rules.events import Drawn, GameOver, Played
@@ -24,17 +24,17 @@ class Faulty:
 
     def __init__(self, fault: Exception, at: int = 1, times: int = 1) -> None:
         self._fault, self._at, self._until = fault, at, at + times
-        self.asks: list[Ask] = []
+        self.asks: list[Request] = []
 
     @property
     def asked(self) -> int:
         return len(self.asks)
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         self.asks.append(ask)
         if self._at <= self.asked < self._until:
             raise self._fault
-        return Answer(first_legal(ask), 5, 0)
+        return Reply(first_legal(ask), 5, 0)
 
 
 def strike(cause: Cause = Cause.TIMEOUT) -> Strike:
@@ -49,7 +49,7 @@ def crash() -> Forfeit:
 async def test_a_record_replays_to_its_own_result(ruleset):
     seats = 2 if ruleset == "duel" else 4
     for seed in range(5):
-        played = await play(fixture(ruleset, seats, seed=seed), players(seats, seed=seed))
+        played = await play(setup(ruleset, seats, seed=seed), players(seats, seed=seed))
         check(played.record)
         assert played.record.faults == ()
         assert min(played.record.result.ranks) == 1
@@ -58,7 +58,7 @@ async def test_a_record_replays_to_its_own_result(ruleset):
 
 async def test_the_record_has_every_decision_with_its_times():
     table = [FunctionPlayer(chance(seat), elapsed_us=100 + seat) for seat in range(3)]
-    record = (await play(fixture(), table)).record
+    record = (await play(setup(), table)).record
     asked = sum(len(player.asks) for player in table)
     assert len(record.moves) == asked
     assert {(move.seat, move.elapsed_us, move.lag_us) for move in record.moves} == {
@@ -76,7 +76,7 @@ async def test_the_record_has_every_decision_with_its_times():
 async def test_each_seat_hears_every_event_once_in_order_and_redacted():
     table = players(3)
     seen = []
-    played = await play(fixture(), table, watch=seen.append)
+    played = await play(setup(), table, watch=seen.append)
     for seat, player in enumerate(table):
         heard = [event for ask in player.asks for event in ask.news] + list(played.news[seat])
         assert len(heard) == len(seen)
@@ -88,7 +88,7 @@ async def test_each_seat_hears_every_event_once_in_order_and_redacted():
 
 async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
     faulty = Faulty(strike(), at=2)
-    record = (await play(fixture(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
+    record = (await play(setup(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (1, Cause.TIMEOUT, False)
     struck = record.moves[fault.move]
@@ -101,7 +101,7 @@ async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
 
 async def test_the_third_strike_forfeits_the_game():
     faulty = Faulty(strike(Cause.MALFORMED), times=100)
-    record = (await play(fixture(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
+    record = (await play(setup(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
     assert [fault.cause for fault in record.faults] == [Cause.MALFORMED] * 3 + [Cause.STRIKES]
     assert [fault.forfeit for fault in record.faults] == [False, False, False, True]
     assert faulty.asked == 3
@@ -124,11 +124,11 @@ async def test_the_third_strike_forfeits_the_game():
 async def test_an_illegal_action_is_a_strike_that_names_the_action(action):
     seen = []
 
-    def cheat(ask: Ask) -> object:
+    def cheat(ask: Request) -> object:
         seen.append(ask)
         return action if len(seen) == 1 else first_legal(ask)
 
-    record = (await play(fixture(), [FunctionPlayer(cheat), *players(2)])).record
+    record = (await play(setup(), [FunctionPlayer(cheat), *players(2)])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit, fault.move) == (0, Cause.ILLEGAL, False, 0)
     assert str(action) in fault.evidence.detail
@@ -138,7 +138,7 @@ async def test_an_illegal_action_is_a_strike_that_names_the_action(action):
 
 async def test_a_crash_forfeits_and_the_others_play_on():
     faulty = Faulty(crash(), at=3)
-    record = (await play(fixture(), [faulty, *players(2)])).record
+    record = (await play(setup(), [faulty, *players(2)])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.CRASH, True)
     assert fault.evidence.signal == "SIGSEGV"
@@ -152,7 +152,7 @@ async def test_a_crash_forfeits_and_the_others_play_on():
 
 async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
     table = [Faulty(crash(), at=1), Faulty(crash(), at=4), Faulty(crash(), at=2), *players(1)]
-    record = (await play(fixture(seats=4), table)).record
+    record = (await play(setup(seats=4), table)).record
     assert record.result.ranks == (4, 2, 3, 1)
     assert record.result.winners == (3,)
     assert record.result.forfeited == (0, 1, 2)
@@ -160,7 +160,7 @@ async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
 
 async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
-    record = (await play(fixture(), [cannot] * 3)).record
+    record = (await play(setup(), [cannot] * 3)).record
     assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 3
     assert record.result.winners == ()
     assert record.result.ranks == (1, 1, 1)
@@ -171,7 +171,7 @@ async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
 async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
     clocks = Clocks(decision_us=1_000, bank_us=900, increment_us=10)
     player = FunctionPlayer(chance(1), elapsed_us=50)
-    await play(fixture(clocks=clocks), [player, *players(2)])
+    await play(setup(clocks=clocks), [player, *players(2)])
     budgets = [ask.budget for ask in player.asks]
     assert [budget.bank_left_us for budget in budgets[:3]] == [900, 860, 820]
     assert [budget.limit_us for budget in budgets[:3]] == [900, 860, 820]
@@ -183,7 +183,7 @@ async def test_the_referees_own_lateness_costs_no_time():
     """The strike says 999 us, of which the bot had 900: the rest went by until somebody looked."""
     clocks = Clocks(decision_us=900, bank_us=5000)
     faulty = Faulty(strike())
-    record = (await play(fixture(clocks=clocks), [faulty, *players(2)])).record
+    record = (await play(setup(clocks=clocks), [faulty, *players(2)])).record
     assert (record.moves[0].elapsed_us, record.moves[0].lag_us) == (900, 99)
     assert faulty.asks[1].budget.bank_left_us == 4100
     check(record)
@@ -193,7 +193,7 @@ async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
     clocks = Clocks(decision_us=1_000, bank_us=100)
     player = FunctionPlayer(chance(1), elapsed_us=50)
     others = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(2)]
-    record = (await play(fixture(clocks=clocks), [player, *others])).record
+    record = (await play(setup(clocks=clocks), [player, *others])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.OUT_OF_TIME, True)
     assert len(player.asks) == 2
@@ -202,7 +202,7 @@ async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
 
 async def test_a_void_game_is_nobody_s_fault_and_goes_through():
     with pytest.raises(VoidGame, match="no sockets left"):
-        await play(fixture(), [Faulty(VoidGame("no sockets left")), *players(2)])
+        await play(setup(), [Faulty(VoidGame("no sockets left")), *players(2)])
 
 
 async def test_stand_ins_alone_end_every_ruleset():
@@ -210,7 +210,7 @@ async def test_stand_ins_alone_end_every_ruleset():
         seats = 2 if name == "duel" else 5
         cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
         for seed in range(20):
-            record = (await play(fixture(name, seats, seed=seed), [cannot] * seats)).record
+            record = (await play(setup(name, seats, seed=seed), [cannot] * seats)).record
             assert record.result.termination.value != "turn-limit"
 
 
@@ -231,7 +231,7 @@ def stand_in_of(legal):
 
 async def test_the_watcher_sees_the_first_play_first():
     seen = []
-    await play(fixture(), [FunctionPlayer(first_legal) for _ in range(3)], watch=seen.append)
+    await play(setup(), [FunctionPlayer(first_legal) for _ in range(3)], watch=seen.append)
     assert isinstance(seen[0], Played)
     assert seen[0].seat == 0
 
@@ -243,7 +243,7 @@ async def test_a_forfeit_is_told_at_once_and_only_once(fault, asked):
     told = []
     faulty = Faulty(fault, at=2, times=3)
     await play_game(
-        fixture(),
+        setup(),
         [*players(1), faulty, crash()],  # the last never began, which everybody knows
         now_us=int,
         monotonic_us=int,

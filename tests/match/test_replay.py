@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from players import FunctionPlayer, chance, fixture, play
+from players import FunctionPlayer, chance, play, setup
 
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.match import Difference, check, steps
@@ -14,7 +14,7 @@ from referee.rules.actions import Choice
 
 @pytest.fixture
 async def record():
-    return (await play(fixture(), [FunctionPlayer(chance(seat)) for seat in range(3)])).record
+    return (await play(setup(), [FunctionPlayer(chance(seat)) for seat in range(3)])).record
 
 
 async def test_steps_show_decision_move_and_events(record):
@@ -67,7 +67,7 @@ async def test_each_change_is_found(record, change, says):
 async def test_a_bot_cannot_decide_after_its_forfeit():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
-    record = (await play(fixture(), table)).record
+    record = (await play(setup(), table)).record
     check(record)
     with pytest.raises(Difference, match="move 1: seat 0 decides after its forfeit"):
         check(tamper(record, 0, stand_in=False))
@@ -76,7 +76,7 @@ async def test_a_bot_cannot_decide_after_its_forfeit():
 async def test_the_stand_in_is_held_to_its_policy():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
-    record = (await play(fixture(), table)).record
+    record = (await play(setup(), table)).record
     other = next(iter(steps(record))).decision.legal[0]
     assert other != record.moves[0].action
     with pytest.raises(Difference, match=r"move 1: .* is not what the stand-in does"):
@@ -94,7 +94,7 @@ async def struck(times):
         return choose(ask)
 
     table = [FunctionPlayer(chance(0)), FunctionPlayer(late), FunctionPlayer(chance(2))]
-    record = (await play(fixture(), table)).record
+    record = (await play(setup(), table)).record
     check(record)
     return record
 

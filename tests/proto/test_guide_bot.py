@@ -11,7 +11,7 @@ from referee import deals
 from referee.bots import BotPlayer, BotPool, GameOpening, ProcessGroupLauncher
 from referee.bots.manifest import load_bot
 from referee.clocks import Clocks
-from referee.match import Fixture, play_game
+from referee.match import GameSetup, play_game
 from referee.protocol import encode
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -28,25 +28,25 @@ async def pool(tmp_path_factory):
     await pool.close()
 
 
-async def seat(pool, number, fixture):
+async def seat(pool, number, setup):
     """One of two processes of the bot, ready for a game."""
     process = await pool.seat(number, load_bot(FOLDER))
     start = encode.game_start(
-        fixture.game_id,
-        rules=fixture.ruleset,
-        view=Game(fixture.ruleset, 2, fixture.deck).view(number),
+        setup.game_id,
+        rules=setup.ruleset,
+        view=Game(setup.ruleset, 2, setup.deck).view(number),
         clocks=CLOCKS,
         seed=number,
         names=(),
-        max_strikes=fixture.max_strikes,
+        max_strikes=setup.max_strikes,
     )
-    opening = GameOpening(fixture.game_id, start, encode.RequestEncoder(fixture.game_id))
+    opening = GameOpening(setup.game_id, start, encode.RequestEncoder(setup.game_id))
     return process, await BotPlayer.join(process, opening, CLOCKS.game_start_us)
 
 
 async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
     for name, rules in RULESETS.items():
-        fixture = Fixture(
+        setup = GameSetup(
             game_id=name,
             ruleset=rules,
             seating=(load_bot(FOLDER).bot,) * 2,
@@ -55,9 +55,9 @@ async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
             max_strikes=1,
             isolation="none",
         )
-        seated = [await seat(pool, number, fixture) for number in (0, 1)]
+        seated = [await seat(pool, number, setup) for number in (0, 1)]
         played = await play_game(
-            fixture, [player for _, player in seated], now_us=int, monotonic_us=int
+            setup, [player for _, player in seated], now_us=int, monotonic_us=int
         )
         assert not played.record.faults
         for (_, player), news in zip(seated, played.news, strict=True):

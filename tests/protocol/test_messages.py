@@ -24,7 +24,7 @@ from referee.protocol.values import (
     ruleset_message,
     ruleset_value,
 )
-from referee.records import Ask, BotId, Fault, GameRecord, Move, Result, Usage
+from referee.records import BotId, Fault, GameRecord, Move, Request, Result, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Layer
 from referee.rules.events import Event, GameOver, Termination, seen_by
@@ -50,7 +50,7 @@ def playout(name: str, seats: int, seed: int, **options):
         number += 1
         seat = decision.seat
         budget = Budget(1000 + number, number if number % 2 else None, number * 3)
-        yield Ask(number, run.view(seat), decision, tuple(news[seat]), budget), run
+        yield Request(number, run.view(seat), decision, tuple(news[seat]), budget), run
         news[seat].clear()
         for event in run.apply(chance.choice(decision.legal)):
             for other in range(seats):

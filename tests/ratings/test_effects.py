@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulated import Game, games, play, tables
 
-from referee.ratings.collusion import company_figures
+from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.results import Results
 
@@ -87,7 +87,7 @@ def test_each_table_size_by_itself():
 
 
 def test_nobody_is_suspected_without_a_reason():
-    found = company_figures(simulated())
+    found = collusion_figures(simulated())
     assert len(found) == 30
     assert not any(each.suspicious for each in found)
     assert np.mean([each.excess.low < 0 < each.excess.high for each in found]) > 0.8
@@ -97,7 +97,7 @@ def test_who_is_helped_by_another_is_found():
     """And nobody else: not the helper, and not those who meet the two."""
     results = simulated()
     helper = (results.bot == 1).any(axis=1)[:, None]
-    found = company_figures(with_points(results, 4 * (helper & (results.bot == 0))))
+    found = collusion_figures(with_points(results, 4 * (helper & (results.bot == 0))))
     assert [(each.bot, each.other) for each in found if each.suspicious] == [("bot00", "bot01")]
     [pair] = [each for each in found if each.suspicious]
     assert pair.excess.low <= 4 <= pair.excess.high
@@ -107,9 +107,9 @@ def test_who_is_helped_by_another_is_found():
 def test_a_weak_bot_helps_everybody_and_is_not_suspected():
     rng = np.random.default_rng(6)
     skills = np.array([25.0, 25, 25, 25, 25, 5])
-    found = company_figures(play(skills, tables(6, 4, 20), rng))
+    found = collusion_figures(play(skills, tables(6, 4, 20), rng))
     assert not any(each.suspicious for each in found)
 
 
 def test_company_cannot_be_told_where_all_meet_always():
-    assert company_figures(simulated(bots=4)) == ()
+    assert collusion_figures(simulated(bots=4)) == ()

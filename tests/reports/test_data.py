@@ -17,7 +17,7 @@ from referee.ratings import rate
 from referee.reports import (
     BotRow,
     ChargeRow,
-    CompanyRow,
+    CollusionRow,
     FaultRow,
     GameHead,
     GameRow,
@@ -48,7 +48,7 @@ ROW_TYPES = [
     HistoryRow,
     SeatWorthRow,
     LuckRow,
-    CompanyRow,
+    CollusionRow,
     FaultRow,
     TournamentRow,
     StatusRow,

@@ -42,7 +42,7 @@ def test_a_tournament():
         bots=5,
         done=3,
         games=12,
-        settled_after=None,
+        stopped_after=None,
         created_at_us=7,
     )
     assert (row.tournament, row.rulesets, row.bots) == ("cup", ("basic", "duel"), 5)

@@ -12,10 +12,10 @@ from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
 from redeal import log_of, tells_apart
 
 from referee.clocks import Clocks
-from referee.match import Fixture, play, play_game
+from referee.match import GameSetup, play, play_game
 from referee.protocol import encode
 from referee.protocol.view_bytes import ViewWriter
-from referee.records import Answer, Ask, BotId
+from referee.records import BotId, Reply, Request
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
@@ -37,10 +37,10 @@ class Repeater:
         self._encoder = encoder
         self.messages: list[bytes] = []
 
-    async def decide(self, ask: Ask) -> Answer:
+    async def decide(self, ask: Request) -> Reply:
         self.messages.append(self._encoder.encode(ask))
         try:
-            return Answer(next(self._actions), ask.number, 0)
+            return Reply(next(self._actions), ask.number, 0)
         except StopIteration:
             raise StopPlaying from None
 
@@ -59,7 +59,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
     # As in a real game, one encoder writes to all seats: nothing of one may stick for another.
     encoder, script = encode.RequestEncoder(GAME_ID), iter(actions)
     repeaters = [Repeater(script, encoder) for _ in range(players)]
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=GAME_ID,
         ruleset=rules,
         seating=tuple(BotId(f"bot{number}", "1") for number in range(players)),
@@ -69,9 +69,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
         isolation="none",
     )
     try:
-        played = asyncio.run(
-            play_game(fixture, repeaters, now_us=lambda: 0, monotonic_us=lambda: 0)
-        )
+        played = asyncio.run(play_game(setup, repeaters, now_us=lambda: 0, monotonic_us=lambda: 0))
     except StopPlaying:
         return [start, *repeaters[seat].messages]
     ranks = played.record.result.ranks

@@ -1,4 +1,4 @@
-"""The generators `turn` and `rob` driven by hand: which decisions follow on which."""
+"""The generators `turn` and `resolve_snatch` driven by hand: which decisions follow on which."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from referee.rules.cards import count
 from referee.rules.events import Drawn, Left, Played, Reclaimed, Snatched, Termination
 from referee.rules.ruleset import EndOn
 from referee.rules.table import GameEnded, Table
-from referee.rules.turn import Steps, rob, snatches, turn
+from referee.rules.turn import Steps, resolve_snatch, snatches, turn
 
 FIVE_OF_DISPLAY = DrawDisplay(4, (5,))
 
@@ -97,7 +97,7 @@ def robbed(**more) -> Table:
 
 def test_rob_take():
     table = robbed(display="1 2 3 4 5 6", deck="7 7")
-    steps = rob(table, 2)
+    steps = resolve_snatch(table, 2)
     assert next(steps) == Decision(1, DecisionKind.TAKE_OR_LEAVE, (TAKE, LEAVE))
     assert table.view(0).snatched == layer("8 8 J")
     assert table.view(0).victim == 2
@@ -119,7 +119,7 @@ def test_rob_take():
 
 def test_rob_reclaim():
     table = robbed()
-    steps = rob(table, 2)
+    steps = resolve_snatch(table, 2)
     next(steps)
     assert steps.send(LEAVE) == Decision(2, DecisionKind.RECLAIM_OR_DISCARD, (RECLAIM, DISCARD))
     assert (table.view(0).snatched, table.view(0).victim) == (layer("8 8 J"), 2)
@@ -137,7 +137,7 @@ def test_rob_reclaim():
 
 def test_rob_discard():
     table = robbed(deck="7 7 7 7")
-    steps = rob(table, 2)
+    steps = resolve_snatch(table, 2)
     next(steps)
     steps.send(LEAVE)
     assert steps.send(DISCARD).kind is DecisionKind.DRAW
@@ -148,7 +148,7 @@ def test_rob_discard():
 
 def test_rob_ends_the_game_where_the_supply_ends():
     table = robbed(display="- - 6 - - -", deck="")
-    steps = rob(table, 2)
+    steps = resolve_snatch(table, 2)
     next(steps)
     with pytest.raises(GameEnded) as end:
         steps.send(TAKE)
@@ -158,7 +158,7 @@ def test_rob_ends_the_game_where_the_supply_ends():
 
 def test_with_end_on_deck_the_last_card_of_the_deck_ends_the_game():
     table = robbed(deck="7 7", end_on=EndOn.DECK)
-    steps = rob(table, 2)
+    steps = resolve_snatch(table, 2)
     next(steps)
     steps.send(TAKE)
     steps.send(DECK)

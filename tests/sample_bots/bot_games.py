@@ -13,7 +13,7 @@ from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import decode, encode
 from referee.protocol.values import action_message, layer_message, ruleset_message
-from referee.records import Ask
+from referee.records import Request
 from referee.rules.actions import (
     RECLAIM_OR_DISCARD,
     TAKE_OR_LEAVE,
@@ -90,7 +90,7 @@ def play(
     number = 0
     while (decision := game.decision) is not None:
         seat, number = decision.seat, number + 1
-        ask = Ask(number, game.view(seat), decision, tuple(news[seat]), _BUDGET)
+        ask = Request(number, game.view(seat), decision, tuple(news[seat]), _BUDGET)
         news[seat].clear()
         message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
         (reply,) = sessions[seat].receive(message).replies

@@ -10,7 +10,7 @@ import pytest
 from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import encode
-from referee.records import Ask
+from referee.records import Request
 from referee.rules import actions, events
 from referee.rules.cards import JOKER, JOKERS, NUMBERS, Layer, count
 from referee.rules.game import Game
@@ -107,7 +107,7 @@ def test_whole_games(rules, players):
             break
         chosen = chance.choice(decision.legal)
         if decision.seat == 0:
-            ask = Ask(number, game.view(0), decision, tuple(news), Budget(3, 4, 5))
+            ask = Request(number, game.view(0), decision, tuple(news), Budget(3, 4, 5))
             answer = session.receive(parsed(encoder.encode(ask)))
             request = told.pop()
             assert request.kind.name == decision.kind.name

@@ -109,12 +109,12 @@ def test_a_league_of_the_first_schema_is_brought_up_to_date_with_its_games(close
         "ALTER TABLE seats DROP COLUMN cpu_us",
         "ALTER TABLE seats DROP COLUMN peak_memory_kib",
         "DROP TABLE checkpoints",
-        "ALTER TABLE tournaments DROP COLUMN settled_after",
+        "ALTER TABLE tournaments DROP COLUMN stopped_after",
         "UPDATE alembic_version SET version_num = '0001'",
     )
     with closed.open() as league:
         assert league.extensions("cup") == []
-        assert league.tournament("cup").settled_after is None
+        assert league.tournament("cup").stopped_after is None
         assert league.checkpoint("ratings") is None
         assert league.record("cup-2") == faulty(played(rows[1]))
         assert league.faults() == faults

@@ -187,9 +187,9 @@ def test_what_a_settled_tournament_leaves_unplayed_is_dropped(league):
     assert league.schedule("cup") == round_0
     assert league.schedule("other") == others
     cup, other = league.tournaments()
-    assert (cup.games, cup.stored, cup.settled_after) == (len(round_0), len(round_0), 1)
+    assert (cup.games, cup.stored, cup.stopped_after) == (len(round_0), len(round_0), 1)
     assert cup.finished_at_us == 1_700_000_000_000_000 + len(round_0) - 1
-    assert (other.settled_after, other.finished_at_us) == (None, None)
+    assert (other.stopped_after, other.finished_at_us) == (None, None)
 
 
 def test_no_game_that_was_played_is_dropped(league):
@@ -199,7 +199,7 @@ def test_no_game_that_was_played_is_dropped(league):
     with pytest.raises(UserError, match=r"FOREIGN KEY|foreign key"):
         league.settle("cup", rounds=1, games=4)
     assert league.schedule("cup") == rows
-    assert league.tournament("cup").settled_after is None
+    assert league.tournament("cup").stopped_after is None
 
 
 def test_games_that_were_played_together_are_kept_all_or_none(league):

@@ -22,12 +22,12 @@ from referee.bots import BotPool
 from referee.bots.manifest import BotSpec
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, VoidGame
-from referee.match import Fixture, check
+from referee.match import GameSetup, check
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
 from referee.tournament import worker
-from referee.tournament.assignments import Assignment, GameOrder, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer
 
 BOTS = Path(__file__).parents[1] / "misbehaving"
@@ -43,7 +43,7 @@ def order(number, *kinds, clocks=PATIENT, suspended=()):
         BotSpec(BotId(f"{kind}-{seat}", "1"), BOTS, ("python3", "bot.py", kind))
         for seat, kind in enumerate(kinds)
     )
-    fixture = Fixture(
+    setup = GameSetup(
         game_id=f"game-{number}",
         ruleset=RULES,
         seating=tuple(spec.bot for spec in bots),
@@ -52,8 +52,8 @@ def order(number, *kinds, clocks=PATIENT, suspended=()):
         max_strikes=2,
         isolation="none",
     )
-    return GameOrder(
-        fixture=fixture,
+    return GameTask(
+        setup=setup,
         bots=bots,
         opaque_id=f"opaque-{number}",
         seeds=tuple(range(len(bots))),

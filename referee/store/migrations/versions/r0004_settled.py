@@ -9,4 +9,4 @@ down_revision = "0003"
 
 def upgrade() -> None:
     """Make a place for the round after which that was."""
-    op.add_column("tournaments", sa.Column("settled_after", sa.Integer(), nullable=True))
+    op.add_column("tournaments", sa.Column("stopped_after", sa.Integer(), nullable=True))
