@@ -21,7 +21,7 @@ from referee.cli.stored_games import app as games
 from referee.cli.tournament import app as tournaments
 from referee.cli.verification import doctor, verify
 from referee.errors import RefereeError, UserError
-from referee.reports import visible
+from referee.reports.formats import visible
 from referee.roster import BuildError
 
 app = typer.Typer(

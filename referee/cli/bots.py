@@ -39,23 +39,21 @@ from referee.cli.options import (
     write,
 )
 from referee.errors import UserError
-from referee.reports import (
+from referee.reports.bot_rows import (
     BotRow,
     FaultRow,
     LogRow,
-    RatingRow,
-    RowsTable,
     UsageRow,
     bot_rows,
-    card,
     fault_rows,
-    json_text,
     log_rows,
     log_text,
     usage_row,
-    visible,
 )
 from referee.reports.checks import check_data, check_lines, check_summary, step_view
+from referee.reports.formats import json_text, visible
+from referee.reports.rating_rows import RatingRow
+from referee.reports.terminal import RowsTable, card
 from referee.roster import Roster, Workshop, roster
 from referee.sandbox import make_launcher
 from referee.sandbox.folders import run_folder

@@ -24,7 +24,8 @@ from referee.cli.options import notes
 from referee.errors import Cause, StoreError, UserError
 from referee.ratings import Ratings
 from referee.records import Fault, GameRecord
-from referee.reports import GameKind, RatingRow, game_times, rating_rows
+from referee.reports.rating_rows import RatingRow, rating_rows
+from referee.reports.tournament_rows import GameKind, game_times
 from referee.roster import Roster, Workshop
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ScheduledGame

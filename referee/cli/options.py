@@ -18,7 +18,8 @@ import uvloop
 from rich.console import Console
 
 from referee.errors import UserError
-from referee.reports import RowsTable, csv_text, json_text
+from referee.reports.formats import csv_text, json_text
+from referee.reports.terminal import RowsTable
 from referee.sandbox import Isolation, Rung, select_isolation
 from referee.store import League, shown_url
 

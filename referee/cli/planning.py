@@ -25,9 +25,9 @@ from referee.cli.options import (
 )
 from referee.errors import UserError
 from referee.ratings.stopping import Until
-from referee.reports import PlanRow, card, plan_rows
 from referee.reports.formats import duration
-from referee.reports.tournament_rows import ASSUMED_GAME_US
+from referee.reports.terminal import card
+from referee.reports.tournament_rows import ASSUMED_GAME_US, PlanRow, plan_rows
 from referee.schedule import ALGORITHMS, default_lanes
 from referee.store import League
 from referee.tournament.archive_writer import export as archive_of

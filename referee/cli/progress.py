@@ -26,7 +26,9 @@ from referee.cli.lookup import Choice, Finished, charged, of_record, of_row, seq
 from referee.errors import Cause
 from referee.ratings import Ratings
 from referee.records import Fault, GameRecord
-from referee.reports import RowsTable, StandingRow, Tally, visible
+from referee.reports.formats import visible
+from referee.reports.rating_rows import StandingRow, Tally
+from referee.reports.terminal import RowsTable
 from referee.roster import Roster
 from referee.sandbox import Isolation
 from referee.schedule import ScheduledGame

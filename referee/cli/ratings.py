@@ -23,16 +23,10 @@ from referee.cli.options import (
 )
 from referee.errors import UserError
 from referee.ratings import history
-from referee.reports import (
-    HistoryRow,
-    PairRow,
-    RatingRow,
-    comparison,
-    history_rows,
-    json_text,
-    pair_rows,
-    plot,
-)
+from referee.reports.formats import json_text
+from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
+from referee.reports.statistics import PairRow, comparison, pair_rows
+from referee.reports.terminal import plot
 from referee.store import League
 
 app = typer.Typer()

@@ -10,7 +10,9 @@ from referee.cli.lookup import Choice, current_ratings, roster_of
 from referee.cli.options import INTERRUPTED, announce, console, league_options
 from referee.cli.progress import Interrupts, conduct
 from referee.errors import RefereeError, UserError
-from referee.reports import FaultRow, RatingRow, RowsTable, fault_rows
+from referee.reports.bot_rows import FaultRow, fault_rows
+from referee.reports.rating_rows import RatingRow
+from referee.reports.terminal import RowsTable
 from referee.sandbox import Isolation
 from referee.store import League
 from referee.tournament.conduct import Tournament, find

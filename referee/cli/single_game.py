@@ -31,7 +31,9 @@ from referee.cli.options import (
 from referee.cli.stored_games import show_record
 from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
-from referee.reports import Narrator, json_text, record_json
+from referee.reports.formats import json_text
+from referee.reports.game_rows import record_json
+from referee.reports.playthrough import Narrator
 from referee.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import make_launcher

@@ -23,19 +23,19 @@ from referee.cli.options import (
     show_rows,
 )
 from referee.ratings.stopping import Until
-from referee.reports import (
+from referee.reports.statistics import (
     CollusionRow,
     LuckRow,
     NeighbourRow,
     PairRow,
     SeatWorthRow,
     collusion_rows,
-    crosstable,
     luck_rows,
     neighbour_rows,
     pair_rows,
     seat_worth_rows,
 )
+from referee.reports.terminal import crosstable
 from referee.store import League
 
 if TYPE_CHECKING:

@@ -21,21 +21,19 @@ from referee.cli.options import (
 from referee.errors import Cause, RefereeError, UserError
 from referee.match import Difference
 from referee.records import GameRecord
-from referee.reports import (
+from referee.reports.formats import json_text
+from referee.reports.game_rows import (
     ChargeRow,
     GameRow,
-    RowsTable,
     SeatRow,
-    card,
     charge_rows,
     game_head,
     game_rows,
-    json_text,
-    playthrough,
     record_json,
     seat_rows,
-    stderr_tails,
 )
+from referee.reports.playthrough import playthrough
+from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.store import League
 
 app = typer.Typer(help="Look at games.", no_args_is_help=True)

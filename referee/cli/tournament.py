@@ -31,17 +31,11 @@ from referee.cli.planning import export, plan
 from referee.cli.progress import Interrupts
 from referee.cli.running import play_to_end, resume_command, told_stop
 from referee.errors import UserError
-from referee.reports import (
-    FaultRow,
-    RatingRow,
-    RowsTable,
-    StatusRow,
-    TournamentRow,
-    fault_rows,
-    json_text,
-    status_rows,
-    tournament_row,
-)
+from referee.reports.bot_rows import FaultRow, fault_rows
+from referee.reports.formats import json_text
+from referee.reports.rating_rows import RatingRow
+from referee.reports.terminal import RowsTable
+from referee.reports.tournament_rows import StatusRow, TournamentRow, status_rows, tournament_row
 from referee.sandbox import make_launcher
 from referee.store import League
 from referee.tournament.conduct import Tournament, create, find

@@ -14,8 +14,9 @@ import uvloop
 from referee.cli.options import DEFAULT_LEAGUE, DbOption, JsonOption, LeagueOption, console, write
 from referee.errors import RefereeError
 from referee.match import Difference
-from referee.reports import ProtectionRow, RefusalRow, RowsTable, json_text
-from referee.reports.checks import protection_rows, refusal_rows
+from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
+from referee.reports.formats import json_text
+from referee.reports.terminal import RowsTable
 from referee.sandbox import select_isolation
 from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament

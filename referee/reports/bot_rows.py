@@ -13,6 +13,7 @@ from typing import Annotated, Protocol
 from rich.console import Group
 from rich.text import Text
 
+from referee.errors import Cause
 from referee.records import BotId
 from referee.reports.formats import Column, duration, memory, moment, visible
 from referee.reports.inputs import ChargedFault, FinishedGame
@@ -209,6 +210,37 @@ def log_rows(faults: Iterable[BotFault]) -> tuple[LogRow, ...]:
             stderr_tail=fault.stderr_tail,
         )
         for fault in faults
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """How often one thing went wrong with a bot."""
+
+    bot: Annotated[str, Column("bot", wrap=True)]
+    cause: Annotated[str, Column("cause")]
+    """Its name in the list of faults, such as `timeout`."""
+    strikes: Annotated[int, Column("strikes", right=True)]
+    forfeits: Annotated[int, Column("forfeits", right=True)]
+    games: Annotated[int, Column("games", right=True)]
+    """Games in which it happened."""
+
+
+def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
+    """Faults by bot, in the order of the alphabet, and cause, in the order of the list of faults."""
+    by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
+    for fault in faults:
+        by_kind[fault.bot, fault.cause].append(fault)
+    order = list(Cause)
+    return tuple(
+        FaultRow(
+            bot=bot,
+            cause=cause.value,
+            strikes=sum(not fault.forfeit for fault in by_kind[bot, cause]),
+            forfeits=sum(fault.forfeit for fault in by_kind[bot, cause]),
+            games=len({fault.game_id for fault in by_kind[bot, cause]}),
+        )
+        for bot, cause in sorted(by_kind, key=lambda kind: (kind[0], order.index(kind[1])))
     )
 
 

@@ -32,7 +32,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from referee.clocks import SECOND_US
-from referee.ratings.intervals import Estimate
 from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
 
 _SURELY_NOT = 0.001
@@ -155,6 +154,8 @@ def spaced(parts: Iterable[Any]) -> str:
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from referee.ratings.intervals import Estimate  # loads numpy and scipy
 
 Row = TypeVar("Row", bound="DataclassInstance")
 

@@ -1,28 +1,21 @@
-"""How strong the bots are, and how sure that is: what `ratings` has reckoned, as rows."""
+"""How strong the bots are, as rows: ratings, their history, and the standings of a running tournament."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
 from referee.ratings import Point, Rating
 from referee.ratings.intervals import Estimate
-from referee.reports.formats import (
-    Column,
-    chance,
-    decimal,
-    estimate,
-    percent,
-    percent_estimate,
-    row_from,
-)
+from referee.reports.formats import Column, chance, decimal, estimate, percent, percent_estimate
+from referee.reports.inputs import ChargedFault, FinishedGame
 from referee.rules.scoring import competition_ranks
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
-    from referee.ratings.analysis import Analysis, PairFigures
-    from referee.ratings.stopping import Neighbours
+    from referee.ratings.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,30 +54,6 @@ class RatingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairRow:
-    """How two bots compare."""
-
-    ruleset: Annotated[str, Column("ruleset", section=True)]
-    bot: Annotated[str, Column("bot", wrap=True)]
-    other: Annotated[str, Column("against", wrap=True)]
-    meetings: Annotated[int, Column("meetings", right=True, drop=1)]
-    """Games in which both sat at the table."""
-    matches: Annotated[int, Column("matches", right=True)]
-    better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
-    """The share of the meetings in which the bot ranked higher, ties by half."""
-    lead: Annotated[
-        Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
-    ]
-    """Mean points of the bot less the other's, in a meeting."""
-    rating_lead: Annotated[
-        Estimate, Column("rating more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
-    ]
-    """Order-free rating of the bot less the other's."""
-    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """How sure it is that the bot is the better one, by their ratings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
     """A bot's rating after a round."""
 
@@ -98,27 +67,6 @@ class HistoryRow:
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourRow:
-    """Two that follow each other in a table, and whether that is settled."""
-
-    ruleset: Annotated[str, Column("ruleset", section=True)]
-    bot: Annotated[str, Column("bot", wrap=True)]
-    below: Annotated[str, Column("above", wrap=True)]
-    """The next one in the table, by the fitted ratings."""
-    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """How sure it is that the bot is the better one."""
-    verdict: Annotated[str, Column("verdict")]
-    """`ahead`: the bot is surely better; `equal`: surely as good, within the margin; `open`: neither."""
-
-
-def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[NeighbourRow, ...]:
-    """The table of a ruleset, from the top."""
-    return tuple(
-        row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
-    )
 
 
 def rating_rows(
@@ -160,43 +108,6 @@ def rating_rows(
     ]
 
 
-def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:
-    """The pairs of a ruleset."""
-    return tuple(
-        row_from(PairRow, each, ruleset=ruleset, bot=each.first, other=each.second)
-        for each in pairs
-    )
-
-
-def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
-    """One sentence that says which of two bots is better, and how sure that is.
-
-    Within `margin` of rating on either side they are called equal.
-    """
-    lead = pair.rating_lead
-    met = (
-        f"in {pair.meetings} games of {pair.matches} matches"
-        if pair.meetings
-        else "though they have never met"
-    )
-    if pair.chance is None or lead.low is None or lead.high is None:
-        return f"{ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
-    known = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
-    if -margin < lead.low and lead.high < margin:
-        return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({known})."
-    better, worse = (pair.first, pair.second) if lead.value >= 0 else (pair.second, pair.first)
-    sure = max(pair.chance, 1 - pair.chance)
-    if lead.low <= 0 <= lead.high:
-        return (
-            f"{ruleset}: it is not settled whether {better} is better than {worse}:"
-            f" {chance(sure)} sure ({pair.first} less {pair.second}: {known})."
-        )
-    return (
-        f"{ruleset}: {better} is better than {worse}, {chance(sure)} sure"
-        f" ({pair.first} less {pair.second}: {known})."
-    )
-
-
 def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...]:
     """Ratings after rounds, by ruleset."""
     return tuple(
@@ -212,3 +123,112 @@ def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...
         for ruleset, each in points.items()
         for point in each
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingRow:
+    """How a bot stands in a ruleset."""
+
+    ruleset: Annotated[str, Column("ruleset", section=True)]
+    rank: Annotated[int, Column("#", right=True)]
+    """By conservative rating, then mu; equal ranks are shared."""
+    bot: Annotated[str, Column("bot", wrap=True)]
+    mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
+    sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
+    conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
+    """mu - 3 sigma."""
+    games: Annotated[int, Column("games", right=True)]
+    matches: Annotated[int, Column("matches", right=True, drop=1)]
+    wins: Annotated[int, Column("wins", right=True)]
+    """Games of rank 1, shared ones included, forfeited ones not."""
+    win_share: Annotated[float, Column("won", right=True, show=percent, drop=2)]
+    """Wins divided by games."""
+    mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
+    """Mean points of a game, by the rules."""
+    strikes: Annotated[int, Column("strikes", right=True, drop=3)]
+    forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What a bot has collected in a ruleset."""
+
+    games: int = 0
+    matches: set[Hashable] = field(default_factory=set)
+    wins: int = 0
+    points: int = 0
+    forfeits: int = 0
+
+
+class Tally:
+    """Adds games and faults up; the order in which they come is no matter."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, dict[str, _Sums]] = {}
+        self._rulesets: dict[str, str] = {}
+        """Ruleset of each game."""
+        self._strikes = Counter[tuple[str, str]]()
+        """By game and bot."""
+
+    def add(self, game: FinishedGame) -> None:
+        """Count a game."""
+        self._rulesets[game.game_id] = game.ruleset
+        by_bot = self._sums.setdefault(game.ruleset, {})
+        for seat, bot in enumerate(game.bots):
+            sums = by_bot.setdefault(bot, _Sums())
+            forfeited = seat in game.forfeited
+            sums.games += 1
+            sums.matches.add(game.match)
+            sums.wins += game.ranks[seat] == 1 and not forfeited
+            sums.points += game.scores[seat]
+            sums.forfeits += forfeited
+
+    def charge(self, fault: ChargedFault) -> None:
+        """Count a fault. It is shown once its game has been added."""
+        if not fault.forfeit:
+            self._strikes[fault.game_id, fault.bot] += 1
+
+    def rows(self, ratings: Mapping[str, Mapping[str, Rating]]) -> tuple[StandingRow, ...]:
+        """The standings, ruleset by ruleset, best first.
+
+        `ratings` are by ruleset and bot. Raises KeyError when a bot that played is not among them.
+        """
+        strikes = Counter[tuple[str, str]]()
+        for (game_id, bot), count in self._strikes.items():
+            if game_id in self._rulesets:
+                strikes[self._rulesets[game_id], bot] += count
+        return tuple(
+            row
+            for ruleset, by_bot in sorted(self._sums.items())
+            for row in _rows(ruleset, by_bot, ratings[ruleset], strikes)
+        )
+
+
+def _rows(
+    ruleset: str,
+    by_bot: Mapping[str, _Sums],
+    ratings: Mapping[str, Rating],
+    strikes: Mapping[tuple[str, str], int],
+) -> list[StandingRow]:
+    """The standings of one ruleset, best first."""
+    rated = {bot: ratings[bot] for bot in sorted(by_bot)}
+    ranks = competition_ranks([(rating.conservative, rating.mu) for rating in rated.values()])
+    rows = [
+        StandingRow(
+            ruleset=ruleset,
+            rank=rank,
+            bot=bot,
+            mu=rating.mu,
+            sigma=rating.sigma,
+            conservative=rating.conservative,
+            games=by_bot[bot].games,
+            matches=len(by_bot[bot].matches),
+            wins=by_bot[bot].wins,
+            win_share=by_bot[bot].wins / by_bot[bot].games,
+            mean_score=by_bot[bot].points / by_bot[bot].games,
+            strikes=strikes.get((ruleset, bot), 0),
+            forfeits=by_bot[bot].forfeits,
+        )
+        for rank, (bot, rating) in zip(ranks, rated.items(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: row.rank)

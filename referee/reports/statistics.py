@@ -1,62 +1,65 @@
-"""The crosstable: every bot against every other, as chess tournaments show it.
-
-What decides games beside the bots' strength, as rows: seats, luck, company.
-
-What bots did wrong, counted.
-"""
+"""What many games tell, as rows: pairs of bots, settled places, seats, luck and collusion."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
-from referee.errors import Cause
 from referee.ratings.intervals import Estimate
-from referee.reports.formats import Column, decimal, estimate, percent_estimate, row_from, visible
-from referee.reports.inputs import ChargedFault
-from referee.reports.rating_rows import PairRow
-
-
-def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Table:
-    """A row and a column for each bot, in the order given.
-
-    A cell says in how many per cent of their meetings the bot of the row ranked higher, ties by half.
-    """
-    better = {(row.bot, row.other): row.better for row in pairs}
-    table = Table(
-        title=Text(visible(title), style="bold"),
-        title_justify="left",
-        caption="per cent of the meetings in which the bot of the row ranked higher, ties by half",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column(Text("#"), justify="right")
-    table.add_column(Text("bot"), overflow="fold")
-    for number in range(1, len(bots) + 1):
-        table.add_column(Text(str(number)), justify="right", no_wrap=True)
-    for number, bot in enumerate(bots, 1):
-        cells = (_cell(bot, other, better.get((bot, other))) for other in bots)
-        table.add_row(Text(str(number)), Text(visible(bot)), *cells)
-    return table
-
-
-def _cell(bot: str, other: str, better: float | None) -> Text:
-    if bot == other:
-        return Text("·", style="dim")
-    return Text("-" if better is None else f"{100 * better:.0f}")
-
+from referee.reports.formats import (
+    Column,
+    chance,
+    decimal,
+    estimate,
+    percent,
+    percent_estimate,
+    row_from,
+)
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
+    from referee.ratings.analysis import PairFigures
     from referee.ratings.collusion import CollusionFigures
     from referee.ratings.effects import LuckFigures, SeatFigures
+    from referee.ratings.stopping import Neighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow:
+    """How two bots compare."""
+
+    ruleset: Annotated[str, Column("ruleset", section=True)]
+    bot: Annotated[str, Column("bot", wrap=True)]
+    other: Annotated[str, Column("against", wrap=True)]
+    meetings: Annotated[int, Column("meetings", right=True, drop=1)]
+    """Games in which both sat at the table."""
+    matches: Annotated[int, Column("matches", right=True)]
+    better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
+    """The share of the meetings in which the bot ranked higher, ties by half."""
+    lead: Annotated[
+        Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
+    ]
+    """Mean points of the bot less the other's, in a meeting."""
+    rating_lead: Annotated[
+        Estimate, Column("rating more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
+    ]
+    """Order-free rating of the bot less the other's."""
+    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
+    """How sure it is that the bot is the better one, by their ratings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourRow:
+    """Two that follow each other in a table, and whether that is settled."""
+
+    ruleset: Annotated[str, Column("ruleset", section=True)]
+    bot: Annotated[str, Column("bot", wrap=True)]
+    below: Annotated[str, Column("above", wrap=True)]
+    """The next one in the table, by the fitted ratings."""
+    chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
+    """How sure it is that the bot is the better one."""
+    verdict: Annotated[str, Column("verdict")]
+    """`ahead`: the bot is surely better; `equal`: surely as good, within the margin; `open`: neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,32 +141,45 @@ def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[Col
     return tuple(sorted(rows, key=lambda row: -row.excess.value))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRow:
-    """How often one thing went wrong with a bot."""
-
-    bot: Annotated[str, Column("bot", wrap=True)]
-    cause: Annotated[str, Column("cause")]
-    """Its name in the list of faults, such as `timeout`."""
-    strikes: Annotated[int, Column("strikes", right=True)]
-    forfeits: Annotated[int, Column("forfeits", right=True)]
-    games: Annotated[int, Column("games", right=True)]
-    """Games in which it happened."""
-
-
-def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
-    """Faults by bot, in the order of the alphabet, and cause, in the order of the list of faults."""
-    by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
-    for fault in faults:
-        by_kind[fault.bot, fault.cause].append(fault)
-    order = list(Cause)
+def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[NeighbourRow, ...]:
+    """The table of a ruleset, from the top."""
     return tuple(
-        FaultRow(
-            bot=bot,
-            cause=cause.value,
-            strikes=sum(not fault.forfeit for fault in by_kind[bot, cause]),
-            forfeits=sum(fault.forfeit for fault in by_kind[bot, cause]),
-            games=len({fault.game_id for fault in by_kind[bot, cause]}),
+        row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
+    )
+
+
+def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:
+    """The pairs of a ruleset."""
+    return tuple(
+        row_from(PairRow, each, ruleset=ruleset, bot=each.first, other=each.second)
+        for each in pairs
+    )
+
+
+def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
+    """One sentence that says which of two bots is better, and how sure that is.
+
+    Within `margin` of rating on either side they are called equal.
+    """
+    lead = pair.rating_lead
+    met = (
+        f"in {pair.meetings} games of {pair.matches} matches"
+        if pair.meetings
+        else "though they have never met"
+    )
+    if pair.chance is None or lead.low is None or lead.high is None:
+        return f"{ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
+    known = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
+    if -margin < lead.low and lead.high < margin:
+        return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({known})."
+    better, worse = (pair.first, pair.second) if lead.value >= 0 else (pair.second, pair.first)
+    sure = max(pair.chance, 1 - pair.chance)
+    if lead.low <= 0 <= lead.high:
+        return (
+            f"{ruleset}: it is not settled whether {better} is better than {worse}:"
+            f" {chance(sure)} sure ({pair.first} less {pair.second}: {known})."
         )
-        for bot, cause in sorted(by_kind, key=lambda kind: (kind[0], order.index(kind[1])))
+    return (
+        f"{ruleset}: {better} is better than {worse}, {chance(sure)} sure"
+        f" ({pair.first} less {pair.second}: {known})."
     )

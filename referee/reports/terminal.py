@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import plotille
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.measure import Measurement
@@ -20,8 +19,11 @@ from rich.table import Table
 from rich.text import Text
 
 from referee.reports.formats import Field, fields_of, visible
-from referee.reports.game_rows import ChargeRow
-from referee.reports.rating_rows import HistoryRow
+
+if TYPE_CHECKING:  # these load numpy and scipy
+    from referee.reports.game_rows import ChargeRow
+    from referee.reports.rating_rows import HistoryRow
+    from referee.reports.statistics import PairRow
 
 _WIDE = 10_000
 _WRAPPED = 24
@@ -137,6 +139,37 @@ def _cell(field: Field, row: object) -> Text:
     return Text(visible(field.column.empty if value is None else field.column.show(value)))
 
 
+def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Table:
+    """A row and a column for each bot, in the order given.
+
+    A cell says in how many per cent of their meetings the bot of the row ranked higher, ties by half.
+    """
+    better = {(row.bot, row.other): row.better for row in pairs}
+    table = Table(
+        title=Text(visible(title), style="bold"),
+        title_justify="left",
+        caption="per cent of the meetings in which the bot of the row ranked higher, ties by half",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column(Text("#"), justify="right")
+    table.add_column(Text("bot"), overflow="fold")
+    for number in range(1, len(bots) + 1):
+        table.add_column(Text(str(number)), justify="right", no_wrap=True)
+    for number, bot in enumerate(bots, 1):
+        cells = (_share_cell(bot, other, better.get((bot, other))) for other in bots)
+        table.add_row(Text(str(number)), Text(visible(bot)), *cells)
+    return table
+
+
+def _share_cell(bot: str, other: str, better: float | None) -> Text:
+    if bot == other:
+        return Text("·", style="dim")
+    return Text("-" if better is None else f"{100 * better:.0f}")
+
+
 _MARGIN = 24
 """What labels and axes take beside the picture, in characters."""
 _HEIGHT = 16
@@ -149,6 +182,8 @@ def plot(rows: Sequence[HistoryRow], width: int) -> str:
         rows: of one ruleset, at least one.
         width: of the text, in characters.
     """
+    import plotille  # noqa: PLC0415 - takes a while to load
+
     figure = plotille.Figure()
     figure.width, figure.height = max(20, width - _MARGIN), _HEIGHT
     figure.with_colors = False

@@ -35,7 +35,8 @@ from referee.cli.lookup import Choice, analyses, current_ratings, sequential, st
 from referee.protocol import record as wire
 from referee.ratings import Ratings
 from referee.records import BotId
-from referee.reports import crosstable, pair_rows
+from referee.reports.statistics import pair_rows
+from referee.reports.terminal import crosstable
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
 from referee.store import League, ScheduleRow, schema

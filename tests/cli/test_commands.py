@@ -13,19 +13,11 @@ import typer
 from real_runs import BIN, SAMPLE_BOTS, SEED, place
 
 from referee.cli.app import app
-from referee.reports import (
-    CollusionRow,
-    GameRow,
-    HistoryRow,
-    LuckRow,
-    NeighbourRow,
-    PairRow,
-    RatingRow,
-    SeatWorthRow,
-    StatusRow,
-    TournamentRow,
-)
 from referee.reports.formats import keys_of
+from referee.reports.game_rows import GameRow
+from referee.reports.rating_rows import HistoryRow, RatingRow
+from referee.reports.statistics import CollusionRow, LuckRow, NeighbourRow, PairRow, SeatWorthRow
+from referee.reports.tournament_rows import StatusRow, TournamentRow
 
 GAMES = 12
 

@@ -7,8 +7,8 @@ import json
 import pytest
 from real_runs import SAMPLE_BOTS, THREE, place
 
-from referee.reports import PlanRow
 from referee.reports.formats import fields_of
+from referee.reports.tournament_rows import PlanRow
 
 KEYS = [field.key for field in fields_of(PlanRow)]
 

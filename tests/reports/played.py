@@ -11,7 +11,7 @@ from referee.errors import Cause, Evidence
 from referee.match import stand_in
 from referee.match.play import result
 from referee.records import BotId, Fault, GameRecord, Move, Usage
-from referee.reports import Tally
+from referee.reports.rating_rows import Tally
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.rules.table import full_deck

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from referee.errors import Cause
 from referee.records import BotId
-from referee.reports import bot_rows, log_rows, log_text
+from referee.reports.bot_rows import bot_rows, log_rows, log_text
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from rich.console import Console
 
 from referee.ratings.analysis import PairFigures
 from referee.ratings.intervals import Estimate
-from referee.reports import HistoryRow, comparison, crosstable, pair_rows, plot
 from referee.reports.formats import chance, estimate, percent_estimate
+from referee.reports.rating_rows import HistoryRow
+from referee.reports.statistics import comparison, pair_rows
+from referee.reports.terminal import crosstable, plot
 
 
 def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, meetings=8):

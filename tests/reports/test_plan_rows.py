@@ -1,7 +1,6 @@
 """What a schedule comes to, counted by hand."""
 
-from referee.reports import GameKind, game_times, plan_rows
-from referee.reports.tournament_rows import ASSUMED_GAME_US
+from referee.reports.tournament_rows import ASSUMED_GAME_US, GameKind, game_times, plan_rows
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, gauntlet, round_robin
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from referee.errors import Cause, Evidence
 from referee.match import Difference
 from referee.records import Fault
-from referee.reports import Narrator, playthrough, table_view
+from referee.reports.playthrough import Narrator, playthrough, table_view
 from referee.rules.cards import JOKER, Layer
 from referee.rules.events import (
     Discarded,

@@ -10,7 +10,7 @@ from played import record
 
 import referee.reports
 from referee.clocks import Clocks
-from referee.reports import action_json, record_json
+from referee.reports.game_rows import action_json, record_json
 from referee.rules.actions import Choice, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import JOKER, Layer
 from referee.rules.events import GameOver, Termination

@@ -4,17 +4,9 @@ from played import Charge, Finished, record
 
 from referee.clocks import Clocks
 from referee.errors import Cause
-from referee.reports import (
-    FaultRow,
-    StatusRow,
-    charge_rows,
-    fault_rows,
-    game_head,
-    game_rows,
-    seat_rows,
-    status_rows,
-    tournament_row,
-)
+from referee.reports.bot_rows import FaultRow, fault_rows
+from referee.reports.game_rows import charge_rows, game_head, game_rows, seat_rows
+from referee.reports.tournament_rows import StatusRow, status_rows, tournament_row
 
 
 def test_faults_are_counted_by_bot_and_cause():

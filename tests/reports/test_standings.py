@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from played import Charge, Finished, standings
 
 from referee.ratings import Rating, rate
-from referee.reports import Tally
+from referee.reports.rating_rows import Tally
 
 DUELS = [
     Finished(("a", "b"), (10, 4), (1, 2), "cup-1", match=0),

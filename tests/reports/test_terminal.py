@@ -10,22 +10,19 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from referee.ratings import rate
-from referee.reports import (
+from referee.reports.formats import Column
+from referee.reports.game_rows import (
     ChargeRow,
     GameRow,
-    RowsTable,
     SeatRow,
-    StandingRow,
-    StatusRow,
-    card,
     charge_rows,
     game_head,
     game_rows,
     seat_rows,
-    status_rows,
-    stderr_tails,
 )
-from referee.reports.formats import Column
+from referee.reports.rating_rows import StandingRow
+from referee.reports.terminal import RowsTable, card, stderr_tails
+from referee.reports.tournament_rows import StatusRow, status_rows
 
 NAMES = ("small_beasts", "final_sprint", "greedy", "counter", "b" * 32)
 GAMES = [
