@@ -26,6 +26,8 @@ from pathlib import Path
 
 import pytest
 
+from referee import configure_process
+
 HERE = Path(__file__).parent
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 NO_RUNG = "this machine does not give the isolation"
@@ -47,9 +49,7 @@ LONGEST = (
 """Files that take longest. They begin first, so that at the end no process works on one while others wait."""
 PLAYED_MUCH = ("languages", "sample_bots", "stranger")
 """Folders whose tests play a lot on lines that others cover."""
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in referee.bots, but before any grpc
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
+configure_process()  # before anything imports gRPC
 
 import postgres_server  # noqa: E402 - after that
 from strongest_isolation import strongest  # noqa: E402 - the same

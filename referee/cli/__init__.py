@@ -6,9 +6,12 @@ go on); 2 bad input, nothing was changed; 130 interrupted, and can be resumed.
 
 import sys
 
+from referee import configure_process
+
 
 def main() -> None:
     """Run the command line and exit."""
+    configure_process()
     try:
         # A worker process imports the program it was started from, which is this: not all commands.
         from referee.cli.app import run  # noqa: PLC0415

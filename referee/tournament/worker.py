@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import uvloop
 
+from referee import configure_process
 from referee.records import GameRecord
 from referee.sandbox.shim import run_in_short_slices
 from referee.tournament.assignments import Assignment, WorkerSettings
@@ -94,6 +95,7 @@ _WORKERS: list[Worker] = []
 
 def start(settings: WorkerSettings) -> None:
     """Make this process a worker: pinned, deaf to Ctrl-C, dead when the driver is."""
+    configure_process()
     for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - the executor's pipes: not for bots
         with suppress(OSError):
             os.set_inheritable(int(descriptor), int(descriptor) <= _STDERR)

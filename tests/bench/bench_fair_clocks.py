@@ -19,6 +19,10 @@ from pathlib import Path
 
 import psutil
 
+from referee import configure_process
+
+configure_process()  # before anything imports gRPC
+
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks

@@ -15,6 +15,10 @@ from pathlib import Path
 import psutil
 import uvloop
 
+from referee import configure_process
+
+configure_process()  # before anything imports gRPC
+
 from referee.bots import BotProcess, ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
 from referee.records import BotId

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import uvloop
 
-os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # as in referee.bots, but before any grpc
-os.environ["GRPC_EXPERIMENTS"] = "-event_engine_listener"
+from referee import configure_process
+
+configure_process()  # before anything imports gRPC
 
 from bench_referee import BOTS, order, settings
 

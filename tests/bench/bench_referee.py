@@ -22,6 +22,10 @@ from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from pathlib import Path
 
+from referee import configure_process
+
+configure_process()  # before anything imports gRPC
+
 import bare_stream
 import uvloop
 from bare_stream import Letter

@@ -24,6 +24,10 @@ from unittest import mock
 import psutil
 import uvloop
 
+from referee import configure_process
+
+configure_process()  # before anything imports gRPC
+
 from referee.bots import BotPool, ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks

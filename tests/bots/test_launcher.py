@@ -459,6 +459,9 @@ async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
 GARBAGE = """
 import asyncio, gc, os
 import uvloop
+from referee import configure_process
+
+configure_process()
 from referee.sandbox.process_group import ProcessGroupLauncher
 import grpc
 from pathlib import Path

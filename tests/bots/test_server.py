@@ -271,7 +271,9 @@ async def test_a_socket_that_cannot_be_made_is_nobodys_fault(stream, tmp_path_fa
 SERVE = """
 import asyncio, os, re, sys
 from pathlib import Path
-import referee.bots
+from referee import configure_process
+
+configure_process()
 from referee.bots.server import BotServer
 
 over = asyncio.Event()

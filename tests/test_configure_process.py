@@ -1,0 +1,59 @@
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import referee
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(script, **environment):
+    """Run a script in a fresh interpreter and return what it prints."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **environment},
+    ).stdout.strip()
+
+
+def test_version_is_the_one_in_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert referee.__version__ == project["version"]
+
+
+def test_import_of_the_packages_leaves_environment_and_garbage_collector_alone():
+    script = """
+import gc, os
+before = dict(os.environ)
+import referee.bots, referee.sandbox, referee.tournament.worker, referee.cli.app
+assert dict(os.environ) == before
+if os.fork() == 0:
+    os._exit(gc.get_freeze_count())
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    assert run(script) == "0"
+
+
+def test_import_of_referee_loads_none_of_its_modules():
+    script = "import sys, referee; print([name for name in sys.modules if 'referee.' in name])"
+    assert run(script) == "[]"
+
+
+def test_configure_process_keeps_only_the_experiments_that_a_user_has_chosen():
+    script = """
+import os
+from referee import configure_process
+configure_process()
+print(*(f"{name}={os.environ[name]}" for name in sorted(os.environ) if name.startswith("GRPC_")))
+"""
+    default = (
+        "GRPC_ENABLE_FORK_SUPPORT=0 GRPC_EXPERIMENTS=-event_engine_listener GRPC_VERBOSITY=NONE"
+    )
+    assert run(script) == default
+    chosen = {"GRPC_ENABLE_FORK_SUPPORT": "1", "GRPC_EXPERIMENTS": "", "GRPC_VERBOSITY": "DEBUG"}
+    assert run(script, **chosen) == default.replace("-event_engine_listener", "")
