@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 
 from referee import deals
 from referee.clocks import SECOND_US, Clocks
-from referee.match import GameSetup, PlayedGame, play_game
+from referee.match import GameSetup, RecordedGame, play_game
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_message
@@ -54,15 +54,17 @@ class Scripted:
         self._name = f"{deal}/{seat}"
         self.asked: list[tuple[Request, Reply]] = []
 
-    async def decide(self, ask: Request) -> Reply:
+    async def decide(self, request: Request) -> Reply:
         """Answer by a hash of where the game is."""
-        digest = hashlib.sha256(f"{self._name}/{ask.number}".encode()).digest()
-        action = ask.decision.legal[int.from_bytes(digest[:4], "big") % len(ask.decision.legal)]
-        self.asked.append((ask, Reply(action, 300 + digest[4], 0)))
+        digest = hashlib.sha256(f"{self._name}/{request.number}".encode()).digest()
+        action = request.decision.legal[
+            int.from_bytes(digest[:4], "big") % len(request.decision.legal)
+        ]
+        self.asked.append((request, Reply(action, 300 + digest[4], 0)))
         return self.asked[-1][1]
 
 
-def play(deal: str) -> tuple[PlayedGame, list[tuple[Request, Reply]]]:
+def play(deal: str) -> tuple[RecordedGame, list[tuple[Request, Reply]]]:
     """One game of a deal, and what `SEAT` was asked and answered in it."""
     setup = GameSetup(
         game_id=deal,
@@ -96,14 +98,14 @@ def exchange() -> Iterator[tuple[str, Message]]:
     yield "game start", play_pb2.RefereeMessage.FromString(game_start)
     yield "ready", play_pb2.BotMessage(ready=[play_pb2.Ready(game_id=GAME_ID)])
     encoder = encode.RequestEncoder(GAME_ID)
-    for number, (ask, answer) in enumerate(asked[:SHOWN], start=1):
-        yield f"request {number}", play_pb2.RefereeMessage.FromString(encoder.encode(ask))
+    for number, (request, answer) in enumerate(asked[:SHOWN], start=1):
+        yield f"request {number}", play_pb2.RefereeMessage.FromString(encoder.encode(request))
         reply = play_pb2.Reply(
-            game_id=GAME_ID, decision_id=ask.number, action=action_message(answer.action)
+            game_id=GAME_ID, decision_id=request.number, action=action_message(answer.action)
         )
         yield f"reply {number}", play_pb2.BotMessage(replies=[reply])
     game_end = encode.game_end(
-        GAME_ID, played.news[SEAT], played.record.result.ranks, "", forfeited=False
+        GAME_ID, played.unseen_events[SEAT], played.record.result.ranks, "", forfeited=False
     )
     yield "game end", play_pb2.RefereeMessage.FromString(game_end)
     yield "goodbye", play_pb2.RefereeMessage.FromString(encode.goodbye())

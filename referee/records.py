@@ -150,7 +150,7 @@ class Request:
     """Number of the decision in its game, from 1."""
     view: View
     decision: Decision
-    news: tuple[Event, ...]
+    events: tuple[Event, ...]
     """What happened since this seat was last asked in this game."""
     budget: Budget
 
@@ -170,7 +170,7 @@ class Reply:
 class Player(Protocol):
     """Decides for one seat of one game."""
 
-    async def decide(self, ask: Request) -> Reply:
+    async def decide(self, request: Request) -> Reply:
         """Answer one decision.
 
         Raises `Strike` when this decision is lost and `Forfeit` when the whole game is; both carry

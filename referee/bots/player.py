@@ -163,18 +163,21 @@ class BotPlayer:
             raise process.testify(fault) from None
         return player
 
-    async def decide(self, ask: Request) -> Reply:
+    async def decide(self, request: Request) -> Reply:
         """See `Player.decide`."""
         try:
             written, elapsed_us, lag_us = await self._process.session.ask(
-                self._game_id, ask.number, self._encoder.encode(ask), ask.budget.limit_us
+                self._game_id,
+                request.number,
+                self._encoder.encode(request),
+                request.budget.limit_us,
             )
         except BotFault as fault:
-            if fault.cause is Cause.TIMEOUT and ask.budget.ends_the_bank:
+            if fault.cause is Cause.TIMEOUT and request.budget.ends_the_bank:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
             raise self._process.testify(fault) from None
         try:
-            action = decode.action(written, ask)
+            action = decode.action(written, request)
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
             raise self._process.testify(Strike(Cause.MALFORMED, evidence)) from error

@@ -131,7 +131,7 @@ async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "
     result = played.record.result
     end = encode.game_end(
         deals.opaque_id(SEED, plan.name),
-        played.news[plan.seat],
+        played.unseen_events[plan.seat],
         result.ranks,
         "",
         forfeited=False,

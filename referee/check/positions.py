@@ -40,7 +40,7 @@ class Script:
     players: int
     seat: int
     deck: tuple[int, ...]
-    asks: tuple[Request, ...]
+    requests: tuple[Request, ...]
     """Every decision of the seat, from the first one on."""
 
 
@@ -49,12 +49,12 @@ class _Recorder(Chance):
 
     def __init__(self, seed: str) -> None:
         super().__init__(seed)
-        self.asks: list[Request] = []
+        self.requests: list[Request] = []
 
-    async def decide(self, ask: Request) -> Reply:
+    async def decide(self, request: Request) -> Reply:
         """See `Player.decide`."""
-        self.asks.append(ask)
-        return await super().decide(ask)
+        self.requests.append(request)
+        return await super().decide(request)
 
 
 def kinds_of(ruleset: Ruleset) -> tuple[DecisionKind, ...]:
@@ -83,19 +83,19 @@ async def script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
         found = [
             (length, seat)
             for seat, recorder in enumerate(seats)
-            if (length := _enough(recorder.asks, kinds_of(ruleset)))
+            if (length := _enough(recorder.requests, kinds_of(ruleset)))
         ]
         if found:
             length, seat = min(found)
-            return Script(name, ruleset, players, seat, deck, tuple(seats[seat].asks[:length]))
+            return Script(name, ruleset, players, seat, deck, tuple(seats[seat].requests[:length]))
     raise AssertionError  # `count` never ends
 
 
-def _enough(asks: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
+def _enough(requests: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
     """How many of these decisions, from the first on, hold every kind often enough; None: not all do."""
     met = Counter[DecisionKind]()
-    for length, ask in enumerate(asks, start=1):
-        met[ask.decision.kind] += 1
+    for length, request in enumerate(requests, start=1):
+        met[request.decision.kind] += 1
         if all(met[kind] >= TIMES for kind in kinds):
             return length
     return None

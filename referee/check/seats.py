@@ -100,9 +100,9 @@ class Chance:
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
 
-    async def decide(self, ask: Request) -> Reply:
+    async def decide(self, request: Request) -> Reply:
         """See `Player.decide`."""
-        return Reply(self._random.choice(ask.decision.legal), 0, 0)
+        return Reply(self._random.choice(request.decision.legal), 0, 0)
 
 
 class TimedReply(NamedTuple):
@@ -130,11 +130,11 @@ class BotSeat:
         """The last thing that was wrong."""
         self.answers: list[TimedReply] = []
 
-    async def decide(self, ask: Request) -> Reply:
+    async def decide(self, request: Request) -> Reply:
         """See `Player.decide`. Raises a `BotFault`, too, for an answer that is not legal."""
         dropped = self._process.session.dropped
         try:
-            answer = await self._player.decide(ask)
+            answer = await self._player.decide(request)
         except BotFault as fault:
             came = fault_words(fault)
             if fault.cause is Cause.TIMEOUT and self._process.session.dropped > dropped:
@@ -142,22 +142,22 @@ class BotSeat:
                     "; but replies came that nothing waits for: their game_id and decision_id are"
                     " not those of an open request"
                 )
-            self.trouble = self._trouble(ask, _expected(ask, fault), came)
+            self.trouble = self._trouble(request, _expected(request, fault), came)
             raise
-        if answer.action not in ask.decision.legal:
+        if answer.action not in request.decision.legal:
             came = action_words(answer.action)
-            self.trouble = self._trouble(ask, legal_words(ask.decision), came)
+            self.trouble = self._trouble(request, legal_words(request.decision), came)
             raise Forfeit(Cause.ILLEGAL, Evidence(detail=came, elapsed_us=answer.elapsed_us))
-        self.answers.append(TimedReply(ask.decision.kind, answer.action, answer.elapsed_us))
+        self.answers.append(TimedReply(request.decision.kind, answer.action, answer.elapsed_us))
         return answer
 
-    def _trouble(self, ask: Request, expected: str, came: str) -> StepFailure:
-        what = f"{kind_name(ask.decision.kind)} ({enum_name(ask.decision.kind)})"
-        where = f"{self._where}, seat {ask.decision.seat}, turn {ask.view.turn}"
-        return StepFailure(f"{what}: {expected}", f"{came}\n{where}, decision_id {ask.number}")
+    def _trouble(self, request: Request, expected: str, came: str) -> StepFailure:
+        what = f"{kind_name(request.decision.kind)} ({enum_name(request.decision.kind)})"
+        where = f"{self._where}, seat {request.decision.seat}, turn {request.view.turn}"
+        return StepFailure(f"{what}: {expected}", f"{came}\n{where}, decision_id {request.number}")
 
 
-def _expected(ask: Request, fault: BotFault) -> str:
+def _expected(request: Request, fault: BotFault) -> str:
     if fault.cause is Cause.MALFORMED:
-        return legal_words(ask.decision)
-    return f"a reply within {ask.budget.limit_us / 1e6:g} s"
+        return legal_words(request.decision)
+    return f"a reply within {request.budget.limit_us / 1e6:g} s"

@@ -68,13 +68,13 @@ async def decisions(bench: Bench, ruleset: Ruleset, players: int) -> Finding:
         seat = BotSeat(process, await join(bench, process, plan), plan.where)
         asked = Counter[DecisionKind]()
         wrong = defaultdict[DecisionKind, list[StepFailure]](list)
-        for ask in scripted.asks:
+        for request in scripted.requests:
             if time.monotonic() > until_s and len(asked) == len(kinds):
                 break
-            kind = ask.decision.kind
+            kind = request.decision.kind
             asked[kind] += 1
             try:
-                answer = await seat.decide(ask)
+                answer = await seat.decide(request)
             except BotFault as fault:
                 assert seat.trouble is not None  # noqa: S101 - a seat that raises has said why
                 wrong[kind].append(seat.trouble)

@@ -1,19 +1,20 @@
-"""A game between players: whose turn it is to decide, what a fault costs, what is written down.
+"""Play one game between players, and replay its record.
 
-Knows players by their one method (`referee.records`), never a process, so that whole games are played
-in tests without one.
+A player is anything that decides (the `Player` protocol of `referee.records`); processes and streams
+belong to `referee.bots`.
 """
 
-from referee.match.play import GameSetup, PlayedGame, play_game, stand_in
-from referee.match.replay import Difference, Step, check, steps
+from referee.match.play import GameSetup, RecordedGame, play_game
+from referee.match.replay import Difference, Step, check_record, replay_moves
+from referee.match.stand_in import stand_in_action
 
 __all__ = [
     "Difference",
     "GameSetup",
-    "PlayedGame",
+    "RecordedGame",
     "Step",
-    "check",
+    "check_record",
     "play_game",
-    "stand_in",
-    "steps",
+    "replay_moves",
+    "stand_in_action",
 ]

@@ -1,11 +1,8 @@
-"""What has happened in a game, and how much of it each seat has been told.
+"""Play one game from the deal to its record.
 
-Who decides when a bot cannot: fixed, deterministic, simple and fit for play.
-
-It is documented for bot authors in `proto/README.md`, and `referee verify` holds every stand-in move
-of a record to it.
-
-One game from deal to record: asks the players, charges faults, lets the stand-in step in.
+`play_game` asks each player in turn, charges faults to the seat that commits them, and lets the
+stand-in decide where a player cannot. `EventLog` keeps the events that each seat has yet to see.
+Players are known only by the `Player` protocol of `referee.records`, never as processes.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from dataclasses import dataclass
 
 from referee.clocks import Budget, Clocks, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
+from referee.match.stand_in import stand_in_action
 from referee.records import (
     BotId,
     Fault,
@@ -26,113 +24,90 @@ from referee.records import (
     Result,
     final_ranks,
 )
-from referee.rules.actions import Action, Choice, Decision, DecisionKind, Play
-from referee.rules.cards import Layer
+from referee.rules.actions import Decision
 from referee.rules.events import Drawn, Event, is_private, seen_by
 from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import Ruleset
 from referee.rules.scoring import Outcome
 
 
-class News:
-    """Keeps one list for all seats: nearly every event is the same for all, and each is told to each.
+class EventLog:
+    """Keep the events of a game and hand each seat those that it has not seen yet.
+
+    There is one list for all seats, because nearly every event looks the same to all of them.
 
     Args:
-        seats: how many.
+        seats: the number of seats.
     """
 
     def __init__(self, seats: int) -> None:
         self._public: list[Event] = []
-        """Every event, as it looks to those whom it does not concern."""
+        """Every event as a seat sees it that the event does not concern."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: what it alone saw and has not been told, and its place in that list."""
-        self._told = [0] * seats
-        """For each seat: how many of them it has been told."""
+        """For each seat: the private events that it has yet to see, with their index in `_public`."""
+        self._seen = [0] * seats
+        """For each seat: how many events it has seen."""
 
     def add(self, events: Iterable[Event]) -> None:
-        """Something has happened; unredacted."""
+        """Append events, given unredacted."""
         public = self._public
         for event in events:
             if is_private(event):
                 seat = event.seat
                 self._private[seat].append((len(public), event))
-                public.append(seen_by(event, (seat + 1) % len(self._told)))
+                public.append(seen_by(event, (seat + 1) % len(self._seen)))
             else:
                 public.append(event)
 
     def take(self, seat: int) -> tuple[Event, ...]:
-        """What has happened since this seat last took its news, as it may know it."""
-        public, told = self._public, self._told[seat]
-        self._told[seat] = len(public)
-        news = public[told:]
+        """Return the redacted events that `seat` has not seen yet, and mark them as seen."""
+        public, start = self._public, self._seen[seat]
+        self._seen[seat] = len(public)
+        events = public[start:]
         private = self._private[seat]
         if private:
-            for place, event in private:
-                news[place - told] = event
+            for index, event in private:
+                events[index - start] = event
             private.clear()
-        return tuple(news)
-
-
-_ANSWERS = {
-    DecisionKind.TAKE_OR_LEAVE: Choice.LEAVE,
-    DecisionKind.RECLAIM_OR_DISCARD: Choice.DISCARD,
-    DecisionKind.OPTIONAL_DRAW: Choice.PASS,
-}
-
-
-def stand_in(decision: Decision) -> Action:
-    """The stand-in's action for a decision.
-
-    It plays the layer with the most cards, of those the one with the fewest jokers, of those the
-    lowest; leaves what it snatches, discards what is left to it, and passes. It draws from the deck,
-    or from the leftmost slot when there is none, and snatches the ghost's lowest set. (It discards
-    because two that reclaim for ever need never end a game: ruling R12.)
-    """
-    if decision.kind is DecisionKind.PLAY:
-        return max(decision.legal, key=_strength)
-    return _ANSWERS.get(decision.kind, decision.legal[0])
-
-
-def _strength(action: Action) -> tuple[int, int, int]:
-    assert isinstance(action, Play)  # noqa: S101 - a play decision lists plays
-    layer: Layer = action.layer
-    return layer.size, -layer.jokers, -layer.value
+        return tuple(events)
 
 
 Watcher = Callable[[Event], None]
-"""Sees every event of a game as it happens, unredacted."""
+"""Receives every event of a game as it happens, unredacted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameSetup:
-    """What is settled of a game before it is played."""
+    """Everything about a game that is fixed before it is played."""
 
     game_id: str
     ruleset: Ruleset
     seating: tuple[BotId, ...]
-    """Seat 0 first."""
+    """The bot of each seat, seat 0 first."""
     deck: tuple[int, ...]
+    """The cards in drawing order."""
     clocks: Clocks
     max_strikes: int
-    """The strike that forfeits the game."""
+    """A seat forfeits the game at this strike."""
     isolation: str
+    """The isolation of the bots, as the record names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedGame:
-    """A finished game, and what its seats have not been told yet."""
+class RecordedGame:
+    """A finished game: its record, and the events that its seats have yet to see."""
 
     record: GameRecord
-    news: tuple[tuple[Event, ...], ...]
-    """For each seat, redacted: what happened since it was last asked."""
+    unseen_events: tuple[tuple[Event, ...], ...]
+    """For each seat, redacted: the events since its last request."""
 
 
 class _Seat:
-    """One seat's side of a game."""
+    """The player, the clock and the strikes of one seat."""
 
     def __init__(self, player: Player | Forfeit, clocks: Clocks) -> None:
         self.player: Player | None = None if isinstance(player, Forfeit) else player
-        """None from the forfeit on."""
+        """None once the seat has forfeited."""
         self.clock = SeatClock(clocks)
         self.strikes = 0
 
@@ -146,20 +121,22 @@ async def play_game(
     game: Game | None = None,
     watch: Watcher | None = None,
     on_forfeit: Callable[[int], None] | None = None,
-) -> PlayedGame:
+) -> RecordedGame:
     """Play a game to its end.
 
     Args:
         setup: what is fixed before the game.
-        players: one for each seat; a `Forfeit` in the place of one that cannot play.
-        now_us: the time of day in microseconds since 1970, for the record only.
-        monotonic_us: any monotonic clock in microseconds, for the record's duration only.
+        players: one for each seat; a `Forfeit` replaces a player that cannot start.
+        now_us: returns the time of day in microseconds since 1970; only for the record.
+        monotonic_us: returns the time of any monotonic clock in microseconds; only for the
+            duration in the record.
         game: an unstarted game built from `setup`; created here if omitted.
-        watch: is shown every event.
-        on_forfeit: is told every seat that forfeits during the game, at once; it is not asked again.
+        watch: called with every event.
+        on_forfeit: called with each seat that forfeits during the game, at once. That seat gets no
+            further request.
 
-    A player's faults are charged to it and never end the game. `VoidGame` and anything else that a
-    player raises goes through. What the players took of the machine is not known here.
+    Faults are charged to the player and never end the game. `VoidGame` and any other exception of a
+    player is passed on. The record has no resource usage; the caller adds it.
     """
     started_at_us, began_us = now_us(), monotonic_us()
     game = game or Game(setup.ruleset, len(players), setup.deck)
@@ -172,7 +149,7 @@ async def play_game(
         deck=setup.deck,
         moves=tuple(run.moves),
         faults=tuple(run.faults),
-        result=result(outcome, run.faults),
+        result=final_result(outcome, run.faults),
         usage=(None,) * len(players),
         clocks=setup.clocks,
         max_strikes=setup.max_strikes,
@@ -180,11 +157,11 @@ async def play_game(
         started_at_us=started_at_us,
         duration_us=monotonic_us() - began_us,
     )
-    return PlayedGame(record, tuple(map(run.news.take, range(len(players)))))
+    return RecordedGame(record, tuple(map(run.event_log.take, range(len(players)))))
 
 
-def result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
-    """The final result: the outcome by the rules, then forfeits behind everybody else."""
+def final_result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
+    """Return the final result: the outcome by the rules, with forfeits ranked last."""
     forfeits = [(fault.seat, fault.move) for fault in faults if fault.forfeit]
     return Result(
         outcome.termination,
@@ -194,13 +171,13 @@ def result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
     )
 
 
-def _illegal(answer: Reply, decision: Decision) -> Strike:
-    detail = f"{answer.action} is no legal answer to {decision.kind.value}"
-    return Strike(Cause.ILLEGAL, Evidence(detail=detail, elapsed_us=answer.elapsed_us))
+def _illegal_action(reply: Reply, decision: Decision) -> Strike:
+    detail = f"{reply.action} is not a legal reply to {decision.kind.value}"
+    return Strike(Cause.ILLEGAL, Evidence(detail=detail, elapsed_us=reply.elapsed_us))
 
 
 class _Run:
-    """The state of a game being played."""
+    """Hold the state of a game while it is played."""
 
     def __init__(
         self,
@@ -212,79 +189,81 @@ class _Run:
     ) -> None:
         self.game = game
         self.seats = [_Seat(player, setup.clocks) for player in players]
-        self.news = News(len(players))
+        self.event_log = EventLog(len(players))
         self.moves: list[Move] = []
         self.faults: list[Fault] = []
         self._max_strikes = setup.max_strikes
         self._watch = watch
         self._on_forfeit = on_forfeit
-        for number, player in enumerate(players):
+        for seat, player in enumerate(players):
             if isinstance(player, Forfeit):
-                self._charge(number, player)
+                self._charge(seat, player)
 
     async def play(self) -> Outcome:
-        """Put each decision to its seat, or to the stand-in, and apply the answer, to the game's end."""
-        game, news, moves = self.game, self.news, self.moves
+        """Request every decision from its seat or from the stand-in, until the game is over."""
+        game, event_log, moves = self.game, self.event_log, self.moves
         while (decision := game.decision) is not None:
             number = decision.seat
             seat = self.seats[number]
             player, clock = seat.player, seat.clock
             if player is None:
-                self._stand_in(decision, 0, 0)
+                self._let_stand_in_decide(decision, 0, 0)
                 continue
             budget = clock.budget()
-            ask = Request(len(moves) + 1, game.view(number), decision, news.take(number), budget)
+            events = event_log.take(number)
+            request = Request(len(moves) + 1, game.view(number), decision, events, budget)
             try:
-                if budget.limit_us <= 0:  # spent to the last microsecond; on the wire 0 is no limit
+                if budget.limit_us <= 0:  # an empty bank; in a request, 0 would mean "no limit"
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
-                answer = await player.decide(ask)
+                reply = await player.decide(request)
             except BotFault as fault:
-                self._fault(decision, fault, budget)
+                self._handle_fault(decision, fault, budget)
                 continue
             try:
-                events = game.apply(answer.action)
+                events = game.apply(reply.action)
             except IllegalActionError:
-                self._fault(decision, _illegal(answer, decision), budget)
+                self._handle_fault(decision, _illegal_action(reply, decision), budget)
                 continue
-            elapsed_us = answer.elapsed_us
+            elapsed_us = reply.elapsed_us
             clock.spend(elapsed_us)
-            moves.append(Move(number, answer.action, elapsed_us, answer.lag_us, stand_in=False))
-            self._tell(events)
+            moves.append(Move(number, reply.action, elapsed_us, reply.lag_us, stand_in=False))
+            self._record_events(events)
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
 
-    def _fault(self, decision: Decision, fault: BotFault, budget: Budget) -> None:
-        """Charge a seat with a decision that it lost."""
-        taken_us = fault.evidence.elapsed_us
-        elapsed_us = min(taken_us, budget.limit_us)
+    def _handle_fault(self, decision: Decision, fault: BotFault, budget: Budget) -> None:
+        """Charge a seat with a fault and let the stand-in decide in its place."""
+        spent_us = fault.evidence.elapsed_us
+        elapsed_us = min(spent_us, budget.limit_us)
         self.seats[decision.seat].clock.spend(elapsed_us)
         self._charge(decision.seat, fault)
-        self._stand_in(decision, elapsed_us, taken_us - elapsed_us)
+        self._let_stand_in_decide(decision, elapsed_us, spent_us - elapsed_us)
 
-    def _stand_in(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
-        """Take a decision in the place of a bot, which had so long for it before."""
-        action = stand_in(decision)
+    def _let_stand_in_decide(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
+        """Apply the stand-in's action; the times are those that the bot used before."""
+        action = stand_in_action(decision)
         self.moves.append(Move(decision.seat, action, elapsed_us, lag_us, stand_in=True))
-        self._tell(self.game.apply(action))
+        self._record_events(self.game.apply(action))
 
-    def _tell(self, events: tuple[Event, ...]) -> None:
-        self.news.add(events)
+    def _record_events(self, events: tuple[Event, ...]) -> None:
+        self.event_log.add(events)
         if self._watch is not None:
             for event in events:
                 self._watch(event)
 
     def _charge(self, number: int, fault: BotFault) -> None:
+        """Record a fault of seat `number`, and its forfeit when this was its last strike."""
         seat = self.seats[number]
         forfeit = isinstance(fault, Forfeit)
-        at = len(self.moves)
-        self.faults.append(Fault(number, fault.cause, forfeit, at, fault.evidence))
+        move = len(self.moves)
+        self.faults.append(Fault(number, fault.cause, forfeit, move, fault.evidence))
         if not forfeit:
             seat.strikes += 1
             if seat.strikes < self._max_strikes:
                 return
             evidence = Evidence(detail=f"strike {seat.strikes} of {self._max_strikes}")
             self.faults.append(
-                Fault(number, Cause.STRIKES, forfeit=True, move=at, evidence=evidence)
+                Fault(number, Cause.STRIKES, forfeit=True, move=move, evidence=evidence)
             )
         if seat.player is not None:
             seat.player = None

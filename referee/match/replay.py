@@ -1,4 +1,7 @@
-"""A record played again: the one mechanism behind audit, debugging and showing a game."""
+"""Replay the record of a game, for verification, debugging and showing the game.
+
+The replay checks the record against the rules, the stand-in and the faults that were charged.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.errors import Cause
-from referee.match.play import result, stand_in
+from referee.match.play import final_result
+from referee.match.stand_in import stand_in_action
 from referee.records import GameRecord, Move
 from referee.rules.actions import Decision
 from referee.rules.events import Event
@@ -20,36 +24,36 @@ class Step(NamedTuple):
     decision: Decision
     move: Move
     events: tuple[Event, ...]
-    """Unredacted."""
+    """What the move caused, unredacted."""
     game: Game
-    """The game after the move; the same object at every step."""
+    """The game after the move; the same object in every step."""
 
 
 class Difference(Exception):
-    """A record does not play out as it says. The message is the first difference."""
+    """A record does not agree with its replay. The message names the first difference."""
 
 
-def steps(record: GameRecord) -> Iterator[Step]:
-    """Play a record again, move by move.
+def replay_moves(record: GameRecord) -> Iterator[Step]:
+    """Replay a record move by move.
 
-    Raises Difference where the deck, a seat, an action or the end of the game is not what the rules
-    and the stand-in make of it, and where faults did not cost what they must.
+    Raises Difference where the deck, a seat, an action or the result does not follow from the rules
+    and the stand-in, and where faults have no or other consequences than they must.
     """
     try:
         game = Game(record.ruleset, len(record.seating), record.deck)
     except ValueError as error:
         raise Difference(str(error)) from error
     _check_faults(record)
-    charges = _Charges(record)
+    stand_ins = _StandInCheck(record)
     for number, move in enumerate(record.moves, start=1):
         decision = game.decision
         if decision is None:
             raise Difference(f"move {number}: the game is over after {number - 1} moves")
         if move.seat != decision.seat:
             raise Difference(
-                f"move {number}: seat {move.seat} moves, it is for seat {decision.seat} to decide"
+                f"move {number}: seat {move.seat} moves, but seat {decision.seat} must decide"
             )
-        charges.check(number, move, decision)
+        stand_ins.check(number, move, decision)
         try:
             events = game.apply(move.action)
         except IllegalActionError as error:
@@ -57,28 +61,38 @@ def steps(record: GameRecord) -> Iterator[Step]:
         yield Step(decision, move, events, game)
     if game.outcome is None:
         raise Difference(f"the game is not over after {len(record.moves)} moves")
-    replayed = result(game.outcome, record.faults)
+    replayed = final_result(game.outcome, record.faults)
     if replayed != record.result:
         raise Difference(f"result: the record says {record.result}, the rules say {replayed}")
 
 
+def check_record(record: GameRecord) -> None:
+    """Replay a record and raise Difference at the first error in it."""
+    for _ in replay_moves(record):
+        pass
+
+
 def _check_faults(record: GameRecord) -> None:
-    """A strike costs one decision, number `max_strikes` the game, and a forfeit is a seat's last fault."""
+    """Check the consequences of faults.
+
+    Each strike costs one decision, strike number `max_strikes` costs the game, and a forfeit is the
+    last fault of its seat.
+    """
     seats = range(len(record.seating))
     for fault in record.faults:
         if fault.seat not in seats:
-            raise Difference(f"a fault is charged to seat {fault.seat}, where nobody sits")
+            raise Difference(f"a fault is charged to seat {fault.seat}, which does not exist")
     for seat in seats:
-        own = [fault for fault in record.faults if fault.seat == seat]
-        if any(fault.forfeit for fault in own[:-1]):
+        faults = [fault for fault in record.faults if fault.seat == seat]
+        if any(fault.forfeit for fault in faults[:-1]):
             raise Difference(f"seat {seat} has a fault after its forfeit")
-        strikes = [fault.move for fault in own if not fault.forfeit]
-        for before, at in pairwise((-1, *strikes)):
-            if at <= before or not _decided_by_stand_in(record, seat, at):
+        strikes = [fault.move for fault in faults if not fault.forfeit]
+        for previous, move in pairwise((-1, *strikes)):
+            if move <= previous or not _is_stand_in_move(record, seat, move):
                 raise Difference(
-                    f"seat {seat}: no stand-in decides where its strike was, at move {at + 1}"
+                    f"seat {seat}: move {move + 1} must be the stand-in's, because of a strike"
                 )
-        forfeits = [fault.move for fault in own if fault.cause is Cause.STRIKES]
+        forfeits = [fault.move for fault in faults if fault.cause is Cause.STRIKES]
         if forfeits != strikes[record.max_strikes - 1 :]:
             raise Difference(
                 f"seat {seat} has {len(strikes)} strikes and"
@@ -87,30 +101,28 @@ def _check_faults(record: GameRecord) -> None:
             )
 
 
-def _decided_by_stand_in(record: GameRecord, seat: int, at: int) -> bool:
-    return at < len(record.moves) and record.moves[at].seat == seat and record.moves[at].stand_in
+def _is_stand_in_move(record: GameRecord, seat: int, index: int) -> bool:
+    if index >= len(record.moves):
+        return False
+    move = record.moves[index]
+    return move.seat == seat and move.stand_in
 
 
-class _Charges:
-    """Who decided, held against the faults of a record: the stand-in only for whom was charged."""
+class _StandInCheck:
+    """Check that the stand-in decided exactly where a seat had a fault or had forfeited."""
 
     def __init__(self, record: GameRecord) -> None:
         self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
-        self._faulted = {(fault.seat, fault.move) for fault in record.faults}
+        self._faults = {(fault.seat, fault.move) for fault in record.faults}
 
     def check(self, number: int, move: Move, decision: Decision) -> None:
+        """Raise Difference when the wrong one decided move `number`, or the stand-in chose wrongly."""
         forfeited = self._forfeited_at.get(move.seat, number) < number
         if not move.stand_in:
             if forfeited:
                 raise Difference(f"move {number}: seat {move.seat} decides after its forfeit")
             return
-        if not forfeited and (move.seat, number - 1) not in self._faulted:
+        if not forfeited and (move.seat, number - 1) not in self._faults:
             raise Difference(f"move {number}: the stand-in decides without a fault")
-        if move.action != stand_in(decision):
-            raise Difference(f"move {number}: {move.action} is not what the stand-in does")
-
-
-def check(record: GameRecord) -> None:
-    """Play a record again and raise Difference at the first thing that is not right."""
-    for _ in steps(record):
-        pass
+        if move.action != stand_in_action(decision):
+            raise Difference(f"move {number}: {move.action} is not the stand-in's action")

@@ -59,15 +59,15 @@ _short_action = memo(1 << 12)(_action)
 an echo, and to keep thousands of these would be a way to fill the referee's memory."""
 
 
-def action(written: bytes, ask: Request) -> Action:
-    """The action that a bot names in answer to an ask, from its bytes. It need not be legal.
+def action(written: bytes, request: Request) -> Action:
+    """The action that a bot names in answer to a request, from its bytes. It need not be legal.
 
     A slot of the display that holds the same cards as one further left means that one (ruling R8).
     Raises ValueError when the bytes name no action.
     """
     chosen = _short_action(written) if len(written) < SMALL else _action(written)
     if isinstance(chosen, DrawDisplay):
-        display, slot = ask.view.display, chosen.slot
+        display, slot = request.view.display, chosen.slot
         cards = display[slot] if slot < len(display) else ()
         return DrawDisplay(display.index(cards) if cards else slot, cards)
     return chosen

@@ -55,24 +55,24 @@ class RequestEncoder:
         self._game_id = play_pb2.Request(game_id=game_id).SerializeToString()
         self._views = ViewWriter()
 
-    def encode(self, ask: Request) -> bytes:
+    def encode(self, request: Request) -> bytes:
         """One request as a `RefereeMessage`."""
-        decision, budget = ask.decision, ask.budget
-        written = self._views.write(ask.view)
+        decision, budget = request.decision, request.budget
+        written = self._views.write(request.view)
         parts = [
             self._game_id,
-            _decision_id(ask.number),
+            _decision_id(request.number),
             _kind(KINDS[decision.kind]),
             _time_left(budget.limit_us),
             _last_elapsed(budget.last_elapsed_us),
             _view_head(len(written)),
             written,
-            *_NEWS.parts(ask.news),
+            *_NEWS.parts(request.events),
         ]
         if budget.bank_left_us:
             parts.append(_bank_left(budget.bank_left_us))
         if decision.kind is _PLAY:
-            hand = ask.view.hand
+            hand = request.view.hand
             parts += map(getitem, _play_parts()[hand[JOKER]], hand)
         else:
             parts.append(_legal_part(decision.legal))

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from referee.match import steps
+from referee.match import replay_moves
 from referee.records import Fault, GameRecord
 from referee.reports.formats import NOTHING, counts_name, group_name, layer_name, spaced, visible
 from referee.rules.actions import DecisionKind
@@ -175,7 +175,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
     narrator = Narrator(names)
     if tables:
         yield table_view(Game(record.ruleset, len(names), record.deck), names)
-    for number, step in enumerate(steps(record)):
+    for number, step in enumerate(replay_moves(record)):
         yield from (narrator.charge(fault) for fault in record.faults if fault.move == number)
         for place, event in enumerate(step.events):
             line = narrator.line(event)

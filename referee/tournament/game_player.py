@@ -19,7 +19,7 @@ from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.match import GameSetup, PlayedGame, play_game
+from referee.match import GameSetup, RecordedGame, play_game
 from referee.match.play import Watcher
 from referee.protocol import encode
 from referee.records import Fault, GameRecord
@@ -194,7 +194,9 @@ def _measured(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> Gam
     )
 
 
-async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: PlayedGame) -> None:
+async def _close(
+    game_id: str, players: Sequence[BotPlayer | Forfeit], played: RecordedGame
+) -> None:
     """Tell every bot that is still there how the game ended."""
     record = played.record
     reasons = {fault.seat: fault for fault in record.faults if fault.forfeit}
@@ -205,7 +207,7 @@ async def _close(game_id: str, players: Sequence[BotPlayer | Forfeit], played: P
         await player.leave(
             encode.game_end(
                 game_id,
-                played.news[seat],
+                played.unseen_events[seat],
                 record.result.ranks,
                 f"{fault.cause.value}: {fault.evidence.detail}" if fault else "",
                 forfeited=fault is not None,

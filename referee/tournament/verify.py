@@ -15,7 +15,7 @@ from typing import Protocol
 
 from referee import deals
 from referee.errors import UserError
-from referee.match import Difference, check
+from referee.match import Difference, check_record
 from referee.records import BotId, GameRecord
 from referee.schedule import ALGORITHMS, ScheduledGame, extended
 from referee.store import FaultRow, GameRow, League, ResultRow, storable
@@ -189,7 +189,7 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
         deck = deals.deck(seed, game.deal_id, game.ruleset)
         if record.deck != deck:
             raise Difference("the deck is not what the seed gives")
-    check(record)
+    check_record(record)
 
 
 class StoredTournament:
@@ -227,7 +227,7 @@ def audit_free_games(league: League) -> int:
     for row in free:
         with naming(row.game_id):
             record = _record(league, row.game_id)
-            check(record)
+            check_record(record)
             shown.check(record)
     return len(free)
 

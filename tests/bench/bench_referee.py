@@ -96,8 +96,8 @@ def script(orders: Sequence[GameTask]) -> list[Letter]:
             number += 1
             seat = decision.seat
             budget = Budget(Clocks().decision_us, None, 300)
-            ask = Request(number, game.view(seat), decision, tuple(news[seat]), budget)
-            letters.append(Letter(seat, encoder.encode(ask), is_request=True))
+            request = Request(number, game.view(seat), decision, tuple(news[seat]), budget)
+            letters.append(Letter(seat, encoder.encode(request), is_request=True))
             news[seat].clear()
             for event in game.apply(decision.legal[0]):
                 for other in range(SEATS):

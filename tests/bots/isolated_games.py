@@ -13,7 +13,7 @@ from strongest_isolation import strongest
 
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.match import check
+from referee.match import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.cgroups import Cgroups
@@ -66,7 +66,7 @@ class Games:
             isolation=strongest().words,
         )
         (record,) = await self.player.play(Assignment(lane, (order,)))
-        check(record)
+        check_record(record)
         return record
 
     async def play_healthy(self):

@@ -15,7 +15,7 @@ from referee.bots import process
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
-from referee.match import check
+from referee.match import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION, monitor
@@ -65,7 +65,7 @@ NO_HELLO = Wrong(Cause.CONNECT_TIMEOUT, r"no hello within 2 s", start=IMPATIENT)
 HANDSHAKE = Wrong(Cause.HANDSHAKE)
 LATE = strike(Cause.TIMEOUT, r"no reply within 1\.5 s")
 STRIKES = Wrong(Cause.STRIKES, "strike 2 of 2")
-ILLEGAL = strike(Cause.ILLEGAL, "is no legal answer to")
+ILLEGAL = strike(Cause.ILLEGAL, "is not a legal reply to")
 MALFORMED = strike(Cause.MALFORMED, "")
 FLOOD = Wrong(Cause.FLOOD, "more than 200 messages or streams")
 CLOSED = Wrong(Cause.CRASH, "closed its stream")
@@ -196,7 +196,7 @@ class Run:
             str(self.games), RULES, specs, clocks=game, max_strikes=MAX_STRIKES, deal=deal
         )
         (record,) = await self.player.play(Assignment(lane, (order,)))
-        check(record)
+        check_record(record)
         return record
 
     async def play_healthy(self):

@@ -19,11 +19,11 @@ TABLES = [
 @pytest.mark.parametrize(("ruleset", "players"), TABLES)
 async def test_one_seat_meets_every_kind_of_its_ruleset(ruleset, players):
     scripted = await script(ruleset, players, Clocks())
-    met = Counter(ask.decision.kind for ask in scripted.asks)
+    met = Counter(request.decision.kind for request in scripted.requests)
     assert set(met) == set(kinds_of(ruleset))
     assert min(met.values()) >= TIMES
-    assert {ask.decision.seat for ask in scripted.asks} == {scripted.seat}
-    numbers = [ask.number for ask in scripted.asks]
+    assert {request.decision.seat for request in scripted.requests} == {scripted.seat}
+    numbers = [request.number for request in scripted.requests]
     assert numbers == sorted(set(numbers))
 
 

@@ -87,7 +87,7 @@ def other_rules(record):
 
 RECORDS = {
     other_deck: "cup-2: the deck is not what the seed gives",
-    other_move: "cup-2: move 1: seat 1 moves, it is for seat 0 to decide",
+    other_move: "cup-2: move 1: seat 1 moves, but seat 0 must decide",
     one_move_less: "cup-2: the game is not over after ",
     more_patience: "cup-2: the record has other clocks or strikes than the tournament",
     other_scores: "cup-2: result: the record says ",

@@ -119,7 +119,7 @@ async def play(process, spec, rules, seats, seat_of):
     played = await play_game(setup, players, now_us=int, monotonic_us=int)
     ranks = played.record.result.ranks
     await player.leave(
-        encode.game_end(setup.game_id, played.news[mine], ranks, "", forfeited=False)
+        encode.game_end(setup.game_id, played.unseen_events[mine], ranks, "", forfeited=False)
     )
     return played, mind
 

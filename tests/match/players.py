@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from referee.clocks import Clocks
 from referee.errors import Forfeit
-from referee.match import GameSetup, PlayedGame, play_game
+from referee.match import GameSetup, RecordedGame, play_game
 from referee.match.play import Watcher
 from referee.records import BotId, Player, Reply, Request
 from referee.rules.actions import Action
@@ -21,20 +21,20 @@ class FunctionPlayer:
     def __init__(self, choose: Callable[[Request], Action], elapsed_us: int = 7) -> None:
         self._choose = choose
         self._elapsed_us = elapsed_us
-        self.asks: list[Request] = []
+        self.requests: list[Request] = []
 
-    async def decide(self, ask: Request) -> Reply:
-        self.asks.append(ask)
-        return Reply(self._choose(ask), self._elapsed_us, 1)
+    async def decide(self, request: Request) -> Reply:
+        self.requests.append(request)
+        return Reply(self._choose(request), self._elapsed_us, 1)
 
 
-def first_legal(ask: Request) -> Action:
-    return ask.decision.legal[0]
+def first_legal(request: Request) -> Action:
+    return request.decision.legal[0]
 
 
 def chance(seed: int) -> Callable[[Request], Action]:
     generator = random.Random(seed)
-    return lambda ask: generator.choice(ask.decision.legal)
+    return lambda request: generator.choice(request.decision.legal)
 
 
 def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def setup(
 
 async def play(
     what: GameSetup, players: Sequence[Player | Forfeit], watch: Watcher | None = None
-) -> PlayedGame:
+) -> RecordedGame:
     """Play with a clock that stands still for the day and ticks once a look otherwise."""
     ticks = iter(range(10**9))
     return await play_game(

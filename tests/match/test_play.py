@@ -7,7 +7,7 @@ from players import FunctionPlayer, chance, first_legal, play, setup
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
-from referee.match import check, play_game, stand_in
+from referee.match import check_record, play_game, stand_in_action
 from referee.records import Reply, Request
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
 from referee.rules.cards import Layer
@@ -24,17 +24,17 @@ class Faulty:
 
     def __init__(self, fault: Exception, at: int = 1, times: int = 1) -> None:
         self._fault, self._at, self._until = fault, at, at + times
-        self.asks: list[Request] = []
+        self.requests: list[Request] = []
 
     @property
     def asked(self) -> int:
-        return len(self.asks)
+        return len(self.requests)
 
-    async def decide(self, ask: Request) -> Reply:
-        self.asks.append(ask)
+    async def decide(self, request: Request) -> Reply:
+        self.requests.append(request)
         if self._at <= self.asked < self._until:
             raise self._fault
-        return Reply(first_legal(ask), 5, 0)
+        return Reply(first_legal(request), 5, 0)
 
 
 def strike(cause: Cause = Cause.TIMEOUT) -> Strike:
@@ -50,7 +50,7 @@ async def test_a_record_replays_to_its_own_result(ruleset):
     seats = 2 if ruleset == "duel" else 4
     for seed in range(5):
         played = await play(setup(ruleset, seats, seed=seed), players(seats, seed=seed))
-        check(played.record)
+        check_record(played.record)
         assert played.record.faults == ()
         assert min(played.record.result.ranks) == 1
         assert played.record.result.winners
@@ -59,7 +59,7 @@ async def test_a_record_replays_to_its_own_result(ruleset):
 async def test_the_record_has_every_decision_with_its_times():
     table = [FunctionPlayer(chance(seat), elapsed_us=100 + seat) for seat in range(3)]
     record = (await play(setup(), table)).record
-    asked = sum(len(player.asks) for player in table)
+    asked = sum(len(player.requests) for player in table)
     assert len(record.moves) == asked
     assert {(move.seat, move.elapsed_us, move.lag_us) for move in record.moves} == {
         (0, 100, 1),
@@ -67,8 +67,8 @@ async def test_the_record_has_every_decision_with_its_times():
         (2, 102, 1),
     }
     assert not any(move.stand_in for move in record.moves)
-    assert [ask.number for player in table for ask in player.asks] != []
-    assert sorted(ask.number for player in table for ask in player.asks) == list(
+    assert [request.number for player in table for request in player.requests] != []
+    assert sorted(request.number for player in table for request in player.requests) == list(
         range(1, asked + 1)
     )
 
@@ -78,7 +78,9 @@ async def test_each_seat_hears_every_event_once_in_order_and_redacted():
     seen = []
     played = await play(setup(), table, watch=seen.append)
     for seat, player in enumerate(table):
-        heard = [event for ask in player.asks for event in ask.news] + list(played.news[seat])
+        heard = [event for request in player.requests for event in request.events] + list(
+            played.unseen_events[seat]
+        )
         assert len(heard) == len(seen)
         for told, happened in zip(heard, seen, strict=True):
             hidden = isinstance(happened, Drawn) and happened.slot is None and happened.seat != seat
@@ -96,7 +98,7 @@ async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
     assert [move.stand_in for move in record.moves].count(True) == 1
     assert record.result.forfeited == ()
     assert faulty.asked == sum(move.seat == 1 for move in record.moves)
-    check(record)
+    check_record(record)
 
 
 async def test_the_third_strike_forfeits_the_game():
@@ -108,7 +110,7 @@ async def test_the_third_strike_forfeits_the_game():
     assert record.result.forfeited == (1,)
     assert record.result.ranks[1] == 3
     assert all(move.stand_in for move in record.moves if move.seat == 1)
-    check(record)
+    check_record(record)
 
 
 @pytest.mark.parametrize(
@@ -124,16 +126,16 @@ async def test_the_third_strike_forfeits_the_game():
 async def test_an_illegal_action_is_a_strike_that_names_the_action(action):
     seen = []
 
-    def cheat(ask: Request) -> object:
-        seen.append(ask)
-        return action if len(seen) == 1 else first_legal(ask)
+    def cheat(request: Request) -> object:
+        seen.append(request)
+        return action if len(seen) == 1 else first_legal(request)
 
     record = (await play(setup(), [FunctionPlayer(cheat), *players(2)])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit, fault.move) == (0, Cause.ILLEGAL, False, 0)
     assert str(action) in fault.evidence.detail
     assert fault.evidence.elapsed_us == 7
-    check(record)
+    check_record(record)
 
 
 async def test_a_crash_forfeits_and_the_others_play_on():
@@ -147,7 +149,7 @@ async def test_a_crash_forfeits_and_the_others_play_on():
     assert [move.stand_in for move in mine] == [False, False] + [True] * (len(mine) - 2)
     assert [move.elapsed_us for move in mine][:4] == [5, 5, 11, 0]
     assert record.result.ranks[0] == 3
-    check(record)
+    check_record(record)
 
 
 async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
@@ -165,14 +167,14 @@ async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
     assert record.result.winners == ()
     assert record.result.ranks == (1, 1, 1)
     assert all(move.stand_in and move.elapsed_us == 0 for move in record.moves)
-    check(record)
+    check_record(record)
 
 
 async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
     clocks = Clocks(decision_us=1_000, bank_us=900, increment_us=10)
     player = FunctionPlayer(chance(1), elapsed_us=50)
     await play(setup(clocks=clocks), [player, *players(2)])
-    budgets = [ask.budget for ask in player.asks]
+    budgets = [request.budget for request in player.requests]
     assert [budget.bank_left_us for budget in budgets[:3]] == [900, 860, 820]
     assert [budget.limit_us for budget in budgets[:3]] == [900, 860, 820]
     assert [budget.last_elapsed_us for budget in budgets[:3]] == [0, 50, 50]
@@ -185,8 +187,8 @@ async def test_the_referees_own_lateness_costs_no_time():
     faulty = Faulty(strike())
     record = (await play(setup(clocks=clocks), [faulty, *players(2)])).record
     assert (record.moves[0].elapsed_us, record.moves[0].lag_us) == (900, 99)
-    assert faulty.asks[1].budget.bank_left_us == 4100
-    check(record)
+    assert faulty.requests[1].budget.bank_left_us == 4100
+    check_record(record)
 
 
 async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
@@ -196,8 +198,8 @@ async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
     record = (await play(setup(clocks=clocks), [player, *others])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.OUT_OF_TIME, True)
-    assert len(player.asks) == 2
-    check(record)
+    assert len(player.requests) == 2
+    check_record(record)
 
 
 async def test_a_void_game_is_nobody_s_fault_and_goes_through():
@@ -226,7 +228,7 @@ def test_the_stand_in_plays_most_cards_then_fewest_jokers_then_the_lowest():
 
 
 def stand_in_of(legal):
-    return stand_in(Decision(0, DecisionKind.PLAY, tuple(legal)))
+    return stand_in_action(Decision(0, DecisionKind.PLAY, tuple(legal)))
 
 
 async def test_the_watcher_sees_the_first_play_first():

@@ -8,7 +8,7 @@ import pytest
 from players import FunctionPlayer, chance, play, setup
 
 from referee.errors import Cause, Evidence, Forfeit, Strike
-from referee.match import Difference, check, steps
+from referee.match import Difference, check_record, replay_moves
 from referee.rules.actions import Choice
 
 
@@ -18,7 +18,7 @@ async def record():
 
 
 async def test_steps_show_decision_move_and_events(record):
-    shown = list(steps(record))
+    shown = list(replay_moves(record))
     assert [step.move for step in shown] == list(record.moves)
     assert all(step.move.action in step.decision.legal for step in shown)
     assert shown[-1].game.outcome.scores == record.result.scores
@@ -59,28 +59,28 @@ def swap_deck(record):
     ],
 )
 async def test_each_change_is_found(record, change, says):
-    check(record)
+    check_record(record)
     with pytest.raises(Difference, match=says):
-        check(change(record))
+        check_record(change(record))
 
 
 async def test_a_bot_cannot_decide_after_its_forfeit():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
     record = (await play(setup(), table)).record
-    check(record)
+    check_record(record)
     with pytest.raises(Difference, match="move 1: seat 0 decides after its forfeit"):
-        check(tamper(record, 0, stand_in=False))
+        check_record(tamper(record, 0, stand_in=False))
 
 
 async def test_the_stand_in_is_held_to_its_policy():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
     record = (await play(setup(), table)).record
-    other = next(iter(steps(record))).decision.legal[0]
+    other = next(iter(replay_moves(record))).decision.legal[0]
     assert other != record.moves[0].action
-    with pytest.raises(Difference, match=r"move 1: .* is not what the stand-in does"):
-        check(tamper(record, 0, action=other))
+    with pytest.raises(Difference, match=r"move 1: .* is not the stand-in's action"):
+        check_record(tamper(record, 0, action=other))
 
 
 async def struck(times):
@@ -88,14 +88,14 @@ async def struck(times):
     silent = iter(range(times))
     choose = chance(1)
 
-    def late(ask):
+    def late(request):
         if next(silent, None) is not None:
             raise Strike(Cause.TIMEOUT, Evidence(detail="no reply"))
-        return choose(ask)
+        return choose(request)
 
     table = [FunctionPlayer(chance(0)), FunctionPlayer(late), FunctionPlayer(chance(2))]
     record = (await play(setup(), table)).record
-    check(record)
+    check_record(record)
     return record
 
 
@@ -111,13 +111,13 @@ async def test_strikes_are_counted():
         (replace(three, faults=three.faults[::-1]), "seat 1 has a fault after its forfeit"),
     ):
         with pytest.raises(Difference, match=says):
-            check(changed)
+            check_record(changed)
 
 
 async def test_every_strike_has_its_decision_by_the_stand_in():
     record = await struck(2)
     at = record.faults[0].move
-    says = f"seat 1: no stand-in decides where its strike was, at move {at + 1}"
+    says = f"seat 1: move {at + 1} must be the stand-in's, because of a strike"
     twice = replace(record, faults=(record.faults[0], record.faults[0]))
     later = replace(record.faults[1], move=len(record.moves))
     for changed in (
@@ -126,15 +126,15 @@ async def test_every_strike_has_its_decision_by_the_stand_in():
         replace(record, faults=(replace(record.faults[0], seat=0), record.faults[1])),
         replace(record, faults=(record.faults[0], later)),
     ):
-        with pytest.raises(Difference, match="no stand-in decides where its strike was"):
-            check(changed)
+        with pytest.raises(Difference, match="must be the stand-in's, because of a strike"):
+            check_record(changed)
     with pytest.raises(Difference, match=says):
-        check(tamper(record, at, stand_in=False))
+        check_record(tamper(record, at, stand_in=False))
 
 
 @pytest.mark.parametrize("seat", [-1, 3])
 async def test_a_fault_is_somebodys(seat):
     record = await struck(1)
     changed = replace(record, faults=(*record.faults, replace(record.faults[0], seat=seat)))
-    with pytest.raises(Difference, match=f"charged to seat {seat}, where nobody sits"):
-        check(changed)
+    with pytest.raises(Difference, match=f"charged to seat {seat}, which does not exist"):
+        check_record(changed)

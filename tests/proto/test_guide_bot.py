@@ -60,7 +60,7 @@ async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
             setup, [player for _, player in seated], now_us=int, monotonic_us=int
         )
         assert not played.record.faults
-        for (_, player), news in zip(seated, played.news, strict=True):
+        for (_, player), news in zip(seated, played.unseen_events, strict=True):
             end = encode.game_end(name, news, played.record.result.ranks, "", forfeited=False)
             await player.leave(end)
     processes = [process for process, _ in seated]

@@ -10,7 +10,7 @@ import pytest
 
 from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Evidence
-from referee.match import stand_in
+from referee.match import stand_in_action
 from referee.pb import play_pb2, record_pb2, table_pb2
 from referee.protocol import decode, encode, record
 from referee.protocol.values import (
@@ -93,7 +93,7 @@ def test_a_request_says_all_of_an_ask_and_only_that(name, seats):
         assert (request.game_id, request.decision_id) == ("some-game", ask.number)
         assert request.kind == KINDS[ask.decision.kind]
         same_view(request.view, ask.view)
-        assert list(request.events) == [event_message(event) for event in ask.news]
+        assert list(request.events) == [event_message(event) for event in ask.events]
         assert tuple(action_value(action) for action in request.legal) == ask.decision.legal
         assert request.time_left_us == ask.budget.limit_us
         assert request.bank_left_us == (ask.budget.bank_left_us or 0)
@@ -171,7 +171,7 @@ def test_every_kind_of_event_has_a_message_and_every_message_an_event():
     kinds = set()
     for name, seats in CASES:
         for seed in range(4):
-            events = [event for ask, _ in playout(name, seats, seed) for event in ask.news]
+            events = [event for ask, _ in playout(name, seats, seed) for event in ask.events]
             events.append(GameOver(Termination.OUT, (1,) * seats, (1,) * seats))
             kinds |= set(map(type, events))
             met |= {event_message(event).WhichOneof("kind") for event in events}
@@ -206,7 +206,7 @@ def full_record() -> GameRecord:
     run = game("duel", 2, 9)
     moves = []
     while (decision := run.decision) is not None:
-        action = stand_in(decision)
+        action = stand_in_action(decision)
         run.apply(action)
         moves.append(Move(decision.seat, action, 12, 3, stand_in=True))
     faults = [

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
-from referee.match import stand_in
-from referee.match.play import result
+from referee.match import stand_in_action
+from referee.match.play import final_result
 from referee.records import BotId, Fault, GameRecord, Move, Usage
 from referee.reports.rating_rows import Tally
 from referee.rules.game import Game
@@ -71,7 +71,7 @@ def record(
             faults.append(Fault(decision.seat, Cause.TIMEOUT, forfeit, number, evidence))
         out = any(fault.seat == decision.seat and fault.forfeit for fault in faults)
         helped = out or number == strike_at
-        action = stand_in(decision) if helped else chance.choice(decision.legal)
+        action = stand_in_action(decision) if helped else chance.choice(decision.legal)
         moves.append(Move(decision.seat, action, 0 if helped else 100 + number, 1, helped))
         game.apply(action)
     return GameRecord(
@@ -81,7 +81,7 @@ def record(
         deck=tuple(deck),
         moves=tuple(moves),
         faults=tuple(faults),
-        result=result(game.outcome, faults),
+        result=final_result(game.outcome, faults),
         usage=tuple(Usage(0.01 * seat, 2048) for seat in range(seats)),
         clocks=clocks or Clocks(),
         max_strikes=3,

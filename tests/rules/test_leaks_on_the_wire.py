@@ -37,10 +37,10 @@ class Repeater:
         self._encoder = encoder
         self.messages: list[bytes] = []
 
-    async def decide(self, ask: Request) -> Reply:
-        self.messages.append(self._encoder.encode(ask))
+    async def decide(self, request: Request) -> Reply:
+        self.messages.append(self._encoder.encode(request))
         try:
-            return Reply(next(self._actions), ask.number, 0)
+            return Reply(next(self._actions), request.number, 0)
         except StopIteration:
             raise StopPlaying from None
 
@@ -73,7 +73,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
     except StopPlaying:
         return [start, *repeaters[seat].messages]
     ranks = played.record.result.ranks
-    end = encode.game_end(GAME_ID, played.news[seat], ranks, "", forfeited=False)
+    end = encode.game_end(GAME_ID, played.unseen_events[seat], ranks, "", forfeited=False)
     return [start, *repeaters[seat].messages, end]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from referee import deals
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
-from referee.match import stand_in
+from referee.match import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -53,7 +53,7 @@ def played(game: ScheduleRow) -> GameRecord:
     run = Game(rules, len(game.bots), deck)
     moves = []
     while (decision := run.decision) is not None:
-        action = stand_in(decision)
+        action = stand_in_action(decision)
         run.apply(action)
         moves.append(Move(decision.seat, action, 250 + decision.seat, 0, stand_in=False))
     return GameRecord(

@@ -16,7 +16,7 @@ import pytest
 from referee import deals
 from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
-from referee.match import Difference, stand_in
+from referee.match import Difference, stand_in_action
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord, Move, Result, Usage
 from referee.roster import Roster, Workshop
@@ -74,7 +74,7 @@ class Made:
         run = Game(game.ruleset, len(game.bots), deck)
         moves = []
         while (decision := run.decision) is not None:
-            action = stand_in(decision)
+            action = stand_in_action(decision)
             run.apply(action)
             moves.append(Move(decision.seat, action, 250, 0, stand_in=False))
         config = self.tournament.config
@@ -445,7 +445,7 @@ RATINGS = {
 RECORDS = {
     "deck": (worse_deck, "cup-2: the deck is not what the seed gives"),
     "rank": (other_rank, "cup-2: result: the record says "),
-    "action": (other_action, "cup-2: move 4: seat 9 moves, it is for seat "),
+    "action": (other_action, "cup-2: move 4: seat 9 moves, but seat "),
     "seating": (other_seat, "cup-2: the record has eve@1 "),
     "order": (exchange, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or out"),
     "gone": (drop(4), "17 of 18 games check; cup-5 is not stored"),

@@ -22,7 +22,7 @@ from referee.bots import BotPool
 from referee.bots.manifest import BotSpec
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, VoidGame
-from referee.match import GameSetup, check
+from referee.match import GameSetup, check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
@@ -82,7 +82,7 @@ async def play(settings):
     async def play(*orders):
         records = await player.play(Assignment(0, orders))
         for record in records:
-            check(record)
+            check_record(record)
         return records
 
     yield play

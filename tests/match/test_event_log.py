@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.match.play import News
+from referee.match.play import EventLog
 from referee.rules.cards import HIDDEN, Layer
 from referee.rules.events import Drawn, Left, Taken, is_private, seen_by
 
@@ -22,7 +22,7 @@ EVENTS = st.one_of(
 
 @given(st.lists(st.lists(EVENTS, max_size=4)), st.randoms(use_true_random=False))
 def test_every_seat_hears_all_as_it_may_know_it(happenings, chance: random.Random):
-    news = News(SEATS)
+    news = EventLog(SEATS)
     heard = [[] for _ in range(SEATS)]
     for events in happenings:
         news.add(events)
@@ -35,7 +35,7 @@ def test_every_seat_hears_all_as_it_may_know_it(happenings, chance: random.Rando
 
 
 def test_only_who_drew_from_the_deck_sees_the_card():
-    news, card = News(SEATS), Drawn(1, None, (7,))
+    news, card = EventLog(SEATS), Drawn(1, None, (7,))
     assert is_private(card)
     news.add((Left(0), card))
     assert [news.take(seat)[1].cards for seat in range(SEATS)] == [(HIDDEN,), (7,), (HIDDEN,)]
