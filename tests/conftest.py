@@ -1,28 +1,43 @@
-"""What holds for every test: which may be skipped, and where none may.
+"""Decide which tests run, which are skipped, and which are measured for coverage.
 
-A test that needs a program which a user's machine may lack says so, and is skipped without it:
+    pytest                      the tests that fit into three minutes on two cores
+    pytest --everything         all tests
+    pytest tests/crash          all tests of a folder or file, or one test, also those that plain `pytest` leaves out
+
+The last lines of plain `pytest` count the tests that it left out, by reason. A test is left out if it has
+this mark, or if it needs a PostgreSQL server:
+
+    @pytest.mark.extended("plays hundreds of games")
+
+With pytest-xdist, a run of all tests uses several processes and a run of named tests uses one. Override this
+with `-n 0`, `-n 7` and so on. Without pytest-xdist everything runs in one process.
+
+A test that needs a program names it, and is skipped on a machine that lacks it:
 
     @pytest.mark.toolchain("buf")
 
-One that needs a rung of the isolation ladder, or a stronger one, says that too: what this machine gives is
-probed once.
+A test that needs an isolation rung, or a stronger one, names the rung. It is skipped on a machine that does not
+give this rung:
 
     @pytest.mark.isolation("full")
 
-PostgreSQL is asked for by a fixture, `postgres` or `postgres_url`.
+Tests use PostgreSQL through the fixtures `postgres` and `postgres_url`.
 
-What tries more of the same is asked for by REFEREE_THOROUGH=1, as before a release:
+With REFEREE_REQUIRE_ALL=1, as in CI, a skip is a failure, so that no test is silently missing. The only exception is an
+isolation rung that the kernel does not give, because nobody can install it; `referee doctor` shows it in the CI log.
 
-    @pytest.mark.thorough
+A test that spends most of its time on lines that other tests cover is excluded from coverage, because measuring makes
+Python up to three times slower. This holds for its fixtures and for the processes it starts too:
 
-With REFEREE_REQUIRE_ALL=1 (CI) a skip is a failure, so that nothing goes untested unnoticed; but for a rung
-that the machine's kernel does not give, which nobody can install: CI shows which one it has.
+    @pytest.mark.unmeasured
 """
 
 import os
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -31,8 +46,9 @@ from referee import configure_process
 HERE = Path(__file__).parent
 REQUIRE_ALL = "REFEREE_REQUIRE_ALL"
 NO_RUNG = "this machine does not give the isolation"
-THOROUGH = os.environ.get("REFEREE_THOROUGH") == "1"
-LONGEST = (
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+"""How many tests this run left out, by reason."""
+SLOWEST_FIRST = (
     "languages/test_manners.py",
     "tournament/test_resume.py",
     "check/test_check.py",
@@ -46,9 +62,9 @@ LONGEST = (
     "bots/test_misbehaving_isolated.py",
     "test_readme.py",
 )
-"""Files that take longest. They begin first, so that at the end no process works on one while others wait."""
-PLAYED_MUCH = ("languages", "sample_bots", "stranger")
-"""Folders whose tests play a lot on lines that others cover."""
+"""The files that take longest. They start first, so that no process is left with one of them at the end."""
+COVERAGE_VARIABLES = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
+"""Environment variables that make child processes measure their own coverage."""
 configure_process()  # before anything imports gRPC
 
 import postgres_server  # noqa: E402 - after that
@@ -58,24 +74,84 @@ from referee.bots.build import how_to_install  # noqa: E402 - the same
 from referee.sandbox import Rung  # noqa: E402 - the same
 
 
-def pytest_xdist_auto_num_workers(config):
-    """How many processes test at once: all tests, more than there are cores, since most wait for limits
-    to pass; those that somebody names, none but pytest's own, so that they begin at once.
+def pytest_addoption(parser):
+    parser.addoption(
+        "--everything",
+        action="store_true",
+        help="also run the tests that plain `pytest` leaves out because they take long or need much",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Choose tests and processes before pytest-xdist reads the options, which it also passes to its workers."""
+    if hasattr(config, "workerinput"):
+        return
+    names_tests = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if names_tests or config.option.keyword or config.option.markexpr:
+        config.option.everything = True
+    if config.pluginmanager.hasplugin("xdist"):
+        _set_processes(config.option, one=names_tests)
+
+
+def _set_processes(option, *, one):
+    """Set the options of pytest-xdist that the command line leaves open.
+
+    All tests run in more processes than there are cores, since most of them wait for time limits to pass.
+    The tests of a file run in one process, since they share fixtures that are expensive.
     """
-    everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    return min(4, 2 * len(os.sched_getaffinity(0))) if everything else 0
+    if option.numprocesses in {None, "auto"}:
+        option.numprocesses = 0 if one else min(4, 2 * len(os.sched_getaffinity(0)))
+    if option.dist == "no":
+        option.dist = "loadfile"
+    option.loadscopereorder = False  # keeps the order of SLOWEST_FIRST
 
 
 def pytest_collection_modifyitems(config, items):
-    left = [each for each in items if each.get_closest_marker("thorough")] if not THOROUGH else []
-    config.hook.pytest_deselected(items=left)
-    items[:] = [each for each in items if each not in left]
+    config.stash[LEFT_OUT] = Counter()
+    if not config.option.everything:
+        reasons = {item: reason for item in items if (reason := _reason_to_leave_out(item))}
+        config.stash[LEFT_OUT].update(reasons.values())
+        config.hook.pytest_deselected(items=list(reasons))
+        items[:] = [item for item in items if item not in reasons]
 
     def place(item):
         file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
-        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+        return SLOWEST_FIRST.index(file) if file in SLOWEST_FIRST else len(SLOWEST_FIRST)
 
     items.sort(key=place)
+
+
+def _reason_to_leave_out(item):
+    if (mark := item.get_closest_marker("extended")) is not None:
+        return mark.args[0]
+    return "needs a PostgreSQL server" if "postgres" in item.fixturenames else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Send the counts from a worker of pytest-xdist to the controlling process, which collects no tests itself."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash.get(LEFT_OUT, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take the counts of any worker: each of them has collected all tests."""
+    if (counts := getattr(node, "workeroutput", {}).get("left_out")) is not None:
+        node.config.stash[LEFT_OUT] = Counter(counts)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter, config):
+    """Print what was left out below everything else that pytest reports."""
+    yield
+    if counts := config.stash.get(LEFT_OUT, None):
+        terminalreporter.section("left out")
+        for reason, count in counts.most_common():
+            terminalreporter.line(f"{count:5}  {reason}")
+        total = counts.total()
+        terminalreporter.line(f"{total:5}  tests left out. Run everything: pytest --everything")
 
 
 def pytest_runtest_setup(item):
@@ -92,7 +168,7 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(scope="module")
 def postgres():
-    """A PostgreSQL server, for a module: tests of other modules want no strange child processes."""
+    """Start a PostgreSQL server for a module, because tests of other modules expect no foreign child processes."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     folder = postgres_server.programs()
     if folder is None:
@@ -103,35 +179,39 @@ def postgres():
 
 @pytest.fixture
 def postgres_url(postgres):
-    """An empty PostgreSQL database."""
+    """Create an empty PostgreSQL database."""
     with postgres.database() as url:
         yield url
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    """Coverage makes plain Python three times as slow: not for what does much of the same."""
-    measure = sys.gettrace()
-    if item.get_closest_marker("unmeasured") or item.path.parent.name in PLAYED_MUCH:
-        sys.settrace(None)
-    try:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Switch coverage off for a test with the mark `unmeasured`, its fixtures and its processes."""
+    tracer = sys.gettrace()
+    if tracer is None or item.get_closest_marker("unmeasured") is None:
         return (yield)
-    finally:
-        sys.settrace(measure)
+    with patch.dict(os.environ):
+        for name in COVERAGE_VARIABLES:
+            os.environ.pop(name, None)
+        sys.settrace(None)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(tracer)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):  # noqa: ARG001 - pytest matches hooks by these names
-    return _skip_is_failure((yield))
+    return _fail_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):  # noqa: ARG001 - the same
-    return _skip_is_failure((yield))
+    """Handle modules that skip themselves while they are collected."""
+    return _fail_skip((yield))
 
 
-def _skip_is_failure(report):
-    """A whole module can be skipped too, while it is collected."""
+def _fail_skip(report):
     if os.environ.get(REQUIRE_ALL) == "1" and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         if NO_RUNG not in str(reason):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from extended import extend_all_but
 
 from referee.bots import process
 from referee.bots.manifest import BotSpec
@@ -162,6 +163,44 @@ ELSEWHERE = {"tells_what_it_sees", "stateless", "at_random"}
 """Serve other tests, and the soak."""
 
 
+ONE_OF_EACH_KIND = {
+    "exits_with_1",
+    "hangs_at_start",
+    "has_wrong_token",
+    "has_foreign_token",
+    "never_ready",
+    "segfaults",
+    "crashes_beside_daemon",
+    "is_always_late",
+    "is_late",
+    "uses_up_its_bank",
+    "plays_what_it_lacks",
+    "says_garbage",
+    "floods_replies",
+    "says_5_mb",
+    "takes_much_memory",
+    "runs_many_processes",
+    "fills_scratch",
+    "answers_for_others",
+    "prints_much",
+    "ignores_goodbye",
+    "leaves_disguised_daemon",
+}
+"""Bots that plain `pytest` tries: at least one for each cause of a fault."""
+MORE = "plays more misbehaving bots"
+
+
+def plain(names):
+    return extend_all_but(ONE_OF_EACH_KIND & set(names), sorted(names), MORE)
+
+
+def test_plain_pytest_tries_every_cause_of_a_fault():
+    tried = {
+        wrong.cause for name, wrong in (WRONG | TAKES_MUCH).items() if name in ONE_OF_EACH_KIND
+    }
+    assert tried == {wrong.cause for wrong in (WRONG | TAKES_MUCH).values()}
+
+
 def test_every_bot_of_the_folder_is_tried():
     named = {*WRONG, *TAKES_MUCH, *BEYOND_GRPC, *HARMLESS, *NONSENSE, *ELSEWHERE}
     classes = [each for each in vars(bot).values() if isclass(each) and issubclass(each, bot.Fair)]
@@ -251,7 +290,7 @@ async def each_seat(run, wrong, **clocks):
         await run.play_healthy()
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", plain(WRONG))
 async def test_a_fault(run, name):
     wrong = WRONG[name]
     async for seat, record in each_seat(run, spec(name), start=wrong.start, game=wrong.game):
@@ -268,7 +307,7 @@ async def test_a_fault(run, name):
             assert record.result.ranks[seat] == 2
 
 
-@pytest.mark.parametrize("name", TAKES_MUCH)
+@pytest.mark.parametrize("name", plain(TAKES_MUCH))
 async def test_a_limit(run, name):
     wrong = TAKES_MUCH[name]
     async for seat, record in each_seat(run, spec(name, limits=FRUGAL), game=PATIENT):
@@ -320,7 +359,7 @@ async def test_a_message_that_grpc_does_not_take(run):
         assert record.result.forfeited == (seat,)
 
 
-@pytest.mark.parametrize("name", sorted(HARMLESS))
+@pytest.mark.parametrize("name", plain(HARMLESS))
 async def test_what_is_no_fault(run, name):
     async for _seat, record in each_seat(run, spec(name), game=PATIENT):
         assert not record.faults
@@ -370,6 +409,7 @@ async def test_no_bot_of_the_table_starts(run):
     await run.play_healthy()
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_three_that_go_wrong_at_a_table_of_four(run):
     """Each is charged with its own, and the fourth plays its game to the end."""
     wrong = ("segfaults", "floods_replies", "stops_itself")
@@ -385,7 +425,7 @@ async def test_three_that_go_wrong_at_a_table_of_four(run):
         await run.play_healthy()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", extend_all_but([0], [0, 1], MORE))
 async def test_a_game_beside_nonsense_is_not_changed(run, seed):
     """The same two play the same deal again, at the same time in another lane, as when they are alone."""
     nonsense = spec(f"nonsense{seed}", sys.executable, "bot.py", "talks_nonsense", str(seed))
@@ -399,6 +439,7 @@ async def test_a_game_beside_nonsense_is_not_changed(run, seed):
     await run.play_healthy()
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_limits_are_kept(run):
     """A strike costs the limit and a grace, and no more."""
     async for seat, record in each_seat(run, spec("hangs")):

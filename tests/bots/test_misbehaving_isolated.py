@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
+from extended import extend_all_but
 from isolated_games import FOLDER, HEALTHY, OTHER, SHORT, Games, spec
 from strongest_isolation import strongest
 
@@ -20,6 +21,7 @@ import bot
 import burglar
 
 pytestmark = [pytest.mark.isolation("full"), pytest.mark.unmeasured]
+MORE = pytest.mark.extended("plays more misbehaving bots")
 OUT_OF_MEMORY = {"takes_much_memory", "fills_memfd"}
 OUT_OF_MEMORY_AT = re.compile(
     r"^ended by the kernel: it has used up its 1024 MiB of memory$"
@@ -34,6 +36,8 @@ REFUSED = {
     "fills_scratch": 3,
 }
 """What is tried in vain, and how much of it at least."""
+PLAIN = {"takes_much_memory", "fork_bomb", "writes_everywhere", "litters_scratch"}
+"""Bots that plain `pytest` tries."""
 OTHERS = {
     "takes_much_memory_in_children",
     "leaves_state",
@@ -41,6 +45,10 @@ OTHERS = {
     "spies",
     "kills_everybody",
 }
+
+
+def plain(names):
+    return extend_all_but(PLAIN & set(names), sorted(names), "plays more misbehaving bots")
 
 
 @pytest.fixture
@@ -56,7 +64,7 @@ def test_every_burglar_is_tried():
     assert here == {*OUT_OF_MEMORY, *REFUSED, *OTHERS}
 
 
-@pytest.mark.parametrize("name", sorted(OUT_OF_MEMORY))
+@pytest.mark.parametrize("name", plain(OUT_OF_MEMORY))
 async def test_a_bot_that_takes_too_much_memory(games, name):
     before = psutil.virtual_memory().shared
     async for seat, record in games.each_seat(spec(name)):
@@ -71,7 +79,7 @@ async def test_a_bot_that_takes_too_much_memory(games, name):
     assert psutil.virtual_memory().shared - before < 1 << 29
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", plain(REFUSED))
 async def test_what_is_refused_is_no_fault_and_harms_nobody(games, name):
     files = {path: digest(path) for path in FOLDER.glob("*.py")}
     wrong = spec(name)
@@ -125,6 +133,7 @@ async def test_signals_reach_nobody_else(games):
     assert (games.process(HEALTHY), games.process(OTHER)) == victims
 
 
+@MORE
 async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_ends(games):
     """It owes an answer all the time: whichever is noticed first, it is charged, and nobody else."""
     async for seat, record in games.each_seat(spec("takes_much_memory_in_children"), clocks=SHORT):
@@ -140,14 +149,12 @@ async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_
     ("name", "cause", "code", "signal"),
     [
         ("segfaults", Cause.CRASH, None, "SIGSEGV"),
-        pytest.param(
-            "dies_of_odd_signal", Cause.CRASH, None, "signal 40", marks=pytest.mark.thorough
-        ),
-        pytest.param("exits_with_3", Cause.CRASH, 3, None, marks=pytest.mark.thorough),
-        ("exits_with_0", Cause.EXITED_EARLY, 0, None),
-        pytest.param("crashes_beside_daemon", Cause.CRASH, 5, None, marks=pytest.mark.thorough),
-        ("leaves_children", Cause.CRASH, 7, None),
-        ("stops_itself", Cause.STRIKES, None, None),
+        pytest.param("dies_of_odd_signal", Cause.CRASH, None, "signal 40", marks=MORE),
+        pytest.param("exits_with_3", Cause.CRASH, 3, None, marks=MORE),
+        pytest.param("exits_with_0", Cause.EXITED_EARLY, 0, None, marks=MORE),
+        pytest.param("crashes_beside_daemon", Cause.CRASH, 5, None, marks=MORE),
+        pytest.param("leaves_children", Cause.CRASH, 7, None, marks=MORE),
+        pytest.param("stops_itself", Cause.STRIKES, None, None, marks=MORE),
     ],
 )
 async def test_faults_are_charged_as_without_isolation(games, name, cause, code, signal):
@@ -158,7 +165,9 @@ async def test_faults_are_charged_as_without_isolation(games, name, cause, code,
         assert record.result.forfeited == (seat,)
 
 
-@pytest.mark.parametrize("name", ["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
+@pytest.mark.parametrize(
+    "name", plain(["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
+)
 async def test_what_is_no_fault_is_none_in_a_sandbox(games, name):
     async for _, record in games.each_seat(spec(name, program="bot.py")):
         assert not record.faults

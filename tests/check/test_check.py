@@ -15,6 +15,7 @@ from referee.roster import Workshop
 
 HERE = Path(__file__).parent
 SAMPLE_BOTS = HERE.parents[1] / "sample_bots"
+MORE = pytest.mark.extended("checks more bots")
 CLOCKS = Clocks(start_up_us=10_000_000, game_start_us=2_000_000, decision_us=1_500_000)
 """Long enough for a busy machine, short enough to wait for what never comes."""
 STEPS = [
@@ -98,7 +99,7 @@ def said(report, name):
 
 @pytest.mark.parametrize(
     "bot",
-    ["greedy", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("random", "counter"))],
+    ["greedy", *(pytest.param(name, marks=MORE) for name in ("random", "counter"))],
 )
 async def test_sample_bots_pass(bot):
     report = await checked(SAMPLE_BOTS / bot, clocks=None)
@@ -125,33 +126,51 @@ async def test_sample_bots_pass(bot):
     ("bot", "step", "words"),
     [
         ("exits_with_1", "start", ["exited with 1", "no model file"]),
-        pytest.param("crashes_at_start", "start", ["SIGSEGV"], marks=pytest.mark.thorough),
+        pytest.param("crashes_at_start", "start", ["SIGSEGV"], marks=MORE),
         ("hangs_at_start", "start", ["no hello within 3 s"]),
-        pytest.param(
-            "closes_before_hello", "hello", ["closed its stream"], marks=pytest.mark.thorough
-        ),
+        pytest.param("closes_before_hello", "hello", ["closed its stream"], marks=MORE),
         ("speaks_version_2", "hello", ["protocol version 2", "protocol_version 1"]),
-        pytest.param(
-            "has_wrong_token", "hello", ["wrong token", "REFEREE_TOKEN"], marks=pytest.mark.thorough
-        ),
+        pytest.param("has_wrong_token", "hello", ["wrong token", "REFEREE_TOKEN"], marks=MORE),
         pytest.param(
             "is_wrong_with_ghosts",
             "decisions: duel",
             ["GHOST_SET", "ghost_value 13", "5 of 5"],
-            marks=pytest.mark.thorough,
+            marks=MORE,
         ),
         ("is_wrong_in_expert", "decisions: expert", ["DRAW_DECK", "ghost_value 13", "in expert"]),
-        ("names_the_last_game", "games at once", ["no reply", "game_id", "3 of 4 games"]),
-        ("mixes_its_games", "games kept apart", ["played alone", "beside 3 games", "game_id"]),
+        pytest.param(
+            "names_the_last_game",
+            "games at once",
+            ["no reply", "game_id", "3 of 4 games"],
+            marks=MORE,
+        ),
+        pytest.param(
+            "mixes_its_games",
+            "games kept apart",
+            ["played alone", "beside 3 games", "game_id"],
+            marks=MORE,
+        ),
         pytest.param(
             "exits_at_goodbye",
             "goodbye",
             ["exited with 3", "exits with 0", "cannot save"],
-            marks=pytest.mark.thorough,
+            marks=MORE,
         ),
-        ("ignores_goodbye_alone", "goodbye", ["within 2 s of the goodbye", "still ran after 2."]),
-        ("ignores_sigterm", "SIGTERM", ["within 1 s of SIGTERM", "still ran after 1."]),
-        ("leaves_daemon", "nothing left running", ["after the goodbye: python3"]),
+        pytest.param(
+            "ignores_goodbye_alone",
+            "goodbye",
+            ["within 2 s of the goodbye", "still ran after 2."],
+            marks=MORE,
+        ),
+        pytest.param(
+            "ignores_sigterm",
+            "SIGTERM",
+            ["within 1 s of SIGTERM", "still ran after 1."],
+            marks=MORE,
+        ),
+        pytest.param(
+            "leaves_daemon", "nothing left running", ["after the goodbye: python3"], marks=MORE
+        ),
     ],
 )
 @pytest.mark.usefixtures("short")
@@ -168,21 +187,20 @@ async def test_one_step_fails_and_says_why(tmp_path, bot, step, words):
 @pytest.mark.parametrize(
     ("bot", "steps", "words"),
     [
-        ("hangs", ALL_DECISIONS, "no reply within 1.5 s (timeout)"),
-        pytest.param(
-            "never_ready", ALL_DECISIONS, "no ready within 2 s", marks=pytest.mark.thorough
-        ),
-        pytest.param("segfaults", ALL_DECISIONS, "SIGSEGV (crash)", marks=pytest.mark.thorough),
-        pytest.param(
-            "closes_stream", ALL_DECISIONS, "closed its stream", marks=pytest.mark.thorough
-        ),
-        pytest.param(
-            "says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage", marks=pytest.mark.thorough
-        ),
+        pytest.param("hangs", ALL_DECISIONS, "no reply within 1.5 s (timeout)", marks=MORE),
+        pytest.param("never_ready", ALL_DECISIONS, "no ready within 2 s", marks=MORE),
+        pytest.param("segfaults", ALL_DECISIONS, "SIGSEGV (crash)", marks=MORE),
+        pytest.param("closes_stream", ALL_DECISIONS, "closed its stream", marks=MORE),
+        pytest.param("says_garbage", ALL_DECISIONS, "no linko.v1.BotMessage", marks=MORE),
         ("answers_nothing", ALL_DECISIONS, "(malformed)"),
-        ("crashes_with_two", ["decisions: duel", "full games: 2 players"], "no third player"),
-        ("crashes_at_the_end", ALL_GAMES, "after the end of the game"),
-        ("ignores_goodbye", ["goodbye", "SIGTERM"], "it still ran"),
+        pytest.param(
+            "crashes_with_two",
+            ["decisions: duel", "full games: 2 players"],
+            "no third player",
+            marks=MORE,
+        ),
+        pytest.param("crashes_at_the_end", ALL_GAMES, "after the end of the game", marks=MORE),
+        pytest.param("ignores_goodbye", ["goodbye", "SIGTERM"], "it still ran", marks=MORE),
     ],
 )
 @pytest.mark.usefixtures("short")
@@ -200,10 +218,9 @@ async def test_all_steps_fail_that_meet_it(tmp_path, bot, steps, words):
     "bot",
     [
         "holds_four",
-        "is_by_chance",
         *(
-            pytest.param(name, marks=pytest.mark.thorough)
-            for name in ("plain", "takes_its_time", "prints_for_ever", "is_wrapped")
+            pytest.param(name, marks=MORE)
+            for name in ("is_by_chance", "plain", "takes_its_time", "prints_for_ever", "is_wrapped")
         ),
     ],
 )
@@ -233,6 +250,7 @@ async def test_only_its_own_rulesets_are_tried(tmp_path):
     assert "none of its rulesets is for 3 players" in said(report, "full games: 3 players")
 
 
+@MORE
 @pytest.mark.usefixtures("short")
 async def test_of_a_slow_bot_less_is_asked(tmp_path):
     report = await checked(bot_folder(tmp_path / "bot", "plain"))

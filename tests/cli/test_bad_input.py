@@ -213,6 +213,7 @@ def interrupted(here, bot):
         assert here.left_alone()
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_bot_may_change_and_go_while_its_tournament_is_interrupted(here):
     slow = here.bot("slow", SLOW)
     interrupted(here, slow)
@@ -231,6 +232,7 @@ def test_a_league_that_has_lost_its_copy_of_a_bot(here):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_second_referee_in_the_same_league(here):
     slow = here.bot("slow", SLOW)
     file = here.tournament(bots=(slow, "greedy"), matches=100)

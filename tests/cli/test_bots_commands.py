@@ -194,6 +194,7 @@ def only(folder, *rulesets):
     return folder
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_the_life_of_a_submitted_bot(here):
     """Submitted, retired, submitted again, taken over by another author; both versions meet."""
     bot = only(here.bot("fair", FAIR), "classic")

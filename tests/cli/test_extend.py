@@ -248,6 +248,7 @@ def test_bad_input_changes_nothing(here, words, reason):
     assert len(extensions_of(here)) == 2
 
 
+@pytest.mark.extended("plays further tournaments")
 @pytest.mark.toolchain("node")
 def test_a_balanced_choice_gets_another_one(here):
     file = here.folder / "few.toml"

@@ -133,6 +133,7 @@ def test_a_build_has_no_network_and_a_hint_says_how_to_allow_it(here):
     )
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
 def test_a_build_reaches_this_machine_only_where_that_is_allowed(here):
     look = "ls /etc/resolv.conf && echo made > made"
@@ -155,6 +156,7 @@ def test_a_build_sees_neither_secrets_nor_the_home_folder(here):
     assert not list((here.folder / "league" / "bots" / "spy").glob("*/home-*"))
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
 def test_a_build_that_leaves_a_daemon_is_refused(here):
     bot = built_bot(here, "leaves", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 0")
@@ -163,6 +165,7 @@ def test_a_build_that_leaves_a_daemon_is_refused(here):
     assert "has left sleep running: a build must end all that it starts" in done.stderr
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
 def test_a_bot_is_checked_and_submitted_under_it(here):
     done = here.referee("bots", "submit", RANDOM, **STRONGEST)

@@ -11,6 +11,7 @@ import subprocess
 import termios
 
 import pytest
+from extended import extend_all_but
 from real_runs import BIN, THREE, place
 
 
@@ -55,7 +56,7 @@ def frames(written):
     return [plain(part) for part in re.split(r"(?:\x1b\[1A|\r)*\x1b\[2K", written)]
 
 
-@pytest.mark.parametrize("columns", [80, 170])
+@pytest.mark.parametrize("columns", extend_all_but([80], [80, 170], "plays further tournaments"))
 def test_progress_and_standings_live_then_the_final_table(here, columns):
     file = here.tournament(bots=THREE, matches=10)
     written, code = watched(here, "tournament", "run", file, columns=columns, lines=24)
@@ -77,6 +78,7 @@ def test_progress_and_standings_live_then_the_final_table(here, columns):
     assert all(len(line) <= columns for line in table)
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_the_bar_is_seen_however_many_tables_there_are(here):
     stages = "".join(
         f'[[stage]]\nruleset = "{name}"\nmatches = 2\n'

@@ -126,6 +126,7 @@ def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
     assert done.stderr == f"referee: {file}: challengers[0]: it is in the field too, bots[1]\n"
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_minutes_are_turned_into_games_by_those_of_the_league(here):
     short = here.tournament("short", matches=1, few=False)
     timed = here.folder / "minutes.toml"

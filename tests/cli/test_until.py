@@ -89,6 +89,7 @@ def test_killed_and_with_more_workers_it_stops_at_the_same_place(here):
     assert row_of(here, "killed").stopped_after == here.rounds
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
     with here.started("tournament", "run", tournament(here), "--league", "new") as process:
         process.stdout.readline()
@@ -116,6 +117,7 @@ def test_what_is_not_settled_in_time_is_played_to_its_end(here):
     assert here.referee("verify", "--league", "short").returncode == 0
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_an_extension_is_played_whole_from_another_seed(here, copy):
     done = here.referee("tournament", "extend", "cup", "--matches", "3", "--league", copy)
     assert done.returncode == 0, done.stderr

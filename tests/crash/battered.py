@@ -15,8 +15,6 @@ from real_runs import let_run
 
 from referee.store import League
 
-THOROUGH = os.environ.get("REFEREE_THOROUGH") == "1"
-"""All blows that are promised, not only a few of them."""
 SEED = int(os.environ.get("REFEREE_SEED") or secrets.randbelow(1_000_000))
 """Of the moments, for a failure to be seen again."""
 GAMES = 60
@@ -42,7 +40,7 @@ run(Moody)
 def tournament(here):
     """A file, with a bot that plays the same each time, and one that also crashes in the same games."""
     bots = (here.bot("moody", MOODY), "greedy")
-    more = "max_turns = 500\n" + ("workers = 2\nlanes = 4\n" if THOROUGH else "")
+    more = "max_turns = 500\nworkers = 2\nlanes = 4\n"
     return here.tournament(bots=bots, matches=GAMES // 2, more=more)
 
 

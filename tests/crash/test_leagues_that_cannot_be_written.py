@@ -11,7 +11,10 @@ from battered import integrity
 from mounts import DISK, READ_ONLY, mounted
 from real_runs import place, read_until
 
-pytestmark = pytest.mark.unmeasured
+pytestmark = [
+    pytest.mark.unmeasured,
+    pytest.mark.extended("crashes, interrupts and starves the referee"),
+]
 READING = [
     ("tournament", "status"),
     ("ratings", "--json"),
@@ -102,7 +105,6 @@ def test_a_disk_that_is_full_can_be_emptied_and_the_run_resumed(here):
     assert here.run_folders() == []
 
 
-@pytest.mark.thorough
 def test_a_database_that_another_program_has_locked(here, played):
     shutil.copytree(played.folder / "league", here.folder / "league")
     database = here.folder / "league" / "league.db"
@@ -117,7 +119,6 @@ def test_a_database_that_another_program_has_locked(here, played):
     assert len(here.records("league")) == 8
 
 
-@pytest.mark.thorough
 def test_a_database_that_is_locked_in_the_middle_of_a_run(here):
     with here.started("tournament", "run", file(here, matches=200)) as process:
         read_until(process, 1)

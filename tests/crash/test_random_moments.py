@@ -1,7 +1,7 @@
 """Killed or interrupted at random moments, a tournament ends as if nothing had happened.
 
-With REFEREE_THOROUGH=1 there are 30 moments of each, and those of a league in PostgreSQL; without it a few
-kills. REFEREE_SEED repeats the moments of a failure.
+Each test hits at 4 moments, or at as many as REFEREE_BLOWS says: 30 before a release. REFEREE_SEED repeats
+the moments of a failure.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import time
 from contextlib import ExitStack, suppress
 
 import pytest
-from battered import GAMES, SEED, THOROUGH, Battered, tournament
+from battered import GAMES, SEED, Battered, tournament
 from real_runs import let_run, place
 
-pytestmark = pytest.mark.unmeasured
-KILLS = 30 if THOROUGH else 4
-INTERRUPTS = 30
+pytestmark = [
+    pytest.mark.unmeasured,
+    pytest.mark.extended("crashes, interrupts and starves the referee"),
+]
+BLOWS = int(os.environ.get("REFEREE_BLOWS") or 4)
 INTERPRETER_ENDING = -signal.SIGINT
 """Python has let go of its signals by then; a shell calls that 130, too."""
 
@@ -63,17 +65,16 @@ def kill_until(battered, blows):
 
 
 def test_killed_at_random_moments(battered):
-    kill_until(battered, KILLS)
+    kill_until(battered, BLOWS)
 
 
-@pytest.mark.thorough
 def test_killed_at_random_moments_with_a_database_on_a_server(tmp_path, uninterrupted, postgres):
     with ExitStack() as databases, place(tmp_path) as here:
 
         def new():
             return databases.enter_context(postgres.database())
 
-        kill_until(Battered(here, tournament(here), *uninterrupted, db=new), KILLS)
+        kill_until(Battered(here, tournament(here), *uninterrupted, db=new), BLOWS)
 
 
 def interrupt(process):
@@ -81,7 +82,6 @@ def interrupt(process):
         os.killpg(process.pid, signal.SIGINT)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("times", [1, 2])
 def test_interrupted_at_random_moments(battered, times):
     def blow(process):
@@ -90,7 +90,7 @@ def test_interrupted_at_random_moments(battered, times):
             let_run(process, battered.chance.uniform(0, 0.3))
             interrupt(process)
 
-    while battered.blows < INTERRUPTS:
+    while battered.blows < BLOWS:
         said, code = battered.strike(blow)
         assert code in {130, 0, INTERPRETER_ENDING}, said
         assert "Traceback" not in said

@@ -24,7 +24,10 @@ from referee.tournament.create import enter_bots
 from referee.tournament.reading import load_tournament
 from referee.tournament.workers import Workers
 
-pytestmark = pytest.mark.unmeasured
+pytestmark = [
+    pytest.mark.unmeasured,
+    pytest.mark.extended("crashes, interrupts and starves the referee"),
+]
 PIDS = Path("/sys/fs/cgroup/pids")
 
 
@@ -116,7 +119,6 @@ def few_processes(number):
         group.rmdir()
 
 
-@pytest.mark.thorough
 def test_processes_run_out(here):
     with few_processes(10) as few:
         done = run(here, "run", file(here), preexec_fn=few)
@@ -124,7 +126,6 @@ def test_processes_run_out(here):
     resumed(here)
 
 
-@pytest.mark.thorough
 def test_bots_that_end_for_want_of_threads_are_not_charged(here):
     """So few that the referee begins, and that its bots cannot have all that they need."""
     with few_processes(48) as few:
@@ -135,7 +136,6 @@ def test_bots_that_end_for_want_of_threads_are_not_charged(here):
     resumed(here)
 
 
-@pytest.mark.thorough
 @pytest.mark.toolchain("faketime")
 @pytest.mark.parametrize("jump", ["+1h", "-1h"])
 def test_the_clock_of_the_wall_jumps(here, jump):

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from six_bots import SIX, built, with_toolchains
+from six_bots import SIX, as_parameters, built
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def league(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session", params=with_toolchains(SIX))
+@pytest.fixture(scope="session", params=as_parameters(SIX))
 def spec(request, league):
     """Each of the six, built."""
     return built(request.param, league)

@@ -45,9 +45,19 @@ SIX = {
 """By their folders, which are their names."""
 
 
-def with_toolchains(names: Iterable[str]) -> list:
-    """Names as parameters of tests, which are skipped where a program is missing."""
-    return [pytest.param(name, marks=pytest.mark.toolchain(*SIX[name].toolchain)) for name in names]
+def as_parameters(names: Iterable[str]) -> list:
+    """Return names of bots as parameters of tests, with marks for those that have to be compiled."""
+    return [pytest.param(name, marks=marks_of(*SIX[name].toolchain)) for name in names]
+
+
+def marks_of(*programs: str) -> list:
+    """Return the marks of a test that needs these programs to build a bot."""
+    if not programs:
+        return []
+    return [
+        pytest.mark.toolchain(*programs),
+        pytest.mark.extended("builds bots in five other languages"),
+    ]
 
 
 def built(name: str, league: Path) -> BotSpec:

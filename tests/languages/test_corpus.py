@@ -87,6 +87,7 @@ def test_it_expects_what_the_policy_has():
         assert position.action == choose(position.request, position.rules)
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_it_can_be_recorded_again():
     """The compressed file may differ with the version of zlib; what is in it does not."""
     assert corpus.pack(record()) == gzip.decompress(corpus.PATH.read_bytes())

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-from six_bots import FOLDER, SIX, built, with_toolchains
+from six_bots import FOLDER, SIX, as_parameters, built
 
 from referee.bots import snapshot
 from referee.bots.manifest import load_manifest
@@ -77,7 +77,7 @@ def test_what_the_build_makes_is_ignored_by_git(spec, tmp_path):
     assert after.content_hash == before.content_hash
 
 
-@pytest.mark.parametrize("name", with_toolchains(OTHERS))
+@pytest.mark.parametrize("name", as_parameters(OTHERS))
 def test_its_own_tests_pass(name, sources, league, tmp_path):
     """By the commands of its README."""
     folder = sources.path

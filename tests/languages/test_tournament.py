@@ -4,17 +4,19 @@ from collections import defaultdict
 
 import pytest
 from real_runs import place
-from six_bots import FOLDER, SIX, built
+from six_bots import FOLDER, SIX, built, marks_of
 from strongest_isolation import strongest
 
 from referee.store import League
 
-pytestmark = pytest.mark.timeout(1800)  # it may have to build all six
+pytestmark = [
+    pytest.mark.timeout(1800),  # it may have to build all six
+    *marks_of(*(program for bot in SIX.values() for program in bot.toolchain)),
+]
 LIMIT_S = 600
 FILE = FOLDER.parent / "tournaments" / "languages.toml"
 
 
-@pytest.mark.toolchain(*(program for bot in SIX.values() for program in bot.toolchain))
 def test_all_six_play_the_same_game(league, tmp_path):
     for name in SIX:
         built(name, league)  # the command has a limit of time, and finds them there

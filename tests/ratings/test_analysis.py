@@ -22,6 +22,7 @@ from referee.ratings.intervals import Estimate
 from referee.ratings.results import Results
 
 pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+LONG = pytest.mark.extended("measures large schedules and long statistics")
 
 FIRST = Game("basic", 1, ("a", "b", "c"), (9, 4, 4), (1, 2, 2))
 FORFEITED = Game("basic", 2, ("b", "c", "a"), (8, 1, 5), (3, 2, 1), forfeited=(0,))
@@ -145,7 +146,14 @@ def test_an_estimate_turned():
     assert math.copysign(1, Estimate(0.0, None, None).turned().value) == 1
 
 
-@pytest.mark.parametrize(("bots", "seats", "matches"), [(5, 4, 12), (8, 4, 1), (4, 2, 15)])
+@pytest.mark.parametrize(
+    ("bots", "seats", "matches"),
+    [
+        (4, 2, 15),
+        pytest.param(5, 4, 12, marks=LONG),
+        pytest.param(8, 4, 1, marks=LONG),
+    ],
+)
 def test_intervals_cover_the_truth_as_often_as_they_say(bots, seats, matches):
     """Roughly: `bench_calibration.py` has the numbers. 40 tournaments."""
     rng = np.random.default_rng(5)

@@ -111,6 +111,7 @@ def test_all_bots_play_equally_often_after_each_round_of_each_stage(made):
             assert max(each) - min(each) <= (last == own[-1].round)
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(choices())
 def test_what_one_stage_leaves_uneven_the_next_makes_up_for(made):
@@ -129,6 +130,7 @@ def test_every_bot_has_each_seat_equally_often(made):
         assert all(had[bot, seat] == had[bot, 0] for bot in bots for seat in range(1, stage.seats))
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(choices())
 def test_next_is_always_a_round_of_the_stage_with_the_fewest_games(made):
@@ -193,6 +195,7 @@ def test_whatever_the_budget_pairs_and_neighbours_differ_by_little(bots, seats):
         assert most - least <= 2
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_ten_thousand_games_of_twenty_bots_take_seconds():
     before = process_time()
     games, _, bots = schedule(20, [4], 10_000)

@@ -132,6 +132,7 @@ def choices(draw):
     return algorithm, bots, stages, draw(st.lists(st.integers(least, 8), min_size=1, max_size=3))
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(choices())
 def test_an_extended_choice_is_as_fair_as_a_longer_one(tournament):

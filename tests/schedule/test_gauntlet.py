@@ -138,6 +138,7 @@ def test_a_longer_gauntlet_begins_with_the_shorter_one(made):
     assert gauntlet("cup", challengers + field, longer, lanes=5)[: len(short)] == short
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(choices())
 def test_challengers_take_turns_by_rounds_of_a_choice(made):
@@ -150,6 +151,7 @@ def test_challengers_take_turns_by_rounds_of_a_choice(made):
             assert len(each) == len(challengers) or last == own[-1].round
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(choices())
 def test_a_choice_is_even_over_all_stages(made):
@@ -159,6 +161,7 @@ def test_a_choice_is_even_over_all_stages(made):
     assert min(plays(games, field)) >= 1
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @FEW
 @given(choices())
 def test_a_challenger_meets_all_of_the_field_equally_often_in_a_choice(made):

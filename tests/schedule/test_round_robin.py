@@ -154,6 +154,7 @@ def test_adding_to_the_longest_stage_only_appends():
     assert schedule((NAMES, long, 4))[: len(games)] == games
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @pytest.mark.parametrize(
     ("bots", "seats", "ahead"), [(12, 5, 3), (14, 4, 3), (30, 4, 4), (30, 3, 3), (50, 2, 2)]
 )
@@ -167,6 +168,7 @@ def test_in_a_large_tournament_nobody_is_far_ahead_either(bots, seats, ahead):
         assert max(played) - min(played) <= ahead
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 def test_100_000_games_are_scheduled_in_seconds():
     before = process_time()
     schedule(([f"bot{number}" for number in range(317)], [Stage(DUEL, 2, 1)], 4))

@@ -3,8 +3,10 @@
 import pytest
 from places import Place
 
+ON_A_SERVER = pytest.param("postgresql", marks=pytest.mark.extended("needs a PostgreSQL server"))
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+
+@pytest.fixture(params=["sqlite", ON_A_SERVER])
 def db(request):
     if request.param == "sqlite":
         return None

@@ -14,6 +14,7 @@ SURELY = 0.8
 """A machine that stands still by itself makes the referee late, to the good of the bot."""
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 async def test_the_clocks_are_fair_on_a_busy_core():
     cores = sorted(os.sched_getaffinity(0))[:1]
     with busy(cores):

@@ -101,6 +101,7 @@ def test_ctrl_c_lets_the_games_in_play_finish_and_says_how_to_go_on(here, uninte
     assert here.records(LEAGUE) == uninterrupted
 
 
+@pytest.mark.extended("repeats crashes and interrupts of a run")
 def test_ctrl_c_twice_stops_at_once_and_can_be_resumed(here):
     slow = here.bot("slow", SLOW)
     file = here.tournament(bots=(slow, "greedy"), matches=20)
@@ -125,6 +126,7 @@ def test_ctrl_c_twice_stops_at_once_and_can_be_resumed(here):
     assert here.records(LEAGUE) == here.records("whole")
 
 
+@pytest.mark.extended("repeats crashes and interrupts of a run")
 def test_ctrl_c_before_the_first_game(here, uninterrupted):
     with run(here) as process:
         process.stdout.readline()
@@ -171,6 +173,7 @@ def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here, number):
     ]
 
 
+@pytest.mark.extended("repeats crashes and interrupts of a run")
 def test_a_bot_that_crashes_now_and_then_crashes_in_the_same_games(here):
     moody = here.bot("moody", MOODY)
 

@@ -89,6 +89,7 @@ def test_a_bot_that_always_crashes_is_suspended_and_the_others_play_on(here):
     assert here.referee("verify", "--league", "league2").returncode == 0
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_what_a_resumed_run_remembers_of_forfeits(here):
     bot = here.bot("crashes", CRASHES)
     _, whole = play(here, bot, 1)

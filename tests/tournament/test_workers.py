@@ -47,6 +47,7 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     assert here.records("league") == here.records("whole")
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
     killer = here.bot("killer", KILLS_ITS_WORKER)
     file = here.tournament(bots=(killer, "greedy"), matches=1, more="workers = 1\nlanes = 2\n")
@@ -110,6 +111,7 @@ def test_no_process_meets_a_deal_again(here):
     assert [fault for record in records for fault in record.faults] == []
 
 
+@pytest.mark.extended("plays further tournaments")
 async def test_a_bot_that_remembers_would_notice(here):
     """The same bots where all games are played in one lane, which no tournament file can have."""
     config = load_tournament(here.tournament(bots=remembering(here), matches=2))
@@ -126,6 +128,7 @@ async def test_a_bot_that_remembers_would_notice(here):
     assert all("met this deal before" in fault.evidence.stderr_tail for fault in faults)
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_bot_that_ends_between_games_is_started_anew_and_charged_with_nothing(here):
     tired = here.bot("tired", TIRED)
     file = here.tournament(bots=(tired, "greedy"), matches=8, more="lanes = 2\nworkers = 2\n")
@@ -136,6 +139,7 @@ def test_a_bot_that_ends_between_games_is_started_anew_and_charged_with_nothing(
 # Several games at once
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_games_in_flight_together_end_as_they_do_one_by_one(here):
     runs = {}
     for capacity in (1, 4):
