@@ -71,7 +71,7 @@ import postgres_server  # noqa: E402 - after that
 from strongest_isolation import strongest  # noqa: E402 - the same
 
 from referee.bots.build import how_to_install  # noqa: E402 - the same
-from referee.sandbox import Rung  # noqa: E402 - the same
+from referee.sandbox.rungs import Rung  # noqa: E402 - the same
 
 
 def pytest_addoption(parser):

@@ -3,7 +3,7 @@
 import asyncio
 from functools import cache
 
-from referee.sandbox import select_isolation
+from referee.sandbox.ladder import select_isolation
 
 
 @cache

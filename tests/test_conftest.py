@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import strongest_isolation
 
-from referee.sandbox import NO_ISOLATION
+from referee.sandbox.rungs import NO_ISOLATION
 
 pytest_plugins = ["pytester"]
 CONFTEST = (Path(__file__).parent / "conftest.py").read_text()

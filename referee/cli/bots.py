@@ -55,8 +55,8 @@ from referee.reports.formats import json_text, visible
 from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable, card
 from referee.roster import Roster, Workshop, roster
-from referee.sandbox import make_launcher
 from referee.sandbox.folders import run_folder
+from referee.sandbox.ladder import make_launcher
 from referee.store import League
 
 app = typer.Typer(help="Make, check, submit and look at bots.", no_args_is_help=True)

@@ -20,7 +20,8 @@ from rich.console import Console
 from referee.errors import UserError
 from referee.reports.formats import csv_text, json_text
 from referee.reports.terminal import RowsTable
-from referee.sandbox import Isolation, Rung, select_isolation
+from referee.sandbox.ladder import select_isolation
+from referee.sandbox.rungs import Isolation, Rung
 from referee.store import League, shown_url
 
 

@@ -30,7 +30,7 @@ from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.terminal import RowsTable
 from referee.roster import Roster
-from referee.sandbox import Isolation
+from referee.sandbox.rungs import Isolation
 from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament.conduct import Conductor, Tournament

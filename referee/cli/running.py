@@ -13,7 +13,7 @@ from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
-from referee.sandbox import Isolation
+from referee.sandbox.rungs import Isolation
 from referee.store import League
 from referee.tournament.conduct import Tournament, find
 from referee.tournament.config import rounds_of, title

@@ -36,7 +36,7 @@ from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator
 from referee.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
-from referee.sandbox import make_launcher
+from referee.sandbox.ladder import make_launcher
 from referee.store import League
 from referee.tournament.game_player import free_game, play_single
 

@@ -36,7 +36,7 @@ from referee.reports.formats import json_text
 from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
 from referee.reports.tournament_rows import StatusRow, TournamentRow, status_rows, tournament_row
-from referee.sandbox import make_launcher
+from referee.sandbox.ladder import make_launcher
 from referee.store import League
 from referee.tournament.conduct import Tournament, create, find
 from referee.tournament.config import Part, TournamentConfig, title

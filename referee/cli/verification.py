@@ -17,7 +17,7 @@ from referee.match import Difference
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
 from referee.reports.formats import json_text
 from referee.reports.terminal import RowsTable
-from referee.sandbox import select_isolation
+from referee.sandbox.ladder import select_isolation
 from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.config import title

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from referee.check import Report, Step, Verdict
 from referee.reports.formats import Column, visible
-from referee.sandbox import Isolation
+from referee.sandbox.rungs import Isolation
 
 _STYLES = {
     Verdict.PASS: "green",

@@ -4,8 +4,3 @@
 `seccomp`, `cgroups`, `slots` (user ids) and `places` (what a sandbox shows) make a sandbox; `init` runs in
 it; `probe` tries what is forbidden there, with `trespass` inside and `orphan` in the referee's place.
 """
-
-from referee.sandbox.ladder import make_launcher, select_isolation
-from referee.sandbox.rungs import NO_ISOLATION, Isolation, Rung, State
-
-__all__ = ["NO_ISOLATION", "Isolation", "Rung", "State", "make_launcher", "select_isolation"]

@@ -19,7 +19,7 @@ from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match import GameSetup
-from referee.sandbox import Isolation
+from referee.sandbox.rungs import Isolation
 from referee.schedule import ScheduledGame
 
 

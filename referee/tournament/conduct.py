@@ -22,8 +22,8 @@ from referee.errors import RefereeError, UserError
 from referee.match import GameSetup
 from referee.records import BotId, GameRecord
 from referee.roster import Roster
-from referee.sandbox import Isolation
 from referee.sandbox.folders import run_folder
+from referee.sandbox.rungs import Isolation
 from referee.schedule import ALGORITHMS, ScheduledGame, default_lanes
 from referee.store import League, NewTournament
 from referee.tournament.assignments import Assignment, Bundle, GameTask, Lanes, WorkerSettings

@@ -29,8 +29,8 @@ from pydantic import BaseModel, TypeAdapter
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.stopping import Until, looks
-from referee.sandbox import Rung
 from referee.sandbox.launcher import DEFAULT, Limits
+from referee.sandbox.rungs import Rung
 from referee.schedule import ROUND_ROBIN, Stage, shorter
 from referee.schedule.budget import Budget
 

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from referee.clocks import SECOND_US, parse_bank
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.sandbox import Rung
 from referee.sandbox.launcher import LimitsTable
+from referee.sandbox.rungs import Rung
 from referee.toml_file import FileModel, Name
 
 MAX_GAMES = 1_000_000

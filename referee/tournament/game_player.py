@@ -25,8 +25,9 @@ from referee.protocol import encode
 from referee.records import Fault, GameRecord
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
-from referee.sandbox import Isolation, make_launcher
 from referee.sandbox.folders import run_folder
+from referee.sandbox.ladder import make_launcher
+from referee.sandbox.rungs import Isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3

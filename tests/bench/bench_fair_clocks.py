@@ -30,7 +30,7 @@ from referee.errors import Cause
 from referee.match import GameSetup
 from referee.records import BotId, Fault, GameRecord
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import NO_ISOLATION
+from referee.sandbox.rungs import NO_ISOLATION
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.workers import Workers
 

@@ -40,7 +40,7 @@ from referee.records import BotId, Request
 from referee.rules.events import Event, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import NO_ISOLATION
+from referee.sandbox.rungs import NO_ISOLATION
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 from referee.tournament.workers import Workers

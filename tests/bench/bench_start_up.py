@@ -34,8 +34,8 @@ from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster import Workshop
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import NO_ISOLATION
 from referee.sandbox.launcher import Limits, RunningProgram
+from referee.sandbox.rungs import NO_ISOLATION
 from referee.schedule import Stage, round_robin
 from referee.tournament import game_player
 from referee.tournament.assignments import Assignment, WorkerSettings

@@ -19,9 +19,10 @@ from referee.errors import Cause
 from referee.match import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import NO_ISOLATION, monitor
+from referee.sandbox import monitor
 from referee.sandbox.launcher import Limits
 from referee.sandbox.monitor import ResourceMonitor
+from referee.sandbox.rungs import NO_ISOLATION
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 

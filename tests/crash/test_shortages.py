@@ -16,7 +16,7 @@ from real_runs import BIN, let_run, place, read_until
 
 from referee.bots import ProcessGroupLauncher
 from referee.roster import Roster, Workshop
-from referee.sandbox import NO_ISOLATION
+from referee.sandbox.rungs import NO_ISOLATION
 from referee.store import League
 from referee.tournament import conduct
 from referee.tournament.conduct import Conductor, create

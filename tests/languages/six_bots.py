@@ -15,7 +15,7 @@ from strongest_isolation import strongest
 
 from referee.bots.manifest import BotSpec
 from referee.roster import BuildError, Workshop
-from referee.sandbox import make_launcher
+from referee.sandbox.ladder import make_launcher
 
 FOLDER = Path(__file__).parents[2] / "sample_bots"
 
