@@ -1,4 +1,4 @@
-"""The command `referee` as a process of its own, playing short tournaments: what several tests need."""
+"""Run the command `referee` in a folder of its own: short tournaments, kills, what is left behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from contextlib import (
     chdir,
     closing,
     contextmanager,
-    nullcontext,
     redirect_stderr,
     redirect_stdout,
     suppress,
@@ -45,41 +44,39 @@ READERS = {
     "tournament": {"export", "plan", "standings", "status"},
     "verify": set(),
 }
-"""Commands that start no process."""
+"""Commands that start no process. An empty set stands for all subcommands."""
 PATIENCE_S = 60
-"""Nothing here takes so long, however busy the machine is."""
-COVERAGE = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
-"""What makes processes measure the coverage of their lines."""
-NAMING = ("REFEREE_LEAGUE", "REFEREE_DB")
-"""What names another league than the place's."""
+"""A timeout that no command reaches, however busy the machine is."""
+LEAGUE_VARIABLES = ("REFEREE_LEAGUE", "REFEREE_DB")
+"""Environment variables that would make commands use another league than the one in their folder."""
 
 
 class Place:
-    """A folder to run the command in, and a folder for what it keeps while it runs.
+    """Run commands in one folder, and let them keep their temporary files in another one.
 
-    Whatever was started here has the second folder in its environment, by which it is found.
+    Every process that they start has the second folder in its environment, so that `processes` can find it.
     """
 
-    def __init__(self, folder, temp, *, apart=False, measured=False):
+    def __init__(self, folder, temp, *, apart=False):
         self.folder = folder
         self.apart = apart
         self.temp = temp
-        self.measured = measured
-        self.hidden = set(NAMING if measured else (*NAMING, *COVERAGE))
 
     def environment(self, **more):
-        kept = {key: value for key, value in os.environ.items() if key not in self.hidden}
+        """Return the environment of a command, with `more` variables."""
+        inherited = {
+            name: value for name, value in os.environ.items() if name not in LEAGUE_VARIABLES
+        }
         path = f"{BIN}:{os.environ['PATH']}"
         own = {"TMPDIR": str(self.temp), "COLUMNS": "80", "REFEREE_ISOLATION": "none"}
-        return kept | {"PATH": path} | own | more
+        return inherited | {"PATH": path} | own | more
 
     def referee(self, *arguments, **environment):
-        """Run a command to its end, in this process where it can: that saves a start each."""
+        """Run a command to its end. Use this process if possible, which saves the start of another one."""
         words = [str(argument) for argument in arguments]
-        reads = only_reads(words)
-        if not (environment or asyncio._get_running_loop()) and (reads or not self.apart):
-            with nullcontext() if reads or self.measured else untraced():
-                return run_here(words, self.folder, self.environment())
+        own_process = environment or asyncio._get_running_loop()
+        if not own_process and (only_reads(words) or not self.apart):
+            return run_here(words, self.folder, self.environment())
         return subprocess.run(
             [BIN / "referee", *words],
             cwd=self.folder,
@@ -91,7 +88,7 @@ class Place:
         )
 
     def shell(self, line):
-        """Type a line into a shell."""
+        """Run a line in a shell."""
         return subprocess.run(  # noqa: S602 - as a person types it
             line,
             shell=True,
@@ -105,7 +102,7 @@ class Place:
 
     @contextmanager
     def started(self, *arguments):
-        """A command while it runs, in a process group of its own, as from a terminal."""
+        """Start a command in its own process group, as a terminal does; kill it in the end."""
         process = subprocess.Popen(
             [BIN / "referee", *map(str, arguments)],
             cwd=self.folder,
@@ -123,7 +120,7 @@ class Place:
             process.stdout.close()
 
     def processes(self):
-        """All that was started here and is alive, whoever is its parent now."""
+        """Return the living processes that were started here, also those whose parents have ended."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
@@ -134,15 +131,16 @@ class Place:
         return found
 
     def left_alone(self):
-        """Whether everything that was started here ends by itself."""
+        """Wait for all processes that were started here; return True if they end by themselves."""
         _, alive = psutil.wait_procs(self.processes(), timeout=PATIENCE_S)
         return not alive and not self.processes()
 
     def run_folders(self):
+        """Return the temporary files and folders that runs have left."""
         return list(self.temp.iterdir())
 
     def bot(self, name, program, *, command=("python3", "bot.py")):
-        """Make a bot of a Python program."""
+        """Write the folder of a bot with this Python program."""
         folder = self.folder / name
         folder.mkdir()
         (folder / "bot.py").write_text(program)
@@ -156,10 +154,10 @@ class Place:
     def tournament(self, name="cup", *, bots=("random", "greedy"), matches=4, more="", few=True):
         """Write a tournament file: the classic game at tables of two, without isolation.
 
-        With little to do: one worker, two lanes, short games. All of that where `more` says nothing else.
+        With `few`, there is one worker, two lanes and short games. Lines in `more` replace these defaults.
         """
-        lines = ("workers = 1\n", "lanes = 2\n", "max_turns = 10\n") if few else ()
-        for line in (*lines, 'isolation = "none"\n'):
+        defaults = ("workers = 1\n", "lanes = 2\n", "max_turns = 10\n") if few else ()
+        for line in (*defaults, 'isolation = "none"\n'):
             if line.split()[0] not in more:
                 more = line + more
         folders = [SAMPLE_BOTS / bot if isinstance(bot, str) else bot for bot in bots]
@@ -172,32 +170,34 @@ class Place:
         return path
 
     def records(self, league, tournament="cup", db=None):
-        """What is stored of a tournament, in schedule order, without what no two runs share."""
+        """Return the stored records of a tournament in schedule order, without times and measurements."""
         with League.open(self.folder / league, create=False, db=db) as store:
             return [
                 timeless(store.record(row.game_id)) for row in store.results(tournament=tournament)
             ]
 
     def database(self, league="league"):
-        """The database of a league, to be spoilt; open in a `with`. Each statement is done at once."""
+        """Return a connection to a league's database for damaging it, in autocommit mode, for a `with`."""
         file = self.folder / league / "league.db"
         return closing(sqlite3.connect(file, isolation_level=None))
 
 
 def only_reads(words):
-    """Whether a command starts no process."""
-    known = READERS.get(words[0])
-    return known is not None and (not known or (words[1:2] != [] and words[1] in known))
+    """Return True if the command starts no process."""
+    subcommands = READERS.get(words[0])
+    if subcommands is None:
+        return False
+    return not subcommands or bool(subcommands.intersection(words[1:2]))
 
 
 def run_here(words, folder, environment):
-    """Run a command in this process; what it prints and how it exits is as in one of its own."""
+    """Run a command in this process; return its output and exit code as `subprocess.run` does."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     out, err = io.StringIO(), io.StringIO()
     with (
         chdir(folder),
         patch.dict(os.environ, environment, clear=True),
-        patch.object(tempfile, "tempdir", None),  # to be found anew, by TMPDIR
+        patch.object(tempfile, "tempdir", None),  # found again, by the new TMPDIR
         patch.object(sys, "argv", ["referee", *words]),
         redirect_stdout(out),
         redirect_stderr(err),
@@ -215,9 +215,9 @@ def run_here(words, folder, environment):
 
 
 def stop_tracker():
-    """End the process that keeps account of semaphores, at which others would wonder, where there is one.
+    """End the resource tracker of `multiprocessing`, which tests would take for an orphan process.
 
-    Not before all who have some have given them back, as a process at its end waits for them too.
+    First wait until all threads of executors have returned their semaphores, as a process does at its end.
     """
     tracker = resource_tracker._resource_tracker
     if tracker._fd is None:
@@ -230,28 +230,16 @@ def stop_tracker():
 
 
 @contextmanager
-def untraced():
-    """Without taking coverage: what is played in tests is so much of the same, and takes twice as long."""
-    trace = sys.gettrace()
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(trace)
+def place(folder, *, apart=False):
+    """Give a test a `Place`, and end in the end what was started there.
 
+    The folder for temporary files is not inside `folder`, because the paths of sockets must be short.
 
-@contextmanager
-def place(folder, *, apart=False, measured=False):
-    """A place for a test. Sockets have short paths, so that the second folder is not in the first.
-
-    `apart` is for where the tests' process has children of its own, which a referee in it would end with
-    its bots: whatever starts some then runs in a process of its own.
-
-    Coverage of what is started there need not be `measured` where others run the same lines: it takes
-    half as much time again.
+    With `apart`, every command that starts processes runs in a process of its own. Tests that have child
+    processes need this, because a referee inside their process would end these children with its bots.
     """
     temp = Path(tempfile.mkdtemp(prefix="run-"))
-    here = Place(folder, temp, apart=apart, measured=measured)
+    here = Place(folder, temp, apart=apart)
     try:
         yield here
     finally:
@@ -262,7 +250,7 @@ def place(folder, *, apart=False, measured=False):
 
 
 def timeless(record):
-    """A record without times, durations and lag, and what was measured of processes."""
+    """Return the record without times, durations, lag and the resource usage of processes."""
     return replace(
         record,
         moves=tuple(replace(move, elapsed_us=0, lag_us=0) for move in record.moves),
@@ -278,25 +266,25 @@ def timeless(record):
 
 
 def games_done(line):
-    """How many games a progress line says are played; 0 for any other line."""
+    """Return the number of played games in a progress line; 0 for any other line."""
     match = re.search(r": (\d+) of (?:at most )?\d+ games", line)
     return int(match[1]) if match else 0
 
 
 def read_until(process, games):
-    """Read what a run prints until so many games are played."""
+    """Read the output of a run until this number of games is played."""
     while games_done(line := process.stdout.readline()) < games:
-        assert line, "the run ended before"
+        assert line, "the run ended earlier"
 
 
 def let_run(process, seconds):
-    """Let a process run for a moment, or to its end."""
+    """Wait for some seconds, or until the process ends."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
 
 
 def workers(process):
-    """The worker processes of a run."""
+    """Return the worker processes of a run, oldest first."""
     children = psutil.Process(process.pid).children()
     return sorted(
         (child for child in children if any("spawn_main" in word for word in child.cmdline())),

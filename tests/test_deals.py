@@ -9,9 +9,7 @@ from referee import deals
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 DUEL = RULESETS["duel"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from real_runs import run_here, untraced
+from real_runs import run_here
 
 from referee import cli, deals
 from referee.bots.manifest import Build, Manifest, Run, load_manifest
@@ -127,13 +127,13 @@ def workplace(tmp_path_factory):
 SESSION = re.findall(r"^\$ (.*)$", "".join(blocks("console")), re.MULTILINE)
 
 
+@pytest.mark.unmeasured
 def test_the_commands_of_the_examples_work_in_their_order(workplace):
     assert all(line.split()[0] == "referee" for line in SESSION)
     league = os.environ | {"REFEREE_LEAGUE": "", "COLUMNS": "80"}
     for line in SESSION:
         words = shlex.split(line)[1:]
-        with untraced():
-            result = run_here(words, workplace, league)
+        result = run_here(words, workplace, league)
         assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
         assert result.stdout.strip(), line
 

@@ -24,7 +24,7 @@ GAMES = 12
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    with place(tmp_path_factory.mktemp("commands"), measured=True) as made:
+    with place(tmp_path_factory.mktemp("commands")) as made:
         crashes = made.bot("crashes", "import os\nos._exit(3)\n")
         file = made.tournament(bots=("random", "greedy", crashes), matches=2)
         made.said = made.referee("tournament", "run", file)

@@ -10,6 +10,7 @@ import signal
 import pytest
 from real_runs import place, read_until
 
+pytestmark = pytest.mark.unmeasured
 MATCHES = 12
 GAMES = 2 * MATCHES
 READING = [

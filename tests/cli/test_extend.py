@@ -14,6 +14,7 @@ from referee import deals
 from referee.store import League
 from referee.tournament import archive_container
 
+pytestmark = pytest.mark.unmeasured
 STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
 GAMES = 6
 """Of a round: two seatings at three tables."""

@@ -17,7 +17,7 @@ from real_runs import BIN, THREE, place
 
 @pytest.fixture
 def here(tmp_path):
-    with place(tmp_path, measured=True) as made:
+    with place(tmp_path) as made:
         yield made
 
 

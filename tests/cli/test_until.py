@@ -12,7 +12,6 @@ from referee import deals
 from referee.store import League
 from referee.tournament import archive_container
 
-pytestmark = pytest.mark.unmeasured
 BOTS = ("greedy", "random")
 ROUNDS = 60
 UNTIL = "until = { confidence = 0.8, margin = 0.5 }\n"
@@ -31,7 +30,7 @@ def row_of(here, league):
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     """A league with a tournament that has stopped."""
-    with place(tmp_path_factory.mktemp("until"), measured=True) as made:
+    with place(tmp_path_factory.mktemp("until")) as made:
         done = made.referee("tournament", "run", tournament(made), "--league", "league")
         assert done.returncode == 0, done.stderr
         made.said = done.stdout

@@ -15,9 +15,7 @@ from record_corpus import TABLES, record
 from referee.pb import table_pb2
 from referee.rules.ruleset import RULESETS
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 SEATS = corpus.load()
 POSITIONS = [

@@ -24,7 +24,10 @@ from referee.protocol.values import action_value, ruleset_message
 from referee.records import BotId, Reply
 from referee.rules.game import Game
 
-pytestmark = pytest.mark.timeout(900)  # the first test with a bot builds it
+pytestmark = [
+    pytest.mark.timeout(900),  # the first test with a bot builds it
+    pytest.mark.unmeasured,
+]
 
 CLOCKS = Clocks()
 CHANCE = BotId("chance", "1")

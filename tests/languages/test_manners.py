@@ -10,7 +10,10 @@ from referee.pb import play_pb2, table_pb2
 from referee.protocol.values import layer_message
 from referee.rules.cards import Layer
 
-pytestmark = pytest.mark.timeout(900)  # the first test with a bot builds it
+pytestmark = [
+    pytest.mark.timeout(900),  # the first test with a bot builds it
+    pytest.mark.unmeasured,
+]
 
 AT_ONCE = 16
 ENDED_BY_SIGTERM = {0, -signal.SIGTERM, 128 + signal.SIGTERM}  # the last is what a JVM makes of it

@@ -10,7 +10,10 @@ from referee.bots import snapshot
 from referee.bots.manifest import load_manifest
 from referee.rules.ruleset import RULESETS
 
-pytestmark = pytest.mark.timeout(900)  # the first test with a bot builds it
+pytestmark = [
+    pytest.mark.timeout(900),  # the first test with a bot builds it
+    pytest.mark.unmeasured,
+]
 
 OTHERS = [name for name in SIX if name != "greedy"]
 PROTO = ("play.proto", "table.proto")

@@ -10,6 +10,7 @@ from strongest_isolation import strongest
 from referee.store import League
 
 pytestmark = [
+    pytest.mark.unmeasured,
     pytest.mark.timeout(1800),  # it may have to build all six
     *marks_of(*(program for bot in SIX.values() for program in bot.toolchain)),
 ]

@@ -21,7 +21,7 @@ from referee.ratings.analysis import Analysis
 from referee.ratings.intervals import Estimate
 from referee.ratings.results import Results
 
-pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+pytestmark = pytest.mark.unmeasured
 LONG = pytest.mark.extended("measures large schedules and long statistics")
 
 FIRST = Game("basic", 1, ("a", "b", "c"), (9, 4, 4), (1, 2, 2))

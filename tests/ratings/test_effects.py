@@ -12,7 +12,7 @@ from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.results import Results
 
-pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+pytestmark = pytest.mark.unmeasured
 
 
 def simulated(*, luck=0.5, spread=3.0, matches=20, seats=4, bots=6):

@@ -11,7 +11,7 @@ from simulated import play, tables
 from referee.ratings.analysis import Analysis
 from referee.ratings.stopping import Until, Verdict, all_settled, looks, neighbours
 
-pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+pytestmark = pytest.mark.unmeasured
 
 UNTIL = Until(confidence=0.95, margin=1.0)
 

@@ -18,9 +18,7 @@ from referee.rules.events import Drawn, seen_by
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 
 def honest(game: Game, seat: int, events) -> object:

@@ -19,7 +19,7 @@ from referee.records import BotId, Reply, Request
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
-pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+pytestmark = pytest.mark.unmeasured
 
 CLOCKS = Clocks(bank_us=10**9)
 GAME_ID = "g"

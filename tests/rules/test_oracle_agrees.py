@@ -18,7 +18,7 @@ from referee.rules.events import Termination
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
 
-pytestmark = pytest.mark.unmeasured  # a lot of work on lines that others cover
+pytestmark = pytest.mark.unmeasured
 
 seeds = st.integers(0, 2**32)
 

@@ -19,6 +19,7 @@ from referee.rules.actions import DecisionKind
 from referee.rules.cards import HIDDEN, JOKER, Layer
 from referee.rules.ruleset import RULESETS
 
+pytestmark = pytest.mark.unmeasured
 EXPECTED = ["bait", "counter", "final_sprint", "greedy", "random", "small_beasts"]
 README = (FOLDER / "README.md").read_text()
 BETTER_THAN_CHANCE = [name for name in NAMES if name != "random"]

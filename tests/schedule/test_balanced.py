@@ -17,9 +17,7 @@ from hypothesis import strategies as st
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ALGORITHMS, Stage, algorithm, balanced, buy, least
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 MODULE = import_module("referee.schedule.balanced")  # its name is a function's in the package
 BASIC = RULESETS["basic"]

@@ -15,9 +15,7 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import ALGORITHMS, Stage, extended, longer, shorter
 from referee.schedule.balanced import balanced_tables
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 NAMES = ["ann", "bob", "cy", "dee", "eve"]

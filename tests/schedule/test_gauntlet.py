@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from referee.rules.ruleset import RULESETS
 from referee.schedule import ALGORITHMS, Stage, algorithm, buy, gauntlet, least
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 FEW = settings(deadline=None, max_examples=50)

@@ -11,9 +11,7 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import ScheduledGame, Stage, buy, default_lanes, round_robin
 from referee.schedule.round_robin import tables_in_turn
 
-pytestmark = (
-    pytest.mark.unmeasured
-)  # a lot of work on lines that others cover: thrice as much when measured
+pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 PATIENT = settings(deadline=None)

@@ -14,7 +14,7 @@ from referee.rules.cards import JOKER
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
-pytestmark = pytest.mark.toolchain("node")
+pytestmark = [pytest.mark.toolchain("node"), pytest.mark.unmeasured]
 VERIFIER = Path(__file__).with_name("verifier.mjs")
 TABLES = [
     (ruleset, seats)

@@ -14,6 +14,7 @@ from real_runs import games_done, let_run, place, read_until
 from referee.errors import Cause
 from referee.store import League
 
+pytestmark = pytest.mark.unmeasured
 MATCHES = 30
 GAMES = 2 * MATCHES
 LEAGUE = "the league"

@@ -8,6 +8,7 @@ from real_runs import place
 from referee.errors import Cause
 from referee.store import League
 
+pytestmark = pytest.mark.unmeasured
 SUSPEND_AFTER = 2
 LANES = 2
 MATCHES = 4

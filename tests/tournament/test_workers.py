@@ -19,6 +19,7 @@ from referee.tournament.conduct import create
 from referee.tournament.create import enter_bots
 from referee.tournament.reading import load_tournament
 
+pytestmark = pytest.mark.unmeasured
 BOTS = Path(__file__).parent / "bots"
 FAULT_OF_MEMORY = 77
 
