@@ -1,6 +1,7 @@
-"""What a bot has been asked, until when it may answer, and when that time is really over.
+"""Track the pending requests of one bot and decide when each one's time is over.
 
-No stream and no messages here: those are `session`'s. Time comes from a `Clock`, so that tests make it.
+This module knows no stream and no messages; `session` and `inbox` do. Time comes from a `Clock`, so that
+tests can replace it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from typing import Any, NamedTuple, Protocol
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 
 HELLO = ""
-"""In the place of a game id: the question that a hello answers."""
+"""Stands in for the game id of the request that a hello completes."""
 READY = 0
-"""In the place of a decision's number: the question that a ready answers."""
-SETTLE_US = 2_000
-"""How long after its deadline a reply may still come out of gRPC's threads."""
-ON_TIME_US = 2_000
-"""A timer no later than this found the event loop idle; uvloop's timers count milliseconds."""
-SETTLINGS = 5
-"""How often a charge is put off because the event loop was late again."""
-GRACE_US = 1_000
-"""Of the CPU: what a bot that has or awaits a core at its deadline still gets, to have its answer out."""
-CORELESS_US = 2_000_000
-"""How long it may wait for that. Real-time processes leave others some of every second (Linux)."""
-_UNANSWERED = {
+"""Stands in for the decision number of a request that a ready message completes."""
+REPLY_GRACE_US = 2_000
+"""Grace period after a deadline: a reply that has arrived in time may still be inside gRPC's threads."""
+TIMER_TOLERANCE_US = 2_000
+"""A timer at most this late ran on an idle event loop; uvloop's timers have a resolution of 1 ms."""
+MAX_EXTENSIONS = 5
+"""How often the grace period starts again because the event loop was late."""
+CPU_GRACE_US = 1_000
+"""CPU time that a bot still gets if it has or awaits a core at its deadline, to send its reply."""
+CORE_WAIT_LIMIT_US = 2_000_000
+"""How long a bot may wait for that CPU time. Linux reserves a part of every second for normal processes,
+even if real-time processes use the machine."""
+_MISSING = {
     Cause.TIMEOUT: "no reply",
     Cause.GAME_START_TIMEOUT: "no ready",
     Cause.CONNECT_TIMEOUT: "no hello",
@@ -34,186 +36,200 @@ _UNANSWERED = {
 
 
 class Timer(Protocol):
-    """What `Clock.call_later` returns."""
+    """A scheduled call, as `Clock.call_later` returns it."""
 
     def cancel(self) -> None:
-        """Do not call any more."""
+        """Cancel the call."""
         ...
 
 
 class Clock(NamedTuple):
-    """Where time comes from."""
+    """A source of time and of timers."""
 
     now_ns: Callable[[], int]
-    """Monotonic."""
+    """Returns monotonic time in nanoseconds."""
     call_later: Callable[..., Timer]
-    """Seconds, a function and its arguments."""
+    """Takes a delay in seconds, a function and its arguments."""
 
     @classmethod
     def of_loop(cls) -> Clock:
-        """The real time, in the running event loop."""
+        """Return the real clock with the timers of the running event loop."""
         return cls(time.monotonic_ns, asyncio.get_running_loop().call_later)
 
 
-class PendingRequest:
-    """Something a bot is asked and somebody waits for."""
+# The states of a pending request:
+#
+#     created --start_clock()--> written --deadline passes--> grace period --charge--> overdue
+#        |                          |                          |        ^ |
+#        |                          |                          |        +-+ event loop late, or bot awaits a core
+#        |                          +---------- reply ---------+----> answered
+#        +--------------------------+-- fail_all(), malformed --+---> failed
+#
+# In the last three states the future `reply` is done.
 
-    sent_ns = 0
-    """When it was written; 0 before."""
+
+class PendingRequest:
+    """A request to a bot whose reply somebody awaits."""
+
+    written_ns = 0
+    """When the request was written to the stream; 0 until then."""
     deadline_ns = 0
+    """When the limit ends; 0 until the request is written."""
     expired = False
-    busy_ns: int | None = None
-    """The bot's CPU time at the deadline, if it was busy then."""
+    """True once the deadline has passed."""
+    cpu_at_deadline_ns: int | None = None
+    """The bot's CPU time at the deadline if it was busy then, otherwise None."""
 
     def __init__(
-        self, game_id: str, number: int, limit_us: int, answer: asyncio.Future[Any]
+        self, game_id: str, number: int, limit_us: int, reply: asyncio.Future[Any]
     ) -> None:
         self.game_id = game_id
-        """Or `HELLO`."""
+        """The game's id, or `HELLO`."""
         self.number = number
-        """Of the decision, or `READY`."""
+        """The number of the decision, or `READY`."""
         self.limit_us = limit_us
-        self.answer = answer
+        self.reply = reply
 
     @property
     def cause(self) -> Cause:
-        """What it is called when no answer comes."""
+        """The cause of the fault if no reply comes."""
         if self.number != READY:
             return Cause.TIMEOUT
         return Cause.GAME_START_TIMEOUT if self.game_id != HELLO else Cause.CONNECT_TIMEOUT
 
 
 class PendingRequests:
-    """The open questions of one bot, at most one for each game.
+    """The pending requests of one bot, at most one for each game.
 
-    A reply that reached the referee's socket before its deadline is in time, however late the event
-    loop looks. gRPC owns the socket, so nobody can ask when bytes arrived; but what had arrived comes out
-    of its threads soon after. Therefore a question is charged a while after its deadline, a longer one the
-    later the loop was, and whatever has come by then counts as in time.
+    A reply is in time if it reached the referee's socket before the deadline, however late the event loop
+    sees it. gRPC owns the socket and does not tell when bytes arrived, but passes them on soon after. So a
+    bot is charged only after a grace period, which is longer if the event loop was late. A reply that comes
+    within the grace period counts as in time.
 
-    A bot that would answer at once but waits for a core is not late either: others have the machine. At
-    its deadline it sleeps (then it is charged), or it is busy: then it has until it got a little of the CPU,
-    though not for ever. So who reckons beyond the deadline is charged as soon as a sleeper.
+    A bot that is ready to reply but waits for a core is not late either, because other programs use the
+    machine. If the bot sleeps at its deadline, it is charged. If it is busy, it first gets a little CPU time
+    (`CPU_GRACE_US`) within `CORE_WAIT_LIMIT_US`. A bot still computing at the deadline is thus charged as
+    promptly as a sleeping one.
 
     Args:
-        clock: where time comes from.
-        overdue: is told of each question that is charged.
-        busy_ns: the CPU time that the bot has taken, while a thread of it has or awaits a core; else None.
+        clock: the source of time.
+        on_overdue: called with each request for which the bot is charged.
+        busy_ns: returns the bot's CPU time while one of its threads has or awaits a core, otherwise None.
     """
 
     def __init__(
         self,
         clock: Clock,
-        overdue: Callable[[PendingRequest], None],
+        on_overdue: Callable[[PendingRequest], None],
         busy_ns: Callable[[], int | None],
     ) -> None:
-        self.open: dict[str, PendingRequest] = {}
-        """By game id."""
-        self.unanswered: set[tuple[str, int]] = set()
-        """Game id and number of what was charged and has been neither answered nor given up since."""
+        self.pending: dict[str, PendingRequest] = {}
+        """The requests by game id."""
+        self.overdue: set[tuple[str, int]] = set()
+        """Game id and number of each charged request to which the bot may still send a late reply."""
         self._clock = clock
         self._now_ns = clock.now_ns
-        self._overdue = overdue
+        self._on_overdue = on_overdue
         self._busy_ns = busy_ns
         self._timer: Timer | None = None
         self._timer_ns = 0
 
-    def sent(self, question: PendingRequest, since_ns: int) -> None:
-        """The time of a question began at that moment, when it was written."""
-        question.sent_ns = since_ns
-        question.deadline_ns = deadline_ns = since_ns + question.limit_us * 1000
+    def start_clock(self, request: PendingRequest, written_ns: int) -> None:
+        """Start the time of a request at the moment when it was written."""
+        request.written_ns = written_ns
+        request.deadline_ns = deadline_ns = written_ns + request.limit_us * 1000
         if self._timer is None or deadline_ns < self._timer_ns:
-            self._look_at(deadline_ns)
+            self._arm_timer(deadline_ns)
 
-    def elapsed_us(self, question: PendingRequest) -> int:
-        """Microseconds since a question was written; 0 before."""
-        return (self._now_ns() - question.sent_ns) // 1000 if question.sent_ns else 0
+    def elapsed_us(self, request: PendingRequest) -> int:
+        """Return the microseconds since a request was written; 0 if it was not."""
+        return (self._now_ns() - request.written_ns) // 1000 if request.written_ns else 0
 
-    def excuse(self, game_id: str, games: Container[str]) -> None:
-        """A bot has answered in a game: what it let pass there before it has given up, and is alive.
+    def forget_overdue(self, game_id: str, games: Container[str]) -> None:
+        """Forget the overdue requests of a game in which the bot has replied to a later one.
 
-        So it is for games that are over, those that are not among `games`.
+        The bot has evidently given them up. Forget those of finished games too, which are not in `games`.
         """
-        self.unanswered = {key for key in self.unanswered if key[0] != game_id and key[0] in games}
+        self.overdue = {key for key in self.overdue if key[0] != game_id and key[0] in games}
 
-    def fail(self, failure: Exception) -> None:
-        """Tell everybody who waits that no answer can come."""
-        for question in self.open.values():
-            resolve(question, failure)
-        self.open.clear()
+    def fail_all(self, failure: Exception) -> None:
+        """Raise `failure` in everybody who awaits a reply."""
+        for request in self.pending.values():
+            fail_request(request, failure)
+        self.pending.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look_at(self, deadline_ns: int) -> None:
-        """See that somebody looks at the clock at a deadline.
+    def _arm_timer(self, deadline_ns: int) -> None:
+        """Check the deadlines at `deadline_ns`.
 
-        One timer for all questions, armed for the earliest deadline and not touched by answers: making
-        and cancelling one for each question took as long as the rest of asking it.
+        All requests share one timer, armed for the earliest deadline, and replies leave it alone: creating and
+        cancelling a timer for each request cost as much as the rest of the request.
         """
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ns = deadline_ns
         delay_ns = max(0, deadline_ns - self._now_ns())
-        self._timer = self._clock.call_later(delay_ns / 1e9, self._look)
+        self._timer = self._clock.call_later(delay_ns / 1e9, self._check_deadlines)
 
-    def _look(self) -> None:
+    def _check_deadlines(self) -> None:
         self._timer = None
         now_ns = self._now_ns()
         later_ns: list[int] = []
-        for question in self.open.values():
-            if not question.sent_ns or question.expired:
+        for request in self.pending.values():
+            if not request.written_ns or request.expired:
                 continue
-            if question.deadline_ns > now_ns:
-                later_ns.append(question.deadline_ns)
+            if request.deadline_ns > now_ns:
+                later_ns.append(request.deadline_ns)
             else:
-                question.expired = True
-                question.busy_ns = self._busy_ns()
-                self._settle(question, now_ns - question.deadline_ns, SETTLINGS)
+                request.expired = True
+                request.cpu_at_deadline_ns = self._busy_ns()
+                self._start_grace(request, now_ns - request.deadline_ns, MAX_EXTENSIONS)
         if later_ns:
-            self._look_at(min(later_ns))
+            self._arm_timer(min(later_ns))
 
-    def _settle(self, question: PendingRequest, late_ns: int, settlings: int) -> None:
-        """Let what has reached the socket come out, now that the loop was late by so much."""
-        pause_ns = SETTLE_US * 1000 + (late_ns if late_ns > ON_TIME_US * 1000 else 0)
-        due_ns = self._now_ns() + pause_ns
-        self._clock.call_later(pause_ns / 1e9, self._charge, question, due_ns, settlings - 1)
+    def _start_grace(self, request: PendingRequest, late_ns: int, extensions: int) -> None:
+        """Wait for a reply that has reached the socket, longer if the event loop was `late_ns` late."""
+        grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
+        end_ns = self._now_ns() + grace_ns
+        self._clock.call_later(grace_ns / 1e9, self._end_grace, request, end_ns, extensions - 1)
 
-    def _charge(self, question: PendingRequest, due_ns: int, settlings: int) -> None:
-        if question.answer.done():
+    def _end_grace(self, request: PendingRequest, end_ns: int, extensions: int) -> None:
+        if request.reply.done():
             return
-        late_ns = self._now_ns() - due_ns
-        if late_ns > ON_TIME_US * 1000 and settlings:
-            self._settle(question, late_ns, settlings)
-        elif self._waits_for_a_core(question):
-            self._settle(question, 0, settlings + 1)
+        late_ns = self._now_ns() - end_ns
+        if late_ns > TIMER_TOLERANCE_US * 1000 and extensions:
+            self._start_grace(request, late_ns, extensions)
+        elif self._awaits_core(request):
+            self._start_grace(request, 0, extensions + 1)
         else:
-            self._give_up(question)
+            self._charge(request)
 
-    def _waits_for_a_core(self, question: PendingRequest) -> bool:
-        over_us = self.elapsed_us(question) - question.limit_us
-        if question.busy_ns is None or over_us >= CORELESS_US:
+    def _awaits_core(self, request: PendingRequest) -> bool:
+        over_us = self.elapsed_us(request) - request.limit_us
+        if request.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:
             return False
-        busy_ns = self._busy_ns()
-        return busy_ns is not None and busy_ns - question.busy_ns < GRACE_US * 1000
+        cpu_ns = self._busy_ns()
+        return cpu_ns is not None and cpu_ns - request.cpu_at_deadline_ns < CPU_GRACE_US * 1000
 
-    def _give_up(self, question: PendingRequest) -> None:
-        self.unanswered.add((question.game_id, question.number))
-        resolve(question, unanswered(question, self.elapsed_us(question)))
-        self._overdue(question)
-
-
-def resolve(question: PendingRequest, failure: Exception) -> None:
-    """Let a question fail, if nothing else has happened to it."""
-    if not question.answer.done():
-        question.answer.set_exception(failure)
-        question.answer.exception()  # who asked may have stopped waiting
+    def _charge(self, request: PendingRequest) -> None:
+        self.overdue.add((request.game_id, request.number))
+        fail_request(request, overdue_fault(request, self.elapsed_us(request)))
+        self._on_overdue(request)
 
 
-def unanswered(question: PendingRequest, elapsed_us: int) -> BotFault:
-    """The fault of a bot that did not answer: a strike for a decision, else a forfeit."""
-    kind = Strike if question.cause is Cause.TIMEOUT else Forfeit
-    detail = f"{_UNANSWERED[question.cause]} within {question.limit_us / 1e6:g} s"
+def fail_request(request: PendingRequest, failure: Exception) -> None:
+    """Raise `failure` in whoever awaits the reply, unless the request is done."""
+    if not request.reply.done():
+        request.reply.set_exception(failure)
+        request.reply.exception()  # marks it as retrieved: the caller may have stopped waiting
+
+
+def overdue_fault(request: PendingRequest, elapsed_us: int) -> BotFault:
+    """Return the fault for a missing reply: a strike for a decision, otherwise a forfeit."""
+    kind = Strike if request.cause is Cause.TIMEOUT else Forfeit
+    detail = f"{_MISSING[request.cause]} within {request.limit_us / 1e6:g} s"
     return kind(
-        question.cause, Evidence(detail=detail, elapsed_us=max(elapsed_us, question.limit_us))
+        request.cause, Evidence(detail=detail, elapsed_us=max(elapsed_us, request.limit_us))
     )

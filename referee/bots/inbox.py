@@ -1,13 +1,13 @@
-"""What a bot says on its stream: its hello, answers, and what it must not send.
+"""Judge the messages that a bot sends and pass each reply to the request that awaits it.
 
-Everything is looked at here and believed only when somebody waits for it.
+Every message is checked here. What a bot may send is in `proto/README.md`; deadlines belong to `clock`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from referee.bots.clock import READY, PendingRequest, PendingRequests, resolve
+from referee.bots.clock import READY, PendingRequest, PendingRequests, fail_request
 from referee.bots.server import MESSAGE_LIMIT
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
@@ -15,78 +15,79 @@ from referee.protocol import decode
 from referee.protocol.encode import PROTOCOL_VERSION
 
 FLOOD_QUOTA = 200
-"""Unasked messages that a bot may send, and streams it may open, between two answers."""
+"""How many unsolicited messages and streams a bot may send between two replies."""
 
 
 class Inbox:
-    """What came from one bot.
+    """The messages from one bot.
 
     Args:
-        hello: the question that its first message answers.
-        questions: what it has been asked; each answer is handed to who waits for it.
-        games: those that have started and not ended.
-        token: what the bot has to show.
-        is_foreign: whether a token is another bot's.
+        hello: the request that the bot's first message completes.
+        requests: the pending requests of the bot.
+        games: the ids of the games that the bot plays now.
+        token: the token that the bot's hello must contain.
+        is_foreign: returns whether a token belongs to another bot.
     """
 
     def __init__(
         self,
         hello: PendingRequest,
-        questions: PendingRequests,
+        requests: PendingRequests,
         *,
         games: Container[str],
         token: str,
         is_foreign: Callable[[str], bool],
     ) -> None:
         self._hello = hello
-        self._questions = questions
+        self._requests = requests
         self._games = games
         self._token = token
         self._is_foreign = is_foreign
-        self._unasked = 0
+        self._unsolicited = 0
         self.dropped = 0
-        """What came too late, twice, or for something else: replies, and hellos after the first."""
+        """How many replies were dropped because they were late, repeated or unsolicited; also every hello
+        after the first."""
 
-    def answers(self, data: bytes) -> bool:
-        """Whether a message was the reply to the only open decision and nothing else, as nearly all are.
+    def receive_sole_reply(self, data: bytes) -> bool:
+        """Complete the only pending decision if the message is exactly its reply, and return whether it was.
 
-        Such a one is done with; any other is for `take`.
+        This is the fast path, which nearly all messages take. Pass any other message to `receive`.
         """
-        open_questions = self._questions.open
-        if len(open_questions) != 1:
+        pending = self._requests.pending
+        if len(pending) != 1:
             return False
-        (question,) = open_questions.values()
-        number = question.number
-        if number == READY or question.answer.done():
+        (request,) = pending.values()
+        number = request.number
+        if number == READY or request.reply.done():
             return False
-        action = decode.lone_action(data, question.game_id, number)
+        action = decode.lone_action(data, request.game_id, number)
         if action is None:
             return False
-        self._unasked = 0
-        self._resolve(question, action)
+        self._unsolicited = 0
+        self._complete(request, action)
         return True
 
-    def take(self, data: bytes) -> None:
-        """Look at any message. Raises `Forfeit` when the bot must not go on."""
+    def receive(self, data: bytes) -> None:
+        """Process any message. Raises `Forfeit` if the bot must not go on."""
         if len(data) > MESSAGE_LIMIT:
             raise _forfeit(Cause.TOO_LARGE, f"a message of {len(data)} bytes")
-        first = not self._hello.answer.done()
+        is_first = not self._hello.reply.done()
         try:
             message = decode.bot_message(data)
         except ValueError as error:
-            if first:
-                raise _no_hello(f"the first message is no hello: {error}") from None
-            self._malformed(str(error))
+            if is_first:
+                raise _bad_hello(f"the first message is no hello: {error}") from None
+            self._charge_malformed(str(error))
         else:
-            if first:
+            if is_first:
                 self._receive_hello(message)
             else:
-                self._receive(message)
+                self._receive_replies(message)
 
-    def count_unasked(self, count: int) -> None:
-        """Nobody has asked for so many messages or streams. Raises `Forfeit` when they are too many."""
-        self._unasked += count
-        if self._unasked > FLOOD_QUOTA:
+    def count_unsolicited(self, count: int) -> None:
+        """Count unsolicited messages or streams. Raises `Forfeit` if there are too many."""
+        self._unsolicited += count
+        if self._unsolicited > FLOOD_QUOTA:
             raise _forfeit(
                 Cause.FLOOD, f"more than {FLOOD_QUOTA} messages or streams that nobody asked for"
             )
@@ -94,80 +95,83 @@ class Inbox:
     def _receive_hello(self, message: play_pb2.BotMessage) -> None:
         hello = message.hello
         if not message.HasField("hello"):
-            raise _no_hello("the first message has no hello")
+            raise _bad_hello("the first message has no hello")
         if hello.protocol_version != PROTOCOL_VERSION:
-            raise _no_hello(
+            raise _bad_hello(
                 f"the bot speaks protocol version {hello.protocol_version},"
                 f" the referee {PROTOCOL_VERSION}"
             )
         if hello.token != self._token:
             if self._is_foreign(hello.token):
                 raise _forfeit(Cause.IMPERSONATION, "the hello has another bot's token")
-            raise _no_hello("the hello has a wrong token")
-        self._hello.answer.set_result(hello)
+            raise _bad_hello("the hello has a wrong token")
+        self._hello.reply.set_result(hello)
 
-    def _receive(self, message: play_pb2.BotMessage) -> None:
+    def _receive_replies(self, message: play_pb2.BotMessage) -> None:
         accepted = 0
-        unasked = int(message.HasField("hello"))
-        self.dropped += unasked
+        unsolicited = int(message.HasField("hello"))
+        self.dropped += unsolicited
         for reply in message.replies:
             number = reply.decision_id
-            question = None if number == READY else self._asked(reply.game_id, number)
-            if question is None:
-                unasked += 1
+            request = None if number == READY else self._find_request(reply.game_id, number)
+            if request is None:
+                unsolicited += 1
             else:
                 accepted += 1
-                self._resolve(question, reply.action.SerializeToString())
-        if not accepted or self._starting():  # else nobody waits for a ready
+                self._complete(request, reply.action.SerializeToString())
+        if (
+            not accepted or self._awaits_ready()
+        ):  # otherwise ignore a superfluous ready beside a reply
             for ready in message.ready:
-                question = self._asked(ready.game_id, READY)
-                if question is None:
-                    unasked += 1
+                request = self._find_request(ready.game_id, READY)
+                if request is None:
+                    unsolicited += 1
                 else:
                     accepted += 1
-                    self._resolve(question, b"")
+                    self._complete(request, b"")
         if accepted:
-            self._unasked = 0
-        if unasked or not accepted:
-            self.count_unasked(unasked or 1)
+            self._unsolicited = 0
+        if unsolicited or not accepted:
+            self.count_unsolicited(unsolicited or 1)
 
-    def _starting(self) -> bool:
-        return any(each.number == READY for each in self._questions.open.values())
+    def _awaits_ready(self) -> bool:
+        return any(request.number == READY for request in self._requests.pending.values())
 
-    def _asked(self, game_id: str, number: int) -> PendingRequest | None:
-        """What a reply, or a ready, answers; None when nobody waits for it."""
-        question = self._questions.open.get(game_id)
-        if question is None or question.number != number or question.answer.done():
+    def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
+        """Return the request for a reply or a ready; if none awaits it, count it as dropped."""
+        request = self._requests.pending.get(game_id)
+        if request is None or request.number != number or request.reply.done():
             self.dropped += 1
-            self._questions.unanswered.discard((game_id, number))
+            self._requests.overdue.discard((game_id, number))
             return None
-        return question
+        return request
 
-    def _resolve(self, question: PendingRequest, action: bytes) -> None:
-        """Hand an action to who waits for it; a ready has none."""
-        questions, limit_us = self._questions, question.limit_us
-        if questions.unanswered:
-            questions.excuse(question.game_id, self._games)
-        elapsed_us = questions.elapsed_us(question)
+    def _complete(self, request: PendingRequest, action: bytes) -> None:
+        """Pass a serialised action to whoever awaits it; for a ready it is empty."""
+        requests, limit_us = self._requests, request.limit_us
+        if requests.overdue:
+            requests.forget_overdue(request.game_id, self._games)
+        elapsed_us = requests.elapsed_us(request)
         if elapsed_us <= limit_us:
-            question.answer.set_result((action, elapsed_us, 0))
+            request.reply.set_result((action, elapsed_us, 0))
         else:
-            question.answer.set_result((action, limit_us, elapsed_us - limit_us))
+            request.reply.set_result((action, limit_us, elapsed_us - limit_us))
 
-    def _malformed(self, why: str) -> None:
+    def _charge_malformed(self, reason: str) -> None:
         waiting = [
-            each
-            for each in self._questions.open.values()
-            if each.number != READY and not each.answer.done()
+            request
+            for request in self._requests.pending.values()
+            if request.number != READY and not request.reply.done()
         ]
-        for question in waiting:
-            elapsed_us = self._questions.elapsed_us(question)
-            resolve(question, Strike(Cause.MALFORMED, Evidence(detail=why, elapsed_us=elapsed_us)))
+        for request in waiting:
+            elapsed_us = self._requests.elapsed_us(request)
+            evidence = Evidence(detail=reason, elapsed_us=elapsed_us)
+            fail_request(request, Strike(Cause.MALFORMED, evidence))
         if not waiting:
-            self.count_unasked(1)
+            self.count_unsolicited(1)
 
 
-def _no_hello(detail: str) -> Forfeit:
+def _bad_hello(detail: str) -> Forfeit:
     return _forfeit(Cause.HANDSHAKE, detail)
 
 

@@ -1,9 +1,8 @@
-"""The bot processes of one worker: one for each bot and lane, started when needed and kept.
+"""Let bot processes play games: `BotPool` keeps the processes of a worker, `BotPlayer` plays one seat with one.
 
-A process that can no longer be used is replaced when its bot is wanted next; when there are too many,
-the idle one that was used least recently is closed.
-
-A seat of a game with a bot process behind it.
+A pool has one process for each bot and lane, starts it when it is needed and keeps it. It replaces a process
+that cannot be used any more when its bot is needed next. If there are too many, it stops the least recently
+used idle one.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from referee.records import Reply, Request
 from referee.sandbox.launcher import Launcher, Usage
 
 Key = tuple[int, str]
-"""Lane and bot, as `name@version`."""
+"""The lane and the bot, as `name@version`."""
 
 
 class BotPool:
-    """All bot processes of a worker.
+    """The bot processes of a worker.
 
     Args:
-        launcher: how they are started.
-        clocks: for the start-up limit.
-        max_processes: how many are kept alive; those in a game are never closed.
-        folder: where their folders go.
+        launcher: starts the programs.
+        clocks: has the start-up limit.
+        max_processes: how many processes are kept; a process in a game is never stopped for it.
+        folder: where the folders of the bots are created.
     """
 
     def __init__(
@@ -43,18 +42,18 @@ class BotPool:
         self._max_processes = max_processes
         self._folder = folder
         self._processes: dict[Key, BotProcess] = {}
-        """The least recently used first."""
+        """The processes, the least recently used first."""
         self._starting = 0
         self._locks: dict[Key, asyncio.Lock] = {}
-        """Held while a process is looked for, started or discarded."""
+        """The lock of a key is held while its process is looked up, started or discarded."""
         self._tokens: set[str] = set()
 
-    async def seat(self, lane: int, spec: BotSpec) -> BotProcess:
-        """The process of a bot in a lane; a new one if there is none that can be used.
+    async def acquire(self, lane: int, spec: BotSpec) -> BotProcess:
+        """Return the process of a bot in a lane and reserve it for one game; start one if needed.
 
-        It is kept for one more game, until `BotPlayer.leave`, or until `BotPlayer.join` fails. May be
-        called for several bots at once, which then start at the same time. Raises `Forfeit` when the
-        bot does not start and `VoidGame` when the machine has no room.
+        The reservation ends with `BotPlayer.leave`, or if `BotPlayer.join` fails. Concurrent calls for several
+        bots start these at the same time. Raises `Forfeit` if the bot does not start and `VoidGame` if the
+        machine lacks resources.
         """
         key = lane, str(spec.bot)
         async with self._lock(key):
@@ -69,29 +68,29 @@ class BotPool:
             process.games += 1
             return process
 
-    async def capacity(self, lane: int, spec: BotSpec) -> int:
-        """How many games a bot's process in a lane can hold; 1 where none can be started."""
+    async def find_capacity(self, lane: int, spec: BotSpec) -> int:
+        """Return how many games a bot's process in a lane can play at once; 1 if it cannot be started."""
         try:
-            process = await self.seat(lane, spec)
+            process = await self.acquire(lane, spec)
         except (Forfeit, VoidGame):
             return 1
         process.games -= 1
         return process.max_games
 
     async def discard(self, lane: int) -> None:
-        """End all processes of a lane, since they have seen a deal that is played again.
+        """Kill all processes of a lane, because they have seen a deal that will be played again.
 
-        Whoever plays with them gets a `VoidGame`.
+        Anybody who awaits a reply of these bots gets a `VoidGame`.
         """
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
     async def close_idle(self) -> None:
-        """End the processes that are in no game: others may need the room that they take."""
+        """Stop the processes that are in no game, to free memory and process ids for others."""
         idle = [key for key, process in self._processes.items() if not process.games]
         await self._stop(idle, gently=True)
 
     async def close(self) -> None:
-        """End all processes."""
+        """Stop all processes."""
         await self._stop(list(self._processes), gently=True)
 
     async def _start(self, spec: BotSpec) -> BotProcess:
@@ -127,18 +126,18 @@ class BotPool:
 
 @dataclass(frozen=True, slots=True)
 class GameOpening:
-    """What a bot is told at the start of a game."""
+    """The messages with which a bot starts a game."""
 
     game_id: str
-    """As the bots know it."""
+    """The opaque id that the bots see."""
     start: bytes
-    """The game start for this seat."""
+    """The serialised game start for this seat."""
     encoder: RequestEncoder
     """Shared by all seats of the game."""
 
 
 class BotPlayer:
-    """Plays one seat of one game through a bot's stream."""
+    """Play one seat of one game through a bot's stream; implements `Player`."""
 
     def __init__(self, process: BotProcess, opening: GameOpening) -> None:
         self._process = process
@@ -149,24 +148,24 @@ class BotPlayer:
 
     @classmethod
     async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
-        """Start a game with a bot that `BotPool.seat` gave for it.
+        """Start a game with a process that `BotPool.acquire` has returned for it.
 
-        Raises `Forfeit` when it does not get ready in time.
+        Raises `Forfeit` if the bot is not ready in time.
         """
         player = cls(process, opening)
         try:
             await process.session.start_game(opening.game_id, opening.start, limit_us)
         except BotFault as fault:
             process.games -= 1
-            if process.session.silent and not process.games:
+            if process.session.unresponsive and not process.games:
                 process.end_soon()
-            raise process.testify(fault) from None
+            raise process.add_evidence(fault) from None
         return player
 
     async def decide(self, request: Request) -> Reply:
         """See `Player.decide`."""
         try:
-            written, elapsed_us, lag_us = await self._process.session.ask(
+            written, elapsed_us, lag_us = await self._process.session.request(
                 self._game_id,
                 request.number,
                 self._encoder.encode(request),
@@ -175,39 +174,39 @@ class BotPlayer:
         except BotFault as fault:
             if fault.cause is Cause.TIMEOUT and request.budget.ends_the_bank:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
-            raise self._process.testify(fault) from None
+            raise self._process.add_evidence(fault) from None
         try:
             action = decode.action(written, request)
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
-            raise self._process.testify(Strike(Cause.MALFORMED, evidence)) from error
+            raise self._process.add_evidence(Strike(Cause.MALFORMED, evidence)) from error
         return Reply(action, elapsed_us, lag_us)
 
     async def leave(self, end: bytes) -> None:
-        """Tell the bot that the game is over."""
+        """Send the end of the game to the bot and end the reservation of its process."""
         self._process.games -= 1
-        self._process.played = True
+        self._process.has_played = True
         if not self._process.dead:
             self._process.session.end_game(self._game_id, end)
 
-    def forfeited(self) -> None:
-        """The seat is lost: a bot that owes an answer and plays no other game is ended.
+    def on_forfeit(self) -> None:
+        """End the bot's process if it is unresponsive and plays no other game.
 
-        It would burn the core of the others.
+        Otherwise it could use up the core that the other bots need.
         """
-        if self._process.session.silent and self._process.games == 1:
+        if self._process.session.unresponsive and self._process.games == 1:
             self._process.end_soon()
 
     def usage(self) -> Usage:
-        """What the process has taken since it joined the game, for other games as well."""
+        """Return the process's usage since it joined the game; its other games are included."""
         usage = self._process.usage()
         return Usage(round(usage.cpu_s - self._cpu_before_s, 6), usage.peak_memory_kib)
 
     @property
     def dropped(self) -> int:
-        """How many messages of the bot nobody had asked for since it joined the game."""
+        """How many of the bot's messages were dropped since it joined the game; see `Inbox.dropped`."""
         return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:
-        """The end of what the process wrote to standard error, printable."""
+        """Return the end of the process's standard error, printable."""
         return self._process.stderr_tail()

@@ -1,4 +1,8 @@
-"""One bot process from start to end: its program, socket, scratch folder, outputs and stream."""
+"""Run one bot process from start-up to shutdown.
+
+A `BotProcess` owns the program, its socket, its folder, its outputs and its `Session`, and charges the bot if
+the program ends or breaks a limit. How programs are started and measured is `referee.sandbox`'s part.
+"""
 
 from __future__ import annotations
 
@@ -30,58 +34,69 @@ from referee.sandbox.monitor import breach
 from referee.sandbox.starting import blame, check_room
 
 GOODBYE_S = 2.0
-"""How long a bot may take to exit after its goodbye."""
+"""How long a bot may take to exit after the referee's goodbye."""
 TERM_S = 1.0
-"""How long it may take after SIGTERM; then it is killed."""
+"""How long it may take after SIGTERM before it is killed."""
 STDERR_TAIL = 4096
-"""Bytes of standard error that a fault keeps."""
+"""How many bytes from the end of standard error a fault keeps."""
 _RELAY_PORT = 50051
-"""Where a bot that knows only TCP finds the referee, on a loopback address of its own."""
+"""The port of the referee in the network namespace of a bot that connects by TCP."""
 _STATUS_S = 0.5
-"""How long the exit status may come after the end of the stream, or the other way round."""
-_LAST_WORDS_S = 0.5
-"""How long after the end of the process its outputs are read at most."""
+"""How long to wait for the exit status after the stream has ended, or for the end of the stream after an exit."""
+_OUTPUT_LIMIT_S = 0.5
+"""How long to go on reading the outputs after the process has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """What a bot did when it was asked to end."""
+    """How a bot reacted when it was asked to exit."""
 
     exit_code: int | None
-    """Of the program, negative for a signal; None where it did not end."""
+    """The program's exit code, negative for a signal; None if it did not exit."""
     elapsed_s: float
-    left: tuple[str, ...]
-    """The names of the processes that it left running."""
+    left_running: tuple[str, ...]
+    """The names of the processes that the bot left running."""
+
+
+# The states of a bot process:
+#
+#     starting --hello--> alive --shut_down(), stop()--> shutting down --> gone
+#         |                |                              ^    ^
+#         |                +-- exit, end of stream, ------+    |
+#         |                    broken limit, end_soon()        |
+#         +-- failed start-up ---------------------------------+
+#
+# `dead` is True in the last two states. Whoever starts a process calls `stop`, which frees its resources.
 
 
 class BotProcess:
-    """A bot that has said hello. Made by `start`."""
+    """A running bot that has said hello. Create one with `start`."""
 
     def __init__(self, spec: BotSpec, launcher: Launcher, folder: Path, tokens: set[str]) -> None:
         self.spec = spec
         self._launcher = launcher
         self.max_games = 1
-        """How many games it can hold at once."""
+        """How many games the bot can play at once, by its hello."""
         self.games = 0
-        """How many it holds now, or is about to."""
-        self.played = False
-        """Whether it has been in a game to its end."""
-        kept = spec.limits.output_kib * 1024
-        self.output, self.errors = Output(kept), Output(kept)
+        """How many games the bot plays now or is about to start."""
+        self.has_played = False
+        """Whether the bot has played a game to its end."""
+        output_bytes = spec.limits.output_kib * 1024
+        self.output, self.error_output = Output(output_bytes), Output(output_bytes)
         self._token = secrets.token_hex(16)
         self._tokens = tokens
         self._tokens.add(self._token)
         self._clock = Clock.of_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock, self._busy_ns)
         self._folder = BotFolder(folder)
-        self._relayed = spec.transport == "tcp" and launcher.sandboxed
+        self._is_relayed = spec.transport == "tcp" and launcher.sandboxed
         self._server = BotServer(
-            self._folder.socket, self.session.serve, "unix" if self._relayed else spec.transport
+            self._folder.socket, self.session.serve, "unix" if self._is_relayed else spec.transport
         )
-        self._draining: list[asyncio.Task[None]] = []
-        self._watching: asyncio.Task[None] | None = None
+        self._drains: list[asyncio.Task[None]] = []
+        self._watcher: asyncio.Task[None] | None = None
         self._launched: RunningProgram | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
@@ -90,23 +105,23 @@ class BotProcess:
         """Start a bot and wait for its hello.
 
         Args:
-            spec: what to start.
-            launcher: how.
-            folder: where to put its own folder, with socket and scratch space.
-            limit_us: from now to the hello.
-            tokens: those of all bots that live; the bot's own is among them while it does.
+            spec: the bot.
+            launcher: starts the program.
+            folder: where the bot's own folder is created, with its socket and scratch space.
+            limit_us: the time from now until the hello.
+            tokens: the tokens of all running bots; the bot's own one is added until the bot is stopped.
 
-        Raises `Forfeit` with what went wrong, and `VoidGame` when the machine has no room.
+        Raises `Forfeit` if the bot fails, and `VoidGame` if the machine lacks resources.
         """
         bot = cls(spec, launcher, folder, tokens)
         began_ns = bot._clock.now_ns()
         try:
             await bot._launch(limit_us)
-            bot.max_games = max(1, (await bot.session.hello(limit_us, began_ns)).max_games)
+            bot.max_games = max(1, (await bot.session.wait_for_hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
             elapsed_us = (bot._clock.now_ns() - began_ns) // 1000
-            evidence = replace(bot.testify(fault).evidence, elapsed_us=elapsed_us)
+            evidence = replace(bot.add_evidence(fault).evidence, elapsed_us=elapsed_us)
             raise blame(Forfeit(fault.cause, evidence)) from None
         except BaseException:
             await bot.stop(gently=False)
@@ -128,7 +143,7 @@ class BotProcess:
                         "TMPDIR": scratch,
                         "LANG": "C.UTF-8",
                         "REFEREE_ADDRESS": f"127.0.0.1:{_RELAY_PORT}"
-                        if self._relayed
+                        if self._is_relayed
                         else self._server.address,
                         "REFEREE_TOKEN": self._token,
                     },
@@ -136,7 +151,7 @@ class BotProcess:
                     access=Access(
                         scratch=self._folder.scratch,
                         link=self._folder.socket.parent,
-                        relay=(self._folder.socket, _RELAY_PORT) if self._relayed else None,
+                        relay=(self._folder.socket, _RELAY_PORT) if self._is_relayed else None,
                     ),
                 )
         except TimeoutError:
@@ -144,13 +159,13 @@ class BotProcess:
         process = launched.process
         assert process.stdout is not None  # noqa: S101 - a launcher makes both pipes
         assert process.stderr is not None  # noqa: S101
-        for drain in (self.output.drain(process.stdout), self.errors.drain(process.stderr)):
-            self._draining.append(asyncio.ensure_future(drain))
-        self._watching = asyncio.ensure_future(self._watch(launched))
-        self._watching.add_done_callback(self._watched)
+        for drain in (self.output.drain(process.stdout), self.error_output.drain(process.stderr)):
+            self._drains.append(asyncio.ensure_future(drain))
+        self._watcher = asyncio.ensure_future(self._watch(launched))
+        self._watcher.add_done_callback(self._on_watcher_done)
 
     async def _watch(self, launched: RunningProgram) -> None:
-        """Notice the end of the process or of its stream, or a broken limit, and end what is left."""
+        """Wait for an exit, the end of the stream or a broken limit; then kill the process tree and charge the bot."""
         exited = asyncio.ensure_future(launched.process.wait())
         closed = asyncio.ensure_future(self.session.closed.wait())
         limits = self.spec.limits
@@ -161,7 +176,7 @@ class BotProcess:
             await asyncio.wait((exited, closed, broken), return_when=asyncio.FIRST_COMPLETED)
             connected = self.session.connected and self.session.failure is None
             if connected and not broken.done():
-                # the last answer may be on its way, or the exit status
+                # the last reply or the exit status may still be under way
                 await asyncio.wait((exited, closed), timeout=_STATUS_S)
         finally:
             exited.cancel()
@@ -170,81 +185,84 @@ class BotProcess:
         fault = broken.result() if broken.done() else launched.breach()
         code = launched.process.returncode
         await launched.kill()
-        await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
-        self.session.fail(fault or self._obituary(code))
+        await asyncio.wait(self._drains, timeout=_OUTPUT_LIMIT_S)
+        self.session.fail(fault or self._describe_exit(code))
 
-    def _watched(self, watching: asyncio.Task[None]) -> None:
-        """See that nobody waits for a bot that nobody watches."""
-        if not watching.cancelled() and (error := watching.exception()) is not None:
-            assert isinstance(error, Exception)  # noqa: S101 - others end the event loop
+    def _on_watcher_done(self, watcher: asyncio.Task[None]) -> None:
+        """Fail the session if the watcher failed, so that no caller waits for an unwatched bot."""
+        if not watcher.cancelled() and (error := watcher.exception()) is not None:
+            assert isinstance(error, Exception)  # noqa: S101 - other exceptions end the event loop
             self.session.fail(error)
 
-    def _obituary(self, code: int | None) -> Forfeit | VoidGame:
-        """What to charge a bot with that has ended, with this exit code if any; or why not."""
-        ended_by = None
+    def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
+        """Return the fault of a bot that has exited or, if `code` is None, closed its stream.
+
+        It is a `VoidGame` if the machine's lack of resources may be the reason.
+        """
+        signal = None
         if code is None:
-            what = "closed its stream"
+            detail = "closed its stream"
         elif code < 0:
-            ended_by = signal_name(-code)
-            what, code = f"was ended by {ended_by}", None
+            signal = signal_name(-code)
+            detail, code = f"was ended by {signal}", None
         else:
-            what = f"exited with {code}"
-        if self.session.greeted:
+            detail = f"exited with {code}"
+        if self.session.said_hello:
             cause = Cause.CRASH
         else:
-            cause = Cause.HANDSHAKE if code is None and ended_by is None else Cause.EXITED_EARLY
-            what += " before its hello"
-        return blame(Forfeit(cause, Evidence(detail=what, exit_code=code, signal=ended_by)))
+            cause = Cause.HANDSHAKE if code is None and signal is None else Cause.EXITED_EARLY
+            detail += " before its hello"
+        return blame(Forfeit(cause, Evidence(detail=detail, exit_code=code, signal=signal)))
 
-    def testify(self, fault: BotFault) -> BotFault:
-        """The same fault with the end of what the process wrote to standard error."""
+    def add_evidence(self, fault: BotFault) -> BotFault:
+        """Return a copy of a fault that has the end of the process's standard error."""
         return type(fault)(fault.cause, replace(fault.evidence, stderr_tail=self.stderr_tail()))
 
     def stderr_tail(self) -> str:
-        """The end of what it wrote to standard error, printable."""
-        return self.errors.tail(STDERR_TAIL)
+        """Return the end of the standard error, printable."""
+        return self.error_output.tail(STDERR_TAIL)
 
     @property
     def dead(self) -> bool:
-        """Whether nothing more can come from it."""
-        return self.session.closed.is_set() or self._ending is not None
+        """Whether nothing more can come from the bot: it is shutting down or gone."""
+        return self.session.closed.is_set() or self._stopping is not None
 
     @property
     def usable(self) -> bool:
-        """Whether a next game can be played with it."""
-        return not (self.dead or self.session.silent)
+        """Whether the bot can start another game."""
+        return not (self.dead or self.session.unresponsive)
 
     def usage(self) -> Usage:
-        """What it has taken of the machine since it was started."""
-        assert self._launched is not None  # noqa: S101 - it has said hello
+        """Return the CPU time and memory of the process tree since its start."""
+        assert self._launched is not None  # noqa: S101 - `start` has launched it
         return self._launched.usage()
 
     def _busy_ns(self) -> int | None:
-        """See `RunningProgram.busy_ns`; None also for a program that is not there."""
+        """See `RunningProgram.busy_ns`; None also before the program is launched."""
         return None if self._launched is None else self._launched.busy_ns()
 
     @property
     def exit_code(self) -> int | None:
-        """Of the program, negative for a signal; None while it runs."""
+        """The program's exit code, negative for a signal; None while it runs."""
         return None if self._launched is None else self._launched.process.returncode
 
     @property
     def pid(self) -> int:
-        """Of the program."""
-        assert self._launched is not None  # noqa: S101 - it has said hello
+        """The program's process id."""
+        assert self._launched is not None  # noqa: S101 - `start` has launched it
         return self._launched.process.pid
 
-    async def part(self, *, goodbye: bool) -> Shutdown:
-        """Ask the process to end, by a goodbye or by SIGTERM, and see what it does in the time it has.
+    async def shut_down(self, *, goodbye: bool) -> Shutdown:
+        """Ask the process to exit, by a goodbye or by SIGTERM, and return how it reacted within the limit.
 
-        Nothing is ended by force: that is left to `stop`, which must follow.
+        Nothing is killed; call `stop` afterwards.
         """
-        assert self._launched is not None  # noqa: S101 - it has said hello
-        if self._watching is not None:
-            self._watching.cancel()  # it would end what the program leaves behind
+        assert self._launched is not None  # noqa: S101 - `start` has launched it
+        if self._watcher is not None:
+            self._watcher.cancel()  # it would kill what the program leaves running
         began_ns = self._clock.now_ns()
         if goodbye:
-            self.session.post(encode.goodbye())
+            self.session.send(encode.goodbye())
         else:
             self._launched.terminate()
         with suppress(TimeoutError):
@@ -252,42 +270,43 @@ class BotProcess:
             await asyncio.wait_for(self._launched.process.wait(), limit_s)
         elapsed_s = (self._clock.now_ns() - began_ns) / 1e9
         code = self.exit_code
-        left = () if code is None else tuple(await left_behind(self._launched))
-        return Shutdown(code, elapsed_s, left)
+        left_running = () if code is None else tuple(await left_behind(self._launched))
+        return Shutdown(code, elapsed_s, left_running)
 
     def end_soon(self) -> None:
-        """See that the process ends, without waiting for it."""
+        """Make the process end, without waiting for it."""
         self.session.fail(VoidGame("the referee has ended the bot's process"))
 
     async def stop(self, *, gently: bool = True) -> None:
-        """End the process and leave nothing of it: gently with a goodbye first, else at once.
+        """End the process tree and remove its socket and folder.
 
-        Whoever waits for the bot gets a `VoidGame`.
+        If `gently`, ask the bot to exit first; otherwise kill it at once. Anybody who awaits a reply of the bot
+        gets a `VoidGame`.
         """
-        if self._ending is None:
-            self._ending = asyncio.ensure_future(self._end(gently=gently and self.usable))
-        await asyncio.shield(self._ending)
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._stop(gently=gently and self.usable))
+        await asyncio.shield(self._stopping)
 
-    async def _end(self, *, gently: bool) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
+    async def _stop(self, *, gently: bool) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
         try:
             if self._launched is not None and gently:
-                await self._say_goodbye(self._launched)
+                await self._ask_to_exit(self._launched)
         finally:
             self.end_soon()
             if self._launched is not None:
                 await self._launched.kill()
             await self._server.stop()
-            if self._draining:
-                await asyncio.wait(self._draining, timeout=_LAST_WORDS_S)
-            for task in self._draining:
+            if self._drains:
+                await asyncio.wait(self._drains, timeout=_OUTPUT_LIMIT_S)
+            for task in self._drains:
                 task.cancel()
             await asyncio.to_thread(self._folder.remove)
             self._tokens.discard(self._token)
 
-    async def _say_goodbye(self, launched: RunningProgram) -> None:
-        self.session.post(encode.goodbye())
+    async def _ask_to_exit(self, launched: RunningProgram) -> None:
+        self.session.send(encode.goodbye())
         with suppress(TimeoutError):
             await asyncio.wait_for(launched.process.wait(), GOODBYE_S)
             return

@@ -1,6 +1,7 @@
-"""The stream of one bot process: its hello, questions out, and whoever waits told of the answers.
+"""Speak with one bot over its stream: await its hello, send requests, and await the replies.
 
-What the bot says is `inbox`'s. A session knows no process: `process` tells it when that has died.
+`inbox` judges what the bot sends, `clock` keeps the deadlines. A session knows no process: `process` calls
+`Session.fail` when the process has ended.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from dataclasses import replace
 
 import grpc
 
-from referee.bots.clock import CORELESS_US, HELLO, READY, Clock, PendingRequest, PendingRequests
+from referee.bots.clock import (
+    CORE_WAIT_LIMIT_US,
+    HELLO,
+    READY,
+    Clock,
+    PendingRequest,
+    PendingRequests,
+)
 from referee.bots.inbox import Inbox
 from referee.bots.server import Stream
 from referee.errors import Cause, Evidence, Forfeit
@@ -19,21 +27,31 @@ from referee.pb import play_pb2
 from referee.protocol import encode
 
 WRITE_LIMIT_S = 5.0
-"""How long a message that nobody waits for may lie in a stream that its bot does not read."""
+"""How long writing a message may take if the bot does not read its stream and nobody awaits a reply."""
 
 TimedReply = tuple[bytes, int, int]
-"""A reply and what it took: its action, serialised as the bot sent it, at which nobody has looked; the
-microseconds until it came, never more than the limit; and how far beyond the limit the referee was when it
-saw the reply, or the bot for want of a core, else 0."""
+"""A reply and its time: the serialised action, not yet decoded; the microseconds until it came, at most the
+limit; and the lag in microseconds, which is how long after the limit the referee saw the reply, else 0."""
+
+
+# The states of a session:
+#
+#     connecting --hello--> idle --request(), start_game()--> waiting
+#         |                  |  ^                               |
+#         |                  |  +---- reply, ready, strike -----+
+#         |                  |                                  |
+#         +------------------+-- end of stream, fail() ---------+--> closed
+#
+# In each game at most one request is pending; the session is waiting while any is. Closed is final.
 
 
 class Session:
-    """One stream.
+    """The stream of one bot.
 
     Args:
-        token: what the bot has to show.
-        is_foreign: whether a token is another bot's.
-        clock: where time comes from.
+        token: the token that the bot's hello must contain.
+        is_foreign: returns whether a token belongs to another bot.
+        clock: the source of time.
         busy_ns: see `PendingRequests`.
     """
 
@@ -48,26 +66,26 @@ class Session:
         self._call_later = clock.call_later
         self._loop = asyncio.get_running_loop()
         self._stream: Stream | None = None
-        self._questions = PendingRequests(clock, self._overdue, busy_ns)
+        self._requests = PendingRequests(clock, self._on_overdue, busy_ns)
         self._games: set[str] = set()
-        """Those that have started."""
-        self._hello = self._question(HELLO, READY, 0)
+        """The ids of the games that have started and not ended."""
+        self._hello = self._add_request(HELLO, READY, 0)
         self._inbox = Inbox(
-            self._hello, self._questions, games=self._games, token=token, is_foreign=is_foreign
+            self._hello, self._requests, games=self._games, token=token, is_foreign=is_foreign
         )
         self._outbox: list[tuple[bytes, PendingRequest | None]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._writing_since_ns = 0
-        """0 when nothing is being written."""
+        """When the current write began; 0 if there is none."""
         self.failure: Exception | None = None
-        """Why the stream is of no more use."""
+        """Why the session was closed; None if it is open or the stream just ended."""
         self.closed = asyncio.Event()
-        """Set when the stream is gone or of no more use."""
+        """Set when the stream has ended or the session has failed."""
 
     @property
-    def greeted(self) -> bool:
-        """Whether the bot has said hello."""
-        return self._hello.answer.done() and self._hello.answer.exception() is None
+    def said_hello(self) -> bool:
+        """Whether the bot has sent a valid hello."""
+        return self._hello.reply.done() and self._hello.reply.exception() is None
 
     @property
     def connected(self) -> bool:
@@ -76,21 +94,21 @@ class Session:
 
     @property
     def dropped(self) -> int:
-        """What came too late, twice, or for something else: replies, and hellos after the first."""
+        """See `Inbox.dropped`."""
         return self._inbox.dropped
 
     @property
-    def silent(self) -> bool:
-        """Whether it let a limit pass and has said nothing since in that game: it may never do so again."""
-        return bool(self._questions.unanswered)
+    def unresponsive(self) -> bool:
+        """Whether a request is overdue and the bot has not replied in that game since."""
+        return bool(self._requests.overdue)
 
     # The stream
 
     async def serve(self, stream: Stream) -> None:
-        """Hold a stream to its end. A second one is refused; the first stays the owner."""
+        """Read a stream to its end. Refuses a second stream; the first one stays in use."""
         if self._stream is not None:
             try:
-                self._inbox.count_unasked(1)
+                self._inbox.count_unsolicited(1)
             except Forfeit as failure:
                 self.fail(failure)
             await stream.abort(grpc.StatusCode.ALREADY_EXISTS, "this bot has its stream already")
@@ -100,18 +118,18 @@ class Session:
             await asyncio.wait((reading,))
             error = reading.exception()
             if isinstance(error, Exception) and not isinstance(error, grpc.aio.BaseError):
-                self.fail(error)  # not the bot's fault, and not to be charged to it
+                self.fail(error)  # a bug of the referee, which must not be charged to the bot
         finally:
             reading.cancel()
             self.closed.set()
 
     def fail(self, failure: Exception) -> None:
-        """Nothing more can come from this bot: everybody who waits is told, the first reason."""
+        """Close the session and raise `failure` in all who await a reply. Only the first call counts."""
         if self.failure is not None:
             return
         self.failure = failure
         self.closed.set()
-        self._questions.fail(failure)
+        self._requests.fail_all(failure)
         self._outbox.clear()
         if self._flushing is not None:
             self._flushing.cancel()
@@ -119,116 +137,117 @@ class Session:
     async def _read(self, stream: Stream) -> None:
         inbox = self._inbox
         while isinstance(data := await stream.read(), bytes):  # else it is EOF
-            if inbox.answers(data):
+            if inbox.receive_sole_reply(data):
                 continue
-            unknown = not self._hello.answer.done()
+            awaits_hello = not self._hello.reply.done()
             try:
-                inbox.take(data)
+                inbox.receive(data)
             except Forfeit as failure:
                 try:
-                    if unknown:  # its author may read why it is not wanted
+                    if awaits_hello:  # tell the bot's author why the referee refuses it
                         await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
-                finally:  # who leaves meanwhile is charged with this all the same
+                finally:  # a bot that leaves during the write is charged all the same
                     self.fail(failure)
             if self.failure is not None:
                 return
 
-    def _overdue(self, question: PendingRequest) -> None:
-        """A bot that has not even read what was written for a whole limit does not read any more."""
+    def _on_overdue(self, request: PendingRequest) -> None:
+        """Give up a bot that has not read the request for its whole limit: it has stopped reading."""
         if self._writing_since_ns:
-            limit_ns = max(question.limit_us, CORELESS_US) * 1000  # gRPC's threads may await a core
-            self._unread(self._writing_since_ns, limit_ns)
+            # gRPC's threads may have to wait for a core before they can report that the bot has read
+            limit_ns = max(request.limit_us, CORE_WAIT_LIMIT_US) * 1000
+            self._check_write(self._writing_since_ns, limit_ns)
 
-    def _unread(self, since_ns: int, limit_ns: int) -> None:
-        """Give a bot up that does not read what is being written since that moment, after a limit."""
+    def _check_write(self, since_ns: int, limit_ns: int) -> None:
+        """Give up the bot if the write that began at `since_ns` lasts longer than the limit."""
         if self._writing_since_ns != since_ns:
             return
         left_ns = since_ns + limit_ns - self._now_ns()
         if left_ns > 0:
-            self._call_later(left_ns / 1e9, self._unread, since_ns, limit_ns)
+            self._call_later(left_ns / 1e9, self._check_write, since_ns, limit_ns)
         else:
-            self._fail(Cause.CRASH, "does not read its stream")
+            self._fail_unread()
 
-    def _fail(self, cause: Cause, detail: str) -> None:
-        self.fail(Forfeit(cause, Evidence(detail=detail)))
+    def _fail_unread(self) -> None:
+        self.fail(Forfeit(Cause.CRASH, Evidence(detail="does not read its stream")))
 
-    # What the referee says
+    # Messages to the bot
 
-    async def hello(self, limit_us: int, since_ns: int) -> play_pb2.Hello:
-        """The bot's hello, within a limit since it was started.
+    async def wait_for_hello(self, limit_us: int, since_ns: int) -> play_pb2.Hello:
+        """Return the bot's hello, which must come within a limit from the process's start.
 
-        Raises `Forfeit`: CONNECT_TIMEOUT, or the session's failure.
+        Raises `Forfeit` (CONNECT_TIMEOUT), or the session's failure.
         """
-        self._check()
+        self._raise_failure()
         self._hello.limit_us = limit_us
-        self._questions.sent(self._hello, since_ns)
+        self._requests.start_clock(self._hello, since_ns)
         try:
-            hello: play_pb2.Hello = await self._hello.answer
+            hello: play_pb2.Hello = await self._hello.reply
         finally:
-            self._questions.open.pop(HELLO, None)
+            self._requests.pending.pop(HELLO, None)
         return hello
 
     async def start_game(self, game_id: str, start: bytes, limit_us: int) -> None:
         """Send a game start and wait for the bot's ready.
 
-        Raises `Forfeit`: GAME_START_TIMEOUT, or the session's failure.
+        Raises `Forfeit` (GAME_START_TIMEOUT), or the session's failure.
         """
-        self._check()
-        question = self._question(game_id, READY, limit_us)
+        self._raise_failure()
+        request = self._add_request(game_id, READY, limit_us)
         try:
-            self.post(start, question)
-            await question.answer
+            self.send(start, request)
+            await request.reply
         except Forfeit as failure:
-            raise self._timed(failure, question) from None
+            raise self._with_elapsed(failure, request) from None
         finally:
-            self._questions.open.pop(game_id, None)
+            self._requests.pending.pop(game_id, None)
         self._games.add(game_id)
 
     def end_game(self, game_id: str, end: bytes) -> None:
         """Send the end of a game, without waiting."""
         self._games.discard(game_id)
-        self.post(end)
+        self.send(end)
 
-    async def ask(self, game_id: str, number: int, request: bytes, limit_us: int) -> TimedReply:
-        """Send a request and wait for its reply.
+    async def request(self, game_id: str, number: int, message: bytes, limit_us: int) -> TimedReply:
+        """Send the request for a decision and wait for the reply.
 
-        Raises `Strike` (TIMEOUT, MALFORMED) and the session's failure, mostly a `Forfeit`.
+        Raises `Strike` (TIMEOUT, MALFORMED), or the session's failure, usually a `Forfeit`.
         """
         if self.failure is not None:
-            self._check()
-        question = self._question(game_id, number, limit_us)
+            self._raise_failure()
+        request = self._add_request(game_id, number, limit_us)
         try:
             if self._flushing is not None or self._writing_since_ns or len(self._games) > 1:
-                self.post(request, question)
+                self.send(message, request)
             else:
                 now_ns = self._now_ns()
-                self._questions.sent(question, now_ns)
-                await self._write(request, now_ns)
-            answered: TimedReply = await question.answer
+                self._requests.start_clock(request, now_ns)
+                await self._write(message, now_ns)
+            reply: TimedReply = await request.reply
         except Forfeit as failure:
-            raise self._timed(failure, question) from None
+            raise self._with_elapsed(failure, request) from None
         finally:
-            self._questions.open.pop(game_id, None)
-        return answered
+            self._requests.pending.pop(game_id, None)
+        return reply
 
-    def post(self, message: bytes, question: PendingRequest | None = None) -> None:
-        """Send a message without waiting; what is posted in one turn of the loop goes together."""
-        self._outbox.append((message, question))
+    def send(self, message: bytes, request: PendingRequest | None = None) -> None:
+        """Send a message without waiting. Messages of one turn of the event loop are sent as a batch."""
+        self._outbox.append((message, request))
         if self._flushing is None and not self._writing_since_ns:
             self._flushing = asyncio.ensure_future(self._flush())
 
     async def _flush(self) -> None:
         try:
             while self._outbox:
-                letters, self._outbox = self._outbox, []
-                for _, question in letters:
-                    if question is not None:
-                        self._questions.sent(question, self._now_ns())
-                data = b"".join(message for message, _ in letters)
+                batch, self._outbox = self._outbox, []
+                for _, request in batch:
+                    if request is not None:
+                        self._requests.start_clock(request, self._now_ns())
+                data = b"".join(message for message, _ in batch)
                 async with asyncio.timeout(WRITE_LIMIT_S):
                     await self._write(data, self._now_ns())
         except TimeoutError:
-            self._fail(Cause.CRASH, "does not read its stream")
+            self._fail_unread()
         finally:
             self._flushing = None
 
@@ -245,17 +264,18 @@ class Session:
             if self._outbox and self._flushing is None:
                 self._flushing = asyncio.ensure_future(self._flush())
 
-    def _question(self, game_id: str, number: int, limit_us: int) -> PendingRequest:
-        assert game_id not in self._questions.open  # noqa: S101 - who waits would wait for ever
-        question = PendingRequest(game_id, number, limit_us, self._loop.create_future())
-        self._questions.open[game_id] = question
-        return question
+    def _add_request(self, game_id: str, number: int, limit_us: int) -> PendingRequest:
+        # a second request would replace the first one, whose caller would then wait forever
+        assert game_id not in self._requests.pending  # noqa: S101
+        request = PendingRequest(game_id, number, limit_us, self._loop.create_future())
+        self._requests.pending[game_id] = request
+        return request
 
-    def _timed(self, failure: Forfeit, question: PendingRequest) -> Forfeit:
-        elapsed_us = self._questions.elapsed_us(question)
+    def _with_elapsed(self, failure: Forfeit, request: PendingRequest) -> Forfeit:
+        elapsed_us = self._requests.elapsed_us(request)
         return Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us))
 
-    def _check(self) -> None:
+    def _raise_failure(self) -> None:
         if isinstance(self.failure, Forfeit):
             raise Forfeit(self.failure.cause, self.failure.evidence)
         if self.failure is not None:

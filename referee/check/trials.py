@@ -304,9 +304,9 @@ class ShutdownSteps:
         async with self._bench.bot() as process:
             if self._plan is not None:
                 await play(self._bench, process, self._plan)
-            parting = await process.part(goodbye=what != "SIGTERM")
+            parting = await process.shut_down(goodbye=what != "SIGTERM")
             if parting.exit_code is not None:
-                self._left[what] = parting.left
+                self._left[what] = parting.left_running
             if parting.exit_code not in good:
                 raise StepFailure(expected, _words(parting))
         return passed(f"{_words(parting)} after {parting.elapsed_s:.2f} s")

@@ -77,7 +77,7 @@ class GamePlayer:
             for spec in order.bots
             if str(spec.bot) not in order.suspended
         }
-        held = (self._pool.capacity(assignment.lane, spec) for spec in specs.values())
+        held = (self._pool.find_capacity(assignment.lane, spec) for spec in specs.values())
         return min([len(assignment.orders), *await asyncio.gather(*held)])
 
     async def _play_batch(
@@ -143,14 +143,14 @@ class GamePlayer:
         )
         opening = GameOpening(order.opaque_id, start, encoder)
         limit_us = order.setup.clocks.game_start_us
-        process: BotProcess = await self._pool.seat(lane, spec)
+        process: BotProcess = await self._pool.acquire(lane, spec)
         try:
             return await BotPlayer.join(process, opening, limit_us)
         except Forfeit as fault:
-            if fault.cause is not Cause.CRASH or not process.played:
+            if fault.cause is not Cause.CRASH or not process.has_played:
                 raise
         # It may have ended after an earlier game, unseen while no game was played: that is no fault.
-        return await BotPlayer.join(await self._pool.seat(lane, spec), opening, limit_us)
+        return await BotPlayer.join(await self._pool.acquire(lane, spec), opening, limit_us)
 
 
 async def _all(work: Iterable[Awaitable[T]], expected: type[E]) -> list[T | E]:
@@ -165,7 +165,7 @@ async def _all(work: Iterable[Awaitable[T]], expected: type[E]) -> list[T | E]:
 
 def _forfeited(player: BotPlayer | Forfeit) -> None:
     if isinstance(player, BotPlayer):
-        player.forfeited()
+        player.on_forfeit()
 
 
 def _with_last_words(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:

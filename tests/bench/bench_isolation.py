@@ -56,7 +56,7 @@ async def hello_s(isolation: Isolation) -> float:
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         pool = BotPool(make_launcher(isolation), Clocks(), max_processes=4, folder=Path(name))
         began = time.perf_counter()
-        await pool.seat(0, BOTS[0])
+        await pool.acquire(0, BOTS[0])
         elapsed = time.perf_counter() - began
         await pool.close()
     return elapsed

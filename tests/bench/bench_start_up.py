@@ -66,7 +66,7 @@ async def start_s(specs: Sequence[BotSpec]) -> float:
             ProcessGroupLauncher(), Clocks(), max_processes=MAX_PROCESSES, folder=Path(folder)
         )
         began = time.perf_counter()
-        await asyncio.gather(*(pool.seat(0, spec) for spec in specs))
+        await asyncio.gather(*(pool.acquire(0, spec) for spec in specs))
         elapsed = time.perf_counter() - began
         await pool.close()
     return elapsed

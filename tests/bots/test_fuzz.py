@@ -129,11 +129,11 @@ async def ask_all(session):
     """What the referee does in a game; what came of each question."""
     came = []
     try:
-        await session.hello(LIMIT_US, time.monotonic_ns())
+        await session.wait_for_hello(LIMIT_US, time.monotonic_ns())
         await session.start_game(GAME, b"", LIMIT_US)
         for number in NUMBERS:
             try:
-                action, elapsed_us, _ = await session.ask(GAME, number, request(number), LIMIT_US)
+                action, elapsed_us, _ = await session.request(GAME, number, request(number), LIMIT_US)
             except Strike as strike:
                 came.append(strike.cause)
             else:
@@ -172,7 +172,7 @@ class Neighbour:
     async def begin(self):
         self.session, address = await self._served.__aenter__()
         self._answering = asyncio.ensure_future(self._answer(address))
-        await self.session.hello(PATIENT_US, time.monotonic_ns())
+        await self.session.wait_for_hello(PATIENT_US, time.monotonic_ns())
 
     async def _answer(self, address):
         async with grpc.aio.insecure_channel(address) as channel:
@@ -191,7 +191,7 @@ class Neighbour:
     async def play(self):
         for _ in NUMBERS:
             self._number += 1
-            written, _, _ = await self.session.ask(
+            written, _, _ = await self.session.request(
                 GAME, self._number, request(self._number), PATIENT_US
             )
             answer = table_pb2.Action(draw_display={"slot": self._number % 6})

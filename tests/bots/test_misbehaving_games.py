@@ -340,7 +340,7 @@ async def test_the_limit_of_output(run):
     bot = run.player._pool._processes[0, "prints_much@1"]
     assert bot.output.total == 64 << 20
     assert bot.output.kept() == b"o" * (8 << 10)
-    assert len(bot.errors.tail(1 << 20)) <= 16 << 10
+    assert len(bot.error_output.tail(1 << 20)) <= 16 << 10
 
 
 async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monkeypatch):

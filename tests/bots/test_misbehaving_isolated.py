@@ -85,7 +85,7 @@ async def test_what_is_refused_is_no_fault_and_harms_nobody(games, name):
     wrong = spec(name)
     async for _, record in games.each_seat(wrong):
         assert not record.faults
-        tried = games.process(wrong).errors.tail(1 << 20).split("tried ")[1]
+        tried = games.process(wrong).error_output.tail(1 << 20).split("tried ")[1]
         assert int(tried.split()[0]) >= REFUSED[name]
     assert files == {path: digest(path) for path in FOLDER.glob("*.py")}
 

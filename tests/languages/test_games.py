@@ -129,7 +129,7 @@ async def play(process, spec, rules, seats, seat_of):
 
 async def test_plays_every_ruleset_at_every_table_as_many_at_once_as_it_can(spec, short_folder):
     async with pool_of(short_folder) as pool:
-        process = await pool.seat(0, spec)
+        process = await pool.acquire(0, spec)
         room = asyncio.Semaphore(process.max_games)
 
         async def one(rules, seats):
@@ -148,14 +148,14 @@ async def test_plays_every_ruleset_at_every_table_as_many_at_once_as_it_can(spec
 async def test_goes_on_after_a_late_reply_which_is_dropped(spec, short_folder):
     """The process is stopped in the middle of a decision, and answers when its time is over."""
     async with pool_of(short_folder) as pool:
-        process = await pool.seat(0, spec)
+        process = await pool.acquire(0, spec)
         pid = process._launched.process.pid
         rules, seats = TABLES[0]
         played, seat = await play(
             process, spec, rules, seats, lambda *game: StoppedOnce(*game, pid)
         )
         assert process.session.dropped == 1
-        assert not process.session.silent
+        assert not process.session.unresponsive
     assert process.exit_code == 0
     assert [fault.cause for fault in played.record.faults] == [Cause.TIMEOUT]
     assert seat.decisions > 10

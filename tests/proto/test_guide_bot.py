@@ -30,7 +30,7 @@ async def pool(tmp_path_factory):
 
 async def seat(pool, number, setup):
     """One of two processes of the bot, ready for a game."""
-    process = await pool.seat(number, load_bot(FOLDER))
+    process = await pool.acquire(number, load_bot(FOLDER))
     start = encode.game_start(
         setup.game_id,
         rules=setup.ruleset,

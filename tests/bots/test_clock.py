@@ -1,0 +1,197 @@
+"""When the time for an answer is over: on a fake clock."""
+
+import asyncio
+
+import pytest
+from fakes import FakeTime
+
+from referee.bots.clock import (
+    CORE_WAIT_LIMIT_US,
+    CPU_GRACE_US,
+    HELLO,
+    MAX_EXTENSIONS,
+    READY,
+    REPLY_GRACE_US,
+    TIMER_TOLERANCE_US,
+    PendingRequest,
+    PendingRequests,
+)
+from referee.errors import Cause, Forfeit, Strike, VoidGame
+
+LIMIT_US = 1_000_000
+
+
+class Bot:
+    """Questions on a fake clock."""
+
+    def __init__(self):
+        self.time = FakeTime()
+        self.overdue = []
+        self.busy_ns = None
+        self.requests = PendingRequests(self.time.clock, self.overdue.append, lambda: self.busy_ns)
+
+    def add(self, number=1, limit_us=LIMIT_US, game_id="g"):
+        future = asyncio.get_running_loop().create_future()
+        request = PendingRequest(game_id, number, limit_us, future)
+        self.requests.pending[game_id] = request
+        return request
+
+    def write(self, *args, **more):
+        request = self.add(*args, **more)
+        self.requests.start_clock(request, self.time.now_ns)
+        return request
+
+
+@pytest.fixture
+async def bot():
+    return Bot()
+
+
+async def test_silence_is_a_strike(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
+    assert not request.reply.done()
+    bot.time.creep_us(1000)
+    strike = request.reply.exception()
+    assert isinstance(strike, Strike)
+    assert strike.cause is Cause.TIMEOUT
+    assert strike.evidence.detail == "no reply within 1 s"
+    assert LIMIT_US <= strike.evidence.elapsed_us <= LIMIT_US + REPLY_GRACE_US
+    assert bot.overdue == [request]
+    assert bot.requests.overdue == {("g", 1)}
+
+
+@pytest.mark.parametrize(
+    ("game_id", "cause"), [("g", Cause.GAME_START_TIMEOUT), (HELLO, Cause.CONNECT_TIMEOUT)]
+)
+async def test_silence_at_a_start_is_a_forfeit(bot, game_id, cause):
+    request = bot.write(READY, game_id=game_id)
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
+    assert isinstance(request.reply.exception(), Forfeit)
+    assert request.reply.exception().cause is cause
+
+
+async def test_an_idle_referee_charges_whoever_is_5_ms_late():
+    assert TIMER_TOLERANCE_US + REPLY_GRACE_US < 5_000
+
+
+async def test_what_comes_out_of_the_pipeline_after_the_deadline_is_in_time(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
+    request.reply.set_result("reply")
+    bot.time.creep_us(LIMIT_US)
+    assert request.reply.result() == "reply"
+    assert not bot.overdue
+
+
+async def test_a_late_event_loop_gives_as_much_time_as_it_was_late(bot):
+    request = bot.write()
+    bot.time.pass_us(LIMIT_US + 300_000)
+    bot.time.creep_us(300_000)
+    assert not request.reply.done()
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert isinstance(request.reply.exception(), Strike)
+
+
+async def test_an_event_loop_that_is_late_in_looking_again_looks_once_more(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US)
+    bot.time.pass_us(REPLY_GRACE_US + 50_000)
+    assert not request.reply.done()
+    request.reply.set_result("it was there for 50 ms")
+    bot.time.creep_us(LIMIT_US)
+    assert not bot.overdue
+
+
+async def test_even_an_event_loop_that_is_always_late_charges_in_the_end(bot):
+    request = bot.write()
+    for _ in range(MAX_EXTENSIONS):
+        assert not request.reply.done()
+        bot.time.pass_us(10 * LIMIT_US)
+        bot.time.pass_us(20 * LIMIT_US)
+    assert isinstance(request.reply.exception(), Strike)
+
+
+async def test_a_bot_that_waits_for_a_core_has_until_it_got_some_of_the_cpu(bot):
+    request = bot.write()
+    bot.busy_ns = 7_000_000
+    bot.time.creep_us(LIMIT_US + LIMIT_US // 2)
+    assert not request.reply.done()
+    bot.busy_ns += CPU_GRACE_US * 1000 - 1
+    bot.time.creep_us(2 * REPLY_GRACE_US)
+    assert not request.reply.done()
+    bot.busy_ns += 1
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert isinstance(request.reply.exception(), Strike)
+    assert bot.overdue == [request]
+
+
+async def test_a_bot_that_reckons_beyond_its_deadline_is_charged_as_soon_as_others(bot):
+    request = bot.write()
+    for _ in range((LIMIT_US + REPLY_GRACE_US) // 500):
+        assert not request.reply.done()
+        bot.busy_ns = bot.time.now_ns
+        bot.time.creep_us(500)
+    assert isinstance(request.reply.exception(), Strike)
+
+
+async def test_a_bot_that_falls_asleep_after_its_deadline_is_charged(bot):
+    request = bot.write()
+    bot.busy_ns = 0
+    bot.time.creep_us(LIMIT_US + 10 * REPLY_GRACE_US)
+    assert not request.reply.done()
+    bot.busy_ns = None
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert isinstance(request.reply.exception(), Strike)
+
+
+async def test_a_bot_that_wakes_up_after_its_deadline_is_charged(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US)
+    bot.busy_ns = 0
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert isinstance(request.reply.exception(), Strike)
+
+
+async def test_nobody_waits_for_ever_for_a_bot_without_a_core(bot):
+    request = bot.write()
+    bot.busy_ns = 0
+    bot.time.creep_us(LIMIT_US + CORE_WAIT_LIMIT_US - 500)
+    assert not request.reply.done()
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert isinstance(request.reply.exception(), Strike)
+
+
+async def test_one_timer_serves_a_game_of_answers(bot):
+    for number in range(1, 1000):
+        request = bot.write(number)
+        bot.time.pass_us(500)
+        request.reply.set_result("reply")
+    assert bot.time.armed == 1
+
+
+async def test_an_earlier_deadline_is_looked_at_first(bot):
+    slow = bot.write(game_id="slow", limit_us=10 * LIMIT_US)
+    fast = bot.write(game_id="fast", limit_us=LIMIT_US)
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
+    assert fast.reply.done()
+    assert not slow.reply.done()
+    bot.time.creep_us(9 * LIMIT_US + 2 * REPLY_GRACE_US)
+    assert slow.reply.done()
+
+
+async def test_a_question_that_is_not_sent_has_all_its_time(bot):
+    waiting = bot.add(game_id="waiting")
+    bot.write()
+    bot.time.creep_us(2 * LIMIT_US)
+    assert not waiting.reply.done()
+    assert bot.requests.elapsed_us(waiting) == 0
+
+
+async def test_nobody_waits_for_a_bot_that_has_failed(bot):
+    requests = [bot.write(game_id="a"), bot.add(game_id="b")]
+    failure = VoidGame("gone")
+    bot.requests.fail_all(failure)
+    assert [request.reply.exception() for request in requests] == [failure, failure]
+    bot.time.creep_us(2 * LIMIT_US)
+    assert not bot.overdue
