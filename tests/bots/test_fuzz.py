@@ -133,7 +133,9 @@ async def ask_all(session):
         await session.start_game(GAME, b"", LIMIT_US)
         for number in NUMBERS:
             try:
-                action, elapsed_us, _ = await session.request(GAME, number, request(number), LIMIT_US)
+                action, elapsed_us, _ = await session.request(
+                    GAME, number, request(number), LIMIT_US
+                )
             except Strike as strike:
                 came.append(strike.cause)
             else:
