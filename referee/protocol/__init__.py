@@ -1,5 +1,6 @@
-"""The mapping between the project's values and the messages of `proto/linko/v1`.
+"""Convert between the values of the project and the messages of `proto/linko/v1`.
 
-`encode` writes what the referee says, `decode` reads what bots answer, `record` keeps games. Nothing
-here knows a process, a stream or a clock.
+`encode` writes the messages of the referee, `decode` reads those of bots, and `record` stores games.
+`values` holds the parts that they share, and `view_bytes` writes what is too slow in protobuf.
+Processes, streams and clocks belong to `referee.bots`.
 """

@@ -20,7 +20,6 @@ from referee.pb import play_pb2
 from referee.protocol.values import (
     KINDS,
     action_message,
-    clocks_message,
     event_message,
     ruleset_message,
 )
@@ -78,6 +77,17 @@ class RequestEncoder:
             parts.append(_legal_part(decision.legal))
         body = b"".join(parts)
         return _request_head(len(body)) + body
+
+
+def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
+    """Return clocks as a message."""
+    return play_pb2.Clocks(
+        start_up_us=clocks.start_up_us,
+        game_start_us=clocks.game_start_us,
+        decision_us=clocks.decision_us,
+        bank_us=clocks.bank_us or 0,
+        increment_us=clocks.increment_us,
+    )
 
 
 def game_start(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
-from referee.clocks import SECOND_US
+from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, Evidence
-from referee.pb import record_pb2
+from referee.pb import play_pb2, record_pb2
+from referee.protocol.encode import clocks_message
 from referee.protocol.values import (
     TERMINATIONS,
     TERMINATIONS_BACK,
     action_message,
     action_value,
-    clocks_message,
-    clocks_value,
     ruleset_message,
     ruleset_value,
 )
@@ -70,12 +69,22 @@ def loads(data: bytes) -> GameRecord:
             tuple(message.result.forfeited),
         ),
         usage=tuple(map(_usage_value, message.seating)),
-        clocks=clocks_value(message.clocks),
+        clocks=_clocks_value(message.clocks),
         max_strikes=message.max_strikes,
         dropped=tuple(message.dropped),
         isolation=message.isolation,
         started_at_us=message.started_at_us,
         duration_us=message.duration_us,
+    )
+
+
+def _clocks_value(message: play_pb2.Clocks) -> Clocks:
+    return Clocks(
+        start_up_us=message.start_up_us,
+        game_start_us=message.game_start_us,
+        decision_us=message.decision_us,
+        bank_us=message.bank_us or None,
+        increment_us=message.increment_us,
     )
 
 

@@ -1,14 +1,15 @@
-"""Which enum value of the schema stands for which of the project's. Complete; a test says so.
+"""Convert the values of the rules to protobuf messages and back.
 
-Values as messages and back: the parts that requests and records share.
+The enum tables here are the only mapping between the enums of the schema and those of the project; a
+test checks that they are complete. `encode` and `record` build their messages from these parts, and
+the SDK of bots reads requests with them. So this module must stay cheap to import: a bot imports it
+at every start-up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from referee.clocks import Clocks
-from referee.pb import play_pb2, table_pb2
 from referee.pb import table_pb2 as pb
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Layer
@@ -38,6 +39,7 @@ CHOICES_BACK = {value: choice for choice, value in CHOICES.items()}
 KINDS: dict[DecisionKind, pb.DecisionKind] = {
     kind: getattr(pb, f"DECISION_KIND_{kind.name}") for kind in DecisionKind
 }
+KINDS_BACK = {value: kind for kind, value in KINDS.items()}
 TERMINATIONS: dict[Termination, pb.Termination] = {
     termination: getattr(pb, f"TERMINATION_{termination.name}") for termination in Termination
 }
@@ -46,52 +48,50 @@ END_ON: dict[EndOn, pb.EndOn] = {end_on: getattr(pb, f"END_ON_{end_on.name}") fo
 END_ON_BACK = {value: end_on for end_on, value in END_ON.items()}
 
 
-def ruleset_message(rules: Ruleset) -> table_pb2.Ruleset:
-    """The rules as a message."""
-    return table_pb2.Ruleset(
-        name=rules.name,
-        optional_draw=rules.optional_draw,
-        ones_snatch_jokers=rules.ones_snatch_jokers,
-        ones_snatch_thirteens=rules.ones_snatch_thirteens,
-        hand_size_breaks_ties=rules.hand_size_breaks_ties,
-        ghost=rules.ghost,
-        end_on=END_ON[rules.end_on],
-        max_turns=rules.max_turns,
-    )
+# Layers and actions
 
 
-def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
-    """The clocks as a message."""
-    return play_pb2.Clocks(
-        start_up_us=clocks.start_up_us,
-        game_start_us=clocks.game_start_us,
-        decision_us=clocks.decision_us,
-        bank_us=clocks.bank_us or 0,
-        increment_us=clocks.increment_us,
-    )
+def layer_message(cards: Layer) -> pb.Layer:
+    """Return a layer as a message."""
+    return pb.Layer(value=cards.value, naturals=cards.naturals, jokers=cards.jokers)
 
 
-def layer_message(cards: Layer) -> table_pb2.Layer:
-    """A layer as a message."""
-    return table_pb2.Layer(value=cards.value, naturals=cards.naturals, jokers=cards.jokers)
+def layer_value(message: pb.Layer) -> Layer:
+    """Return a message as a layer."""
+    return Layer(message.value, message.naturals, message.jokers)
 
 
-def action_message(chosen: Action) -> table_pb2.Action:
-    """An action as a message."""
-    if isinstance(chosen, Play):
-        return table_pb2.Action(play=layer_message(chosen.layer))
-    if isinstance(chosen, Choice):
-        return table_pb2.Action(choice=CHOICES[chosen])
-    if isinstance(chosen, DrawDisplay):
-        return table_pb2.Action(
-            draw_display=table_pb2.DrawDisplay(slot=chosen.slot, cards=chosen.cards)
-        )
-    return table_pb2.Action(ghost_value=chosen.value)
+def action_message(action: Action) -> pb.Action:
+    """Return an action as a message."""
+    if isinstance(action, Play):
+        return pb.Action(play=layer_message(action.layer))
+    if isinstance(action, Choice):
+        return pb.Action(choice=CHOICES[action])
+    if isinstance(action, DrawDisplay):
+        return pb.Action(draw_display=pb.DrawDisplay(slot=action.slot, cards=action.cards))
+    return pb.Action(ghost_value=action.value)
 
 
-def event_message(event: Event) -> table_pb2.Event:  # noqa: C901, PLR0911 - one line a kind
-    """An event as a message; it must be redacted already (`events.seen_by`)."""
-    kind = table_pb2.Event
+def action_value(message: pb.Action) -> Action:
+    """Return a message as an action. Raises ValueError when the message names no action."""
+    kind = message.WhichOneof("kind")
+    if kind == "play":
+        return Play(Layer(message.play.value, message.play.naturals, message.play.jokers))
+    if kind == "choice" and message.choice in CHOICES_BACK:
+        return CHOICES_BACK[message.choice]
+    if kind == "draw_display":
+        return DrawDisplay(message.draw_display.slot, tuple(message.draw_display.cards))
+    if kind == "ghost_value":
+        return SnatchGhost(message.ghost_value)
+    raise ValueError("the message names no action")
+
+
+# Events
+
+
+def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one line a kind
+    """Return an event as a message. The caller has redacted it (`events.seen_by`)."""
+    kind = pb.Event
     match event:
         case Played(seat, cards):
             return kind(played=kind.Played(seat=seat, layer=layer_message(cards)))
@@ -110,12 +110,12 @@ def event_message(event: Event) -> table_pb2.Event:  # noqa: C901, PLR0911 - one
         case Drawn(seat, slot, drawn):
             return kind(drawn=kind.Drawn(seat=seat, slot=slot, cards=drawn))
         case DisplayRefilled(turned):
-            return kind(display_refilled=kind.DisplayRefilled(cards=_slot_cards(turned)))
+            return kind(display_refilled=kind.DisplayRefilled(cards=_slot_card_messages(turned)))
         case GhostSnatched(seat, cards):
             return kind(ghost_snatched=kind.GhostSnatched(seat=seat, layer=layer_message(cards)))
         case GhostRefilled(ghost_cards, display_cards):
             refilled = kind.GhostRefilled(
-                ghost_cards=ghost_cards, display_cards=_slot_cards(display_cards)
+                ghost_cards=ghost_cards, display_cards=_slot_card_messages(display_cards)
             )
             return kind(ghost_refilled=refilled)
         case Passed(seat):
@@ -125,37 +125,79 @@ def event_message(event: Event) -> table_pb2.Event:  # noqa: C901, PLR0911 - one
             return kind(game_over=over)
 
 
-def _slot_cards(cards: Iterable[SlotCard]) -> list[table_pb2.SlotCard]:
-    return [table_pb2.SlotCard(slot=slot, card=card) for slot, card in cards]
+def event_values(messages: Iterable[pb.Event]) -> tuple[Event, ...]:
+    """Return messages as events, without those of a kind that this version does not know."""
+    kinds = ((message.WhichOneof("kind"), message) for message in messages)
+    return tuple(EVENT_DECODERS[kind](message) for kind, message in kinds if kind is not None)
 
 
-def action_value(message: table_pb2.Action) -> Action:
-    """A message as an action. Raises ValueError when it names none."""
-    kind = message.WhichOneof("kind")
-    if kind == "play":
-        return Play(Layer(message.play.value, message.play.naturals, message.play.jokers))
-    if kind == "choice" and message.choice in CHOICES_BACK:
-        return CHOICES_BACK[message.choice]
-    if kind == "draw_display":
-        return DrawDisplay(message.draw_display.slot, tuple(message.draw_display.cards))
-    if kind == "ghost_value":
-        return SnatchGhost(message.ghost_value)
-    raise ValueError("the message names no action")
+def _slot_card_messages(cards: Iterable[SlotCard]) -> list[pb.SlotCard]:
+    return [pb.SlotCard(slot=slot, card=card) for slot, card in cards]
 
 
-def clocks_value(message: play_pb2.Clocks) -> Clocks:
-    """A message as clocks."""
-    return Clocks(
-        start_up_us=message.start_up_us,
-        game_start_us=message.game_start_us,
-        decision_us=message.decision_us,
-        bank_us=message.bank_us or None,
-        increment_us=message.increment_us,
+def _slot_card_values(messages: Iterable[pb.SlotCard]) -> tuple[SlotCard, ...]:
+    return tuple(SlotCard(message.slot, message.card) for message in messages)
+
+
+def _drawn_value(message: pb.Event.Drawn) -> Drawn:
+    slot = message.slot if message.HasField("slot") else None
+    return Drawn(message.seat, slot, tuple(message.cards))
+
+
+def _snatched_value(message: pb.Event.Snatched) -> Snatched:
+    return Snatched(message.attacker, message.victim, layer_value(message.layer))
+
+
+def _ghost_refilled_value(message: pb.Event.GhostRefilled) -> GhostRefilled:
+    return GhostRefilled(tuple(message.ghost_cards), _slot_card_values(message.display_cards))
+
+
+def _game_over_value(message: pb.Event.GameOver) -> GameOver:
+    termination = TERMINATIONS_BACK[message.termination]
+    return GameOver(termination, tuple(message.scores), tuple(message.ranks))
+
+
+EVENT_DECODERS: dict[str, Callable[[pb.Event], Event]] = {
+    "played": lambda m: Played(m.played.seat, layer_value(m.played.layer)),
+    "snatched": lambda m: _snatched_value(m.snatched),
+    "taken": lambda m: Taken(m.taken.seat, layer_value(m.taken.layer)),
+    "left": lambda m: Left(m.left.seat),
+    "reclaimed": lambda m: Reclaimed(m.reclaimed.seat, layer_value(m.reclaimed.layer)),
+    "discarded": lambda m: Discarded(m.discarded.seat, layer_value(m.discarded.layer)),
+    "drawn": lambda m: _drawn_value(m.drawn),
+    "display_refilled": lambda m: DisplayRefilled(_slot_card_values(m.display_refilled.cards)),
+    "ghost_snatched": lambda m: GhostSnatched(
+        m.ghost_snatched.seat, layer_value(m.ghost_snatched.layer)
+    ),
+    "ghost_refilled": lambda m: _ghost_refilled_value(m.ghost_refilled),
+    "passed": lambda m: Passed(m.passed.seat),
+    "game_over": lambda m: _game_over_value(m.game_over),
+}
+"""For each kind of event, by its name in the schema: the function that decodes it."""
+
+
+# Rulesets
+
+
+def ruleset_message(rules: Ruleset) -> pb.Ruleset:
+    """Return a ruleset as a message."""
+    return pb.Ruleset(
+        name=rules.name,
+        optional_draw=rules.optional_draw,
+        ones_snatch_jokers=rules.ones_snatch_jokers,
+        ones_snatch_thirteens=rules.ones_snatch_thirteens,
+        hand_size_breaks_ties=rules.hand_size_breaks_ties,
+        ghost=rules.ghost,
+        end_on=END_ON[rules.end_on],
+        max_turns=rules.max_turns,
     )
 
 
-def ruleset_value(message: table_pb2.Ruleset) -> Ruleset:
-    """A message as a ruleset. Raises ValueError when it is none that this referee knows."""
+def ruleset_value(message: pb.Ruleset) -> Ruleset:
+    """Return a message as a ruleset.
+
+    Raises ValueError when this version has no such ruleset, or other rules under its name.
+    """
     preset = RULESETS.get(message.name)
     if preset is None or message.end_on not in END_ON_BACK:
         raise ValueError(f"no ruleset {message.name!r} is known")

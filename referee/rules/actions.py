@@ -38,10 +38,12 @@ class Play(NamedTuple):
 
 
 class DrawDisplay(NamedTuple):
-    """Draw what lies in a slot of the display: the leftmost with these cards (ruling R8)."""
+    """Draw the cards in a slot of the display; of equal slots, the leftmost one (ruling R8)."""
 
     slot: int
-    cards: Group
+    """From 0 to 5."""
+    cards: Group = ()
+    """The cards in the slot. A bot may leave them out of its reply."""
 
 
 class SnatchGhost(NamedTuple):

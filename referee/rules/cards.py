@@ -38,7 +38,7 @@ class Layer(NamedTuple):
 
     value: int
     naturals: int
-    jokers: int
+    jokers: int = 0
 
     @property
     def size(self) -> int:

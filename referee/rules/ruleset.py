@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from referee.rules.cards import JOKER, NUMBERS, Layer
+
 DEFAULT_MAX_TURNS = 500
 """Ruling R12."""
 
@@ -52,6 +54,22 @@ class Ruleset:
             self,
             end_on=self.end_on if end_on is None else end_on,
             max_turns=self.max_turns if max_turns is None else max_turns,
+        )
+
+    def snatches(self, attacker: Layer, victim: Layer) -> bool:
+        """Return True when a layer just played snatches another seat's top layer.
+
+        See "turn", step 3, and ruling R2.
+        """
+        value, naturals, jokers = attacker
+        other_value, other_naturals, other_jokers = victim
+        if naturals + jokers != other_naturals + other_jokers:
+            return False
+        if value > other_value:
+            return True
+        return value == 1 and (
+            (self.ones_snatch_jokers and other_value == JOKER)
+            or (self.ones_snatch_thirteens and other_value == NUMBERS[-1])
         )
 
 

@@ -19,9 +19,7 @@ from referee.rules.actions import (
     SnatchGhost,
     legal_plays,
 )
-from referee.rules.cards import JOKER, NUMBERS, Layer
 from referee.rules.events import Passed
-from referee.rules.ruleset import Ruleset
 from referee.rules.table import GHOST_LIMIT, Table
 
 Steps = Generator[Decision, Action, None]
@@ -39,25 +37,11 @@ def turn(table: Table) -> Steps:
     for offset in range(1, players):
         victim = (seat + offset) % players
         layers = table.layers[victim]
-        if layers and snatches(table.ruleset, table.top(seat), layers[-1]):
+        if layers and table.ruleset.snatches(table.top(seat), layers[-1]):
             victims += 1
             yield from resolve_snatch(table, victim)
     if table.ruleset.optional_draw and not victims and not snatched_ghost:
         yield from optional_draw(table)
-
-
-def snatches(ruleset: Ruleset, attacker: Layer, victim: Layer) -> bool:
-    """Whether a layer just played snatches another (turn, step 3; ruling R2)."""
-    value, naturals, jokers = attacker
-    other_value, other_naturals, other_jokers = victim
-    if naturals + jokers != other_naturals + other_jokers:
-        return False
-    if value > other_value:
-        return True
-    return value == 1 and (
-        (ruleset.ones_snatch_jokers and other_value == JOKER)
-        or (ruleset.ones_snatch_thirteens and other_value == NUMBERS[-1])
-    )
 
 
 def resolve_snatch(table: Table, victim: int) -> Steps:

@@ -1,4 +1,4 @@
-"""What a bot author writes against.
+"""The SDK for bots in Python.
 
 A whole bot:
 
@@ -10,22 +10,20 @@ A whole bot:
     if __name__ == "__main__":
         run(decide)
 
-A bot that wants to remember something within a game is a subclass of `Bot`: there is one instance for
-every game, so that games played at the same time cannot mix. `sample_bots/` has bots to learn from.
+A bot that remembers something within a game is a subclass of `Bot`. Every game gets its own instance,
+so that games played at the same time cannot mix. `sample_bots/` has bots to learn from.
 
 Cards are numbers: 1 to 13, `JOKER` (14), `HIDDEN` (0). A multiset of cards is a tuple of 15 counts,
 indexed by card: `request.view.hand[7]` is how many sevens you hold.
 
-The kit has none of the referee's own parts but the generated messages: it would work the same on a
-machine that has only the kit. What it wraps stays in reach as `.message`, and it decodes nothing
-before it is asked for.
+Layers, actions, events and rulesets are the types of `referee.rules`. Requests, views and results are
+read from the referee's messages, which stay available as `.message`; nothing is decoded before it is
+read. Apart from the rules and the messages the SDK uses no part of the referee.
 """
 
-from referee.sdk.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
-from referee.sdk.bot import Bot, Decide
-from referee.sdk.cards import HIDDEN, JOKER, Layer
-from referee.sdk.client import run
-from referee.sdk.events import (
+from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
+from referee.rules.cards import HIDDEN, JOKER, Layer
+from referee.rules.events import (
     Discarded,
     DisplayRefilled,
     Drawn,
@@ -42,10 +40,10 @@ from referee.sdk.events import (
     Taken,
     Termination,
 )
-from referee.sdk.game import Clocks, EndOn, Game, Result, Ruleset
-from referee.sdk.request import LegalActions, Request
-from referee.sdk.session import Session
-from referee.sdk.view import View
+from referee.rules.ruleset import EndOn, Ruleset
+from referee.sdk.bot import Bot, Clocks, Decide, Game, Result
+from referee.sdk.client import Session, run
+from referee.sdk.request import LegalActions, Request, View
 
 __all__ = [
     "HIDDEN",

@@ -1,7 +1,10 @@
-"""A bot as a process: where the referee is, the stream to it, and how the process exits.
+"""Run a bot as a process: open the stream to the referee, let the bot decide, and exit.
 
-Exit codes: 0 after the referee's goodbye or a SIGTERM, 1 when the bot raised, 2 when no referee
-started the program, 3 when the stream broke.
+`Session` is the bot's side of the protocol without any I/O: it receives messages and returns
+messages. `run` puts a gRPC stream and a process around it; tests and tools put recorded messages in.
+
+Exit codes: 0 after the referee's goodbye or a SIGTERM, 1 when the bot raised an exception, 2 when the
+program was not started by a referee, 3 when the stream broke.
 """
 
 from __future__ import annotations
@@ -11,15 +14,16 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import grpc
 
-from referee.pb import play_pb2
-from referee.sdk.bot import Bot, Decide
-from referee.sdk.session import Session
+from referee.pb import play_pb2, table_pb2
+from referee.protocol.values import KINDS_BACK, action_message
+from referee.rules.actions import Action
+from referee.sdk.bot import Bot, Decide, Game, Result, bot_class
+from referee.sdk.request import Request
 
 PROTOCOL_VERSION = 1
 METHOD = "/linko.v1.RefereeService/Play"
@@ -27,10 +31,70 @@ NO_REFEREE = 2
 STREAM_BROKEN = 3
 _CLOSING_S = 1.0
 """How long the referee may take to close its side after its goodbye."""
+_ACTIONS = get_args(Action)
 
 
-class _StreamBrokenError(Exception):
-    """The stream ended without a goodbye."""
+class Session:
+    """Play all games of one bot process, message by message.
+
+    Args:
+        bot: a subclass of `Bot`, or a function of a request.
+    """
+
+    # Each game:   unknown --game_start/ready--> open --game_end--> unknown
+    #                                            | ^
+    #                                            +-+ request/reply
+
+    def __init__(self, bot: type[Bot] | Decide) -> None:
+        self._class = bot_class(bot)
+        self._games: dict[str, tuple[Game, Bot]] = {}
+        """The open games, by id."""
+
+    def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
+        """Handle a message of the referee and return the reply to it; empty if it needs none.
+
+        Exceptions of the bot are passed on. Raises KeyError for a game that has not started, and
+        ValueError or TypeError when the bot does not return one action for each request.
+        """
+        reply = play_pb2.BotMessage()
+        for start in message.game_starts:
+            game, bot = Game(start), self._class()
+            self._games[game.id] = game, bot
+            bot.start(game)
+            reply.ready.add(game_id=game.id)
+        if message.requests:
+            self._decide(message, reply)
+        for end in message.game_ends:
+            game, bot = self._games.pop(end.game_id)
+            bot.end(Result(end, game))
+        return reply
+
+    def _decide(self, message: play_pb2.RefereeMessage, reply: play_pb2.BotMessage) -> None:
+        """Add the bot's replies; a kind newer than this SDK gets the first legal action."""
+        requests = [
+            Request(request, *self._games[request.game_id])
+            for request in message.requests
+            if request.kind in KINDS_BACK
+        ]
+        actions = self._class.decide_batch(requests) if requests else ()
+        if len(actions) != len(requests):
+            raise ValueError(f"{len(actions)} actions for {len(requests)} requests")
+        action_messages = map(_action_message, actions)
+        for request in message.requests:
+            known = request.kind in KINDS_BACK
+            action = next(action_messages) if known else request.legal[0]
+            reply.replies.add(
+                game_id=request.game_id, decision_id=request.decision_id, action=action
+            )
+
+
+def _action_message(action: Action | table_pb2.Action) -> table_pb2.Action:
+    """Return an action as a message. Raises TypeError for anything that is no action."""
+    if isinstance(action, table_pb2.Action):
+        return action
+    if not isinstance(action, _ACTIONS):
+        raise TypeError(f"the bot returned {action!r}, which is no action")
+    return action_message(action)
 
 
 def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoReturn:
@@ -39,35 +103,44 @@ def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoRet
     Args:
         bot: a subclass of `Bot`, of which every game gets its own instance, or a function of a
             request.
-        max_games: how many games may be in progress at the same time. Their requests may come in
-            one message, which `Bot.decide_batch` answers together.
-        name: what the bot calls itself in logs; by default the folder of the program.
+        max_games: how many games may be open at the same time. Their requests may come in one
+            message, which `Bot.decide_batch` decides together.
+        name: the bot's name in logs; by default the folder of the program.
 
     An exception of the bot is printed and ends the process with exit code 1.
     """
     address = os.environ.get("REFEREE_ADDRESS")
     token = os.environ.get("REFEREE_TOKEN")
     if not address or token is None:
-        _say("this program is a bot: start it with `referee play …`")
+        _print_error("this program is a bot: start it with `referee play …`")
         sys.exit(NO_REFEREE)
     hello = play_pb2.Hello(
         protocol_version=PROTOCOL_VERSION,
         token=token,
-        name=name or Path(sys.argv[0]).resolve().parent.name,
+        name=name or _program_folder(),
         max_games=max_games,
     )
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _exit_at_once)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_play(address, hello, Session(bot)))
     except _StreamBrokenError as error:
-        _say(f"the stream to the referee broke: {error}")
+        _print_error(f"the stream to the referee broke: {error}")
         sys.exit(STREAM_BROKEN)
     sys.exit(0)
 
 
+class _StreamBrokenError(Exception):
+    """The stream ended without a goodbye."""
+
+
+# The stream:   connecting --hello--> playing --goodbye--> closing --> exit code 0
+#                   |                    |
+#                   +----stream breaks---+--> exit code 3
+
+
 async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
-    """Hold the one stream of a bot's life. Raises `_StreamBrokenError`."""
+    """Play over the one stream of the process. Raises `_StreamBrokenError`."""
     async with grpc.aio.insecure_channel(address) as channel:
         play: Any = channel.stream_stream(
             METHOD,
@@ -75,39 +148,47 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
             response_deserializer=play_pb2.RefereeMessage.FromString,
         )
         stream = play()
-        await _unbroken(stream.write(play_pb2.BotMessage(hello=hello)))
+        await _stream_operation(stream.write(play_pb2.BotMessage(hello=hello)))
         while True:
-            message = await _unbroken(stream.read())
+            message = await _stream_operation(stream.read())
             if not isinstance(message, play_pb2.RefereeMessage):
                 raise _StreamBrokenError("the referee closed it")
-            answer = session.receive(message)
-            if answer.ready or answer.replies:
-                await _unbroken(stream.write(answer))
+            reply = session.receive(message)
+            if reply.ready or reply.replies:
+                await _stream_operation(stream.write(reply))
             if message.HasField("goodbye"):
                 break
         if message.goodbye.reason:
-            _say(f"the referee said goodbye: {message.goodbye.reason}")
+            _print_error(f"the referee said goodbye: {message.goodbye.reason}")
         await stream.done_writing()
         await asyncio.wait([asyncio.ensure_future(stream.code())], timeout=_CLOSING_S)
 
 
-async def _unbroken(reading_or_writing: Awaitable[Any]) -> Any:
-    """Await one operation of the stream; nothing of the bot runs in it, so errors are the stream's."""
+async def _stream_operation(operation: Awaitable[Any]) -> Any:
+    """Await a read or write of the stream and return its result. Raises `_StreamBrokenError`.
+
+    None of the bot's code runs in it, so its errors are errors of the stream.
+    """
     try:
-        return await reading_or_writing
+        return await operation
     except grpc.aio.AioRpcError as error:
         raise _StreamBrokenError(f"{error.code().name}: {error.details()}") from None
     except asyncio.InvalidStateError:
         raise _StreamBrokenError("the referee closed it") from None
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Exit cleanly at once, even in the middle of a decision."""
+def _program_folder() -> str:
+    """Return the name of the folder of this program; pathlib would add 3 ms to each start-up."""
+    return os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
+
+
+def _exit_at_once(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Exit cleanly, even in the middle of a decision."""
     sys.exit(0)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The faster event loop where it is installed, else the standard one."""
+    """Return the faster event loop if it is installed, else None for the standard one."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:
@@ -115,5 +196,5 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _say(line: str) -> None:
+def _print_error(line: str) -> None:
     sys.stderr.write(line + "\n")

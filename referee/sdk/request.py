@@ -1,4 +1,8 @@
-"""One decision to take."""
+"""Read a request of the referee: the view of your seat, the events and the legal actions.
+
+Everything is decoded from the message only when it is read, and views field by field, so that a bot
+pays only for what it uses. The message stays available as `.message`.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,123 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
-from referee.pb import play_pb2, table_pb2
-from referee.sdk.actions import Action, DecisionKind, Play, action_of
-from referee.sdk.cards import Layer, layer_of
-from referee.sdk.events import Event, events_of
-from referee.sdk.game import Game
-from referee.sdk.view import View
+from referee.pb import play_pb2
+from referee.pb import table_pb2 as pb
+from referee.protocol.values import KINDS_BACK, action_value, event_values, layer_value
+from referee.rules.actions import Action, DecisionKind, Play
+from referee.rules.cards import Counts, Group, Layer
+from referee.rules.events import Event
 
 if TYPE_CHECKING:
-    from referee.sdk.bot import Bot
+    from referee.sdk.bot import Bot, Game
+
+
+class View:
+    """Everything that your seat may know of a game at one moment.
+
+    Seats are numbered from 0, clockwise.
+    """
+
+    def __init__(self, message: pb.View) -> None:
+        self.message = message
+        self.seat = message.seat
+        """Your own seat."""
+
+    @cached_property
+    def hand(self) -> Counts:
+        """Your hand: 15 counts, indexed by card."""
+        return tuple(self.message.hand)
+
+    @cached_property
+    def hand_sizes(self) -> tuple[int, ...]:
+        """The number of cards in each seat's hand."""
+        return tuple(self.message.hand_sizes)
+
+    @cached_property
+    def players(self) -> int:
+        """The number of seats."""
+        return len(self.message.hand_sizes)
+
+    @cached_property
+    def opponents(self) -> tuple[int, ...]:
+        """The other seats, clockwise from your left: the order in which you snatch from them."""
+        return tuple((self.seat + offset) % self.players for offset in range(1, self.players))
+
+    @cached_property
+    def tables(self) -> tuple[tuple[Layer, ...], ...]:
+        """Each seat's layers, oldest first."""
+        return tuple(tuple(map(layer_value, table.layers)) for table in self.message.tables)
+
+    def top(self, seat: int) -> Layer | None:
+        """Return a seat's top layer, the only one that can be snatched; None if it has no layer."""
+        layers = self.message.tables[seat].layers
+        return layer_value(layers[-1]) if layers else None
+
+    @cached_property
+    def scores(self) -> tuple[int, ...]:
+        """The score of each seat if the game ended now."""
+        return tuple(
+            sum(layer.naturals + layer.jokers for layer in table.layers) - held
+            for table, held in zip(self.message.tables, self.message.hand_sizes, strict=True)
+        )
+
+    @cached_property
+    def display(self) -> tuple[Group, ...]:
+        """Six slots; each is empty or has a card, or (duel) a group with the bottom card first."""
+        return tuple(tuple(slot.cards) for slot in self.message.display)
+
+    @property
+    def deck_size(self) -> int:
+        """The number of cards left in the deck."""
+        return self.message.deck_size
+
+    @cached_property
+    def discards(self) -> Counts:
+        """The discard pile: 15 counts, indexed by card."""
+        return tuple(self.message.discards)
+
+    @cached_property
+    def ghost(self) -> Counts | None:
+        """The ghost's cards: 15 counts; None except in the duel."""
+        return tuple(self.message.ghost) or None
+
+    @property
+    def active_seat(self) -> int:
+        """The seat whose turn it is; it is the attacker while layers are snatched."""
+        return self.message.active_seat
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn, from 1."""
+        return self.message.turn
+
+    @property
+    def snatched(self) -> Layer | None:
+        """The snatched layer that is being decided about; None at any other decision."""
+        return layer_value(self.message.snatched) if self.message.HasField("snatched") else None
+
+    @property
+    def victim(self) -> int | None:
+        """The seat that lost the snatched layer, or that draws after it; None at other times."""
+        return self.message.victim if self.message.HasField("victim") else None
+
+    @property
+    def cards_to_draw(self) -> int:
+        """The number of cards still to draw, the one being decided included."""
+        return self.message.cards_to_draw
 
 
 class LegalActions(Sequence[Action]):
-    """Every action that is legal now, each once, decoded one by one as they are looked at."""
+    """Every action that is legal now, each once. Items are decoded one by one as you read them."""
 
-    def __init__(self, messages: Sequence[table_pb2.Action]) -> None:
+    def __init__(self, messages: Sequence[pb.Action]) -> None:
         self._messages = messages
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def __iter__(self) -> Iterator[Action]:
-        return map(action_of, self._messages)
+        return map(action_value, self._messages)
 
     @overload
     def __getitem__(self, index: int) -> Action: ...
@@ -35,16 +134,16 @@ class LegalActions(Sequence[Action]):
     def __getitem__(self, index: slice) -> Sequence[Action]: ...
     def __getitem__(self, index: int | slice) -> Action | Sequence[Action]:
         if isinstance(index, slice):
-            return tuple(map(action_of, self._messages[index]))
-        return action_of(self._messages[index])
+            return tuple(map(action_value, self._messages[index]))
+        return action_value(self._messages[index])
 
 
 class Request:
-    """A decision to take.
+    """A decision that the referee requests from your bot.
 
     Args:
-        message: what the referee asks.
-        game: the game it asks about.
+        message: the request as a message.
+        game: the game in which to decide.
         bot: the instance that plays this game.
     """
 
@@ -55,18 +154,18 @@ class Request:
 
     @property
     def kind(self) -> DecisionKind:
-        """What is to be decided."""
-        return DecisionKind(self.message.kind)
+        """What you have to decide."""
+        return KINDS_BACK[self.message.kind]
 
     @cached_property
     def view(self) -> View:
-        """Everything your seat may know now."""
+        """Everything that your seat may know now."""
         return View(self.message.view)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """What happened since your last request in this game, oldest first."""
-        return events_of(self.message.events)
+        """The events since your last request in this game, oldest first."""
+        return event_values(self.message.events)
 
     @property
     def legal(self) -> LegalActions:
@@ -75,28 +174,30 @@ class Request:
 
     @property
     def plays(self) -> tuple[Play, ...]:
-        """Every legal play; empty where something else is to be decided."""
+        """Every legal play; empty unless `kind` is `DecisionKind.PLAY`."""
         return tuple(
-            Play(layer_of(action.play)) for action in self.message.legal if action.HasField("play")
+            Play(layer_value(action.play))
+            for action in self.message.legal
+            if action.HasField("play")
         )
 
     def victims(self, layer: Layer) -> tuple[int, ...]:
-        """The seats, in order, whose top layers would be snatched if you played this layer now."""
+        """Return the seats from which you would snatch by playing this layer now, in order."""
         view, snatches = self.view, self.game.ruleset.snatches
         tops = ((seat, view.top(seat)) for seat in view.opponents)
         return tuple(seat for seat, top in tops if top is not None and snatches(layer, top))
 
     @property
     def time_left_us(self) -> int:
-        """Microseconds for this decision; 0 is no limit."""
+        """Microseconds for this decision; 0 means no limit."""
         return self.message.time_left_us
 
     @property
     def bank_left_us(self) -> int:
-        """Microseconds left in your bank; 0 where the game has none."""
+        """Microseconds left in your bank; 0 in a game without a bank."""
         return self.message.bank_left_us
 
     @property
     def last_elapsed_us(self) -> int:
-        """What the referee measured for your last decision in this game."""
+        """Microseconds that the referee measured for your last decision in this game."""
         return self.message.last_elapsed_us

@@ -10,7 +10,7 @@ from referee.rules.cards import count
 from referee.rules.events import Drawn, Left, Played, Reclaimed, Snatched, Termination
 from referee.rules.ruleset import EndOn
 from referee.rules.table import GameEnded, Table
-from referee.rules.turn import Steps, resolve_snatch, snatches, turn
+from referee.rules.turn import Steps, resolve_snatch, turn
 
 FIVE_OF_DISPLAY = DrawDisplay(4, (5,))
 
@@ -216,4 +216,4 @@ def test_the_layer_that_goes_out_snatches_nothing():
 @pytest.mark.parametrize("ruleset", ["classic", "expert", "expert-jokers", "duel"])
 def test_what_snatches_what(ruleset, attack, top, rulesets):
     rules = position(ruleset, ["1", "1"]).ruleset
-    assert snatches(rules, layer(attack), layer(top)) is (ruleset in rulesets)
+    assert rules.snatches(layer(attack), layer(top)) is (ruleset in rulesets)

@@ -132,7 +132,9 @@ async def bot_process(
 
 def game_starts(*game_ids: str, players: int = 2) -> play_pb2.RefereeMessage:
     view = table_pb2.View(hand_sizes=[13] * players)
-    rules = table_pb2.Ruleset(name="classic", end_on=table_pb2.END_ON_DECK_AND_DISPLAY)
+    rules = table_pb2.Ruleset(
+        name="classic", end_on=table_pb2.END_ON_DECK_AND_DISPLAY, max_turns=500
+    )
     return play_pb2.RefereeMessage(
         game_starts=[
             play_pb2.GameStart(game_id=game_id, ruleset=rules, view=view, seed=seed)

@@ -259,12 +259,20 @@ async def test_started_by_hand_it_says_what_it_is(write_bot, address, token):
     assert stderr == "this program is a bot: start it with `referee play …`\n"
 
 
-def test_importing_the_kit_imports_nothing_of_the_referee():
+def test_importing_the_sdk_imports_only_rules_and_messages_of_the_referee():
     script = "import sys, referee.sdk; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=os.environ
     ).stdout.split()
-    own = {name.split(".")[1] for name in modules if name.startswith("referee.")}
-    assert own == {"pb", "sdk"}
+    own = {name.removeprefix("referee.") for name in modules if name.startswith("referee.")}
+    assert {name for name in own if not name.startswith(("pb", "sdk"))} == {
+        "protocol",
+        "protocol.values",
+        "rules",
+        "rules.actions",
+        "rules.cards",
+        "rules.events",
+        "rules.ruleset",
+    }
     heavy = {"uvloop", "pydantic", "sqlalchemy", "rich", "typer", "psutil", "trueskill"}
     assert heavy.isdisjoint(modules)

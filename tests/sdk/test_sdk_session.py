@@ -106,7 +106,7 @@ def test_what_a_bot_must_not_be():
 def test_what_a_bot_must_not_answer():
     silent = Session(lambda _: None)
     silent.receive(game_starts("g"))
-    with pytest.raises(TypeError, match="the bot answered None, which is no action"):
+    with pytest.raises(TypeError, match="the bot returned None, which is no action"):
         silent.receive(requests(("g", 1)))
 
     class Short(Bot):
@@ -116,7 +116,7 @@ def test_what_a_bot_must_not_answer():
 
     short = Session(Short)
     short.receive(game_starts("g"))
-    with pytest.raises(ValueError, match="0 answers to 1 requests"):
+    with pytest.raises(ValueError, match="0 actions for 1 requests"):
         short.receive(requests(("g", 1)))
 
     undecided = Session(type("Undecided", (Bot,), {}))
