@@ -30,9 +30,8 @@ from referee.reports.terminal import card
 from referee.reports.tournament_rows import ASSUMED_GAME_US, PlanRow, plan_rows
 from referee.schedule import ALGORITHMS, default_lanes
 from referee.store import League
-from referee.tournament.archive_writer import export as archive_of
-from referee.tournament.conduct import core_sets
-from referee.tournament.config import TournamentConfig, looks_of, title
+from referee.tournament.archive_writer import export_archive as archive_of
+from referee.tournament.config import TournamentConfig, assign_cores, list_looks, part_title
 from referee.tournament.reading import load_tournament
 
 
@@ -52,7 +51,7 @@ def plan(
     check_format(as_json=as_json, as_csv=as_csv)
     pace = LeaguePace(league, db)
     config = load_tournament(file, pace)
-    workers = len(core_sets(config))
+    workers = len(assign_cores(config))
     rows = _rows(config, pace, workers)
     if as_json or as_csv:
         show_rows(PlanRow, rows, title=config.name, as_json=as_json, as_csv=as_csv)
@@ -79,7 +78,7 @@ def _stop(config: TournamentConfig, until: Until) -> str:
     return (
         "This is the most. It stops before where every two neighbours in the table are told apart"
         f"{equal}, with a confidence of {until.confidence:.12g} in all; it is looked at"
-        f" {len(looks_of(config))} times, after whole rounds."
+        f" {len(list_looks(config))} times, after whole rounds."
     )
 
 
@@ -114,7 +113,7 @@ def export(
     of_all = "" if archive.played == archive.games else f" of {archive.games}"
     seed = "with the seed" if archive.has_seed else "without the seed, which is still secret"
     if archive.has_seed and archive.secret:
-        named = ", ".join(map(title, archive.secret))
+        named = ", ".join(map(part_title, archive.secret))
         seed = f"with the seed, but without that of {named}, which is still secret"
     console.print(
         f"{path}: {archive.played}{of_all} games of {name}, {seed}; {len(archive.data)} bytes,"

@@ -33,7 +33,8 @@ from referee.roster import Roster
 from referee.sandbox.rungs import Isolation
 from referee.schedule import ScheduledGame
 from referee.store import League
-from referee.tournament.conduct import Conductor, Tournament
+from referee.tournament.conduct import Conductor
+from referee.tournament.create import Tournament
 
 
 class LiveTable:
@@ -144,7 +145,7 @@ def conduct(
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
-        league, tournament, roster, isolation, on_game=screen.add, on_lost=screen.lost
+        league, tournament, roster, isolation, on_game_stored=screen.add, on_worker_lost=screen.lost
     )
     with screen:
         return asyncio.run(_play(conductor, screen, interrupts))
@@ -166,7 +167,7 @@ async def _play(conductor: Conductor, screen: _Screen, interrupts: Interrupts) -
     interrupts.tell(asyncio.get_running_loop(), interrupt)
     refreshing = asyncio.ensure_future(screen.keep_fresh(if_unread=conductor.drain))
     try:
-        return await conductor.play()
+        return await conductor.play_missing_games()
     finally:
         refreshing.cancel()
 

@@ -15,8 +15,8 @@ from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
 from referee.sandbox.rungs import Isolation
 from referee.store import League
-from referee.tournament.conduct import Tournament, find
-from referee.tournament.config import rounds_of, title
+from referee.tournament.config import count_rounds, part_title
+from referee.tournament.create import Tournament, find_tournament
 
 
 def play_to_end(
@@ -27,7 +27,7 @@ def play_to_end(
     Raises typer.Exit where it was interrupted, and UserError and RefereeError where it cannot go on.
     """
     finished = _conduct(store, tournament, isolation, interrupts)
-    tournament = find(store, tournament.name)  # it may have stopped
+    tournament = find_tournament(store, tournament.name)  # it may have stopped
     rows = current_ratings(store, Choice(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
@@ -42,7 +42,7 @@ def play_to_end(
     ended = told_stop(tournament) if tournament.config.until else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
-        said = f"Seed of {title(number)}" if number else f"{ended} Seed"
+        said = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
         console.print(f"{said}: {seed}", soft_wrap=True)
 
 
@@ -75,7 +75,7 @@ def _announce(store: League, tournament: Tournament) -> None:
     )
     for number, part in enumerate(tournament.parts[1:], 1):
         console.print(
-            f"{title(number).capitalize()}: {part.games} of the games."
+            f"{part_title(number).capitalize()}: {part.games} of the games."
             f" Commitment to its seed (SHA-256): {part.commitment}",
             soft_wrap=True,
         )
@@ -83,7 +83,7 @@ def _announce(store: League, tournament: Tournament) -> None:
 
 def told_stop(tournament: Tournament) -> str:
     """Where a finished tournament with `until` stopped."""
-    rounds, after = rounds_of(tournament.config), tournament.stopped_after
+    rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:
         return f"All {rounds} rounds are played: it was not settled before."
     return f"Settled after {after} of {rounds} rounds."

@@ -38,7 +38,7 @@ from referee.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.ladder import make_launcher
 from referee.store import League
-from referee.tournament.game_player import free_game, play_single
+from referee.tournament.game_player import make_free_task, play_free_game
 
 
 def play(
@@ -73,8 +73,8 @@ def play(
     specs = uvloop.run(_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep))
     _check(specs, rules)
     warn(under, isolation)
-    order = free_game(specs, rules, text, under)
-    record = uvloop.run(play_single(order, under, _watcher(specs) if watch else None))
+    order = make_free_task(specs, rules, text, under)
+    record = uvloop.run(play_free_game(order, under, _watcher(specs) if watch else None))
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)

@@ -38,10 +38,15 @@ from referee.reports.terminal import RowsTable
 from referee.reports.tournament_rows import StatusRow, TournamentRow, status_rows, tournament_row
 from referee.sandbox.ladder import make_launcher
 from referee.store import League
-from referee.tournament.conduct import Tournament, create, find
-from referee.tournament.config import Part, TournamentConfig, title
-from referee.tournament.create import check_bots, enter_bots
-from referee.tournament.create import extend as add_matches
+from referee.tournament.config import Part, TournamentConfig, part_title
+from referee.tournament.create import (
+    Tournament,
+    check_bots,
+    create_tournament,
+    enter_bots,
+    find_tournament,
+)
+from referee.tournament.create import extend_tournament as add_matches
 from referee.tournament.reading import load_tournament
 
 app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
@@ -70,7 +75,7 @@ def run(
         roster = roster_of(store, make_launcher(isolation), network=network)
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
         with Interrupts() as interrupts:
-            tournament = create(
+            tournament = create_tournament(
                 store,
                 config,
                 bots,
@@ -99,7 +104,7 @@ def resume(
     Example: referee tournament resume demo
     """
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
-        tournament = find(store, name or _newest_unfinished(store))
+        tournament = find_tournament(store, name or _newest_unfinished(store))
         isolation = settled(tournament.config.isolation, require)
         with store.lock():
             play_to_end(store, tournament, isolation, interrupts)
@@ -130,7 +135,7 @@ def extend(
         League.open(league, create=False, db=db) as store,
         store.lock(),
     ):
-        tournament = find(store, name)
+        tournament = find_tournament(store, name)
         for bot in tournament.seats.values():
             roster_of(store).spec(bot)  # before anything is changed
         isolation = settled(tournament.config.isolation, require)
@@ -158,7 +163,7 @@ def status(
         if name is None:
             _list(store, as_json=as_json, as_csv=as_csv)
             return
-        tournament = find(store, name)
+        tournament = find_tournament(store, name)
         durations = {game.game_id: game.duration_us for game in store.games(tournament=name)}
         rounds = status_rows(tournament.schedule, durations)
         faults = fault_rows(store.faults(tournament=name))
@@ -227,7 +232,7 @@ def _seed_text(part: Part) -> str | None:
 
 
 def _tell_seed(number: int, part: Part) -> None:
-    where = f" of {title(number)}" if number else ""
+    where = f" of {part_title(number)}" if number else ""
     seed = _seed_text(part)
     console.print(f"commitment{where} {part.commitment}", soft_wrap=True)
     console.print(
@@ -267,7 +272,7 @@ def _newest_unfinished(store: League) -> str:
 def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
     rows = []
     for row in store.tournaments():
-        config = find(store, row.name).config
+        config = find_tournament(store, row.name).config
         rows.append(
             tournament_row(
                 row.name,

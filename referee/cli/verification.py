@@ -20,7 +20,7 @@ from referee.reports.terminal import RowsTable
 from referee.sandbox.ladder import select_isolation
 from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament
-from referee.tournament.config import title
+from referee.tournament.config import part_title
 from referee.tournament.verify import StoredTournament, audit, audit_free_games
 
 
@@ -79,14 +79,14 @@ def _verify_archive(path: Path) -> None:
         )
     elif secret:
         console.print(
-            f"{name}: {games} games check, but for the decks of {', '.join(map(title, secret))}:"
+            f"{name}: {games} games check, but for the decks of {', '.join(map(part_title, secret))}:"
             " the seed is still secret.",
             soft_wrap=True,
         )
     else:
         console.print(f"{name}: {games} games check, and so do the ratings.")
     for number, part in enumerate(archived.parts):
-        where = f" of {title(number)}" if number else ""
+        where = f" of {part_title(number)}" if number else ""
         console.print(
             f"Is this the commitment that was shown before the first game{where}? {part.commitment}",
             soft_wrap=True,

@@ -27,8 +27,8 @@ from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament import archive_container
 from referee.tournament.archive_container import RECORDS
-from referee.tournament.conduct import Tournament, find
 from referee.tournament.config import Part, TournamentConfig, canonical_json
+from referee.tournament.create import Tournament, find_tournament
 from referee.tournament.results import PlayedRecord
 
 MAX_RECORD_SIZE = 2**20
@@ -116,13 +116,17 @@ class Export:
     """The extensions, from 1, whose seeds are not in it."""
 
 
-def export(league: League, roster: Roster, name: str) -> Export:
+def export_archive(league: League, roster: Roster, name: str) -> Export:
     """The archive of a tournament of a league, finished or not.
 
     Raises NotFoundError when there is no such tournament, and UserError and RefereeError where the
     league is damaged or a bot's copy is gone.
     """
-    found, row, added = find(league, name), league.tournament(name), league.extensions(name)
+    found, row, added = (
+        find_tournament(league, name),
+        league.tournament(name),
+        league.extensions(name),
+    )
     played = league.stored(name)  # after `found`: a game that is stored meanwhile ends nothing
     first, *others = (_seed(found, part, played) for part in found.parts)
     games = [game for game in found.schedule if game.game_id in played]

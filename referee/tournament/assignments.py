@@ -1,10 +1,10 @@
-"""What goes between the driver of a tournament and its workers: plain values that can be pickled.
+"""Assign games to workers: the values that cross the process boundary, and the bookkeeping of the lanes.
 
-Which games are played next, by which worker: the driver's bookkeeping, pure.
+A lane plays its games in schedule order, one bundle at a time. Which games make a bundle follows from the
+schedule alone. So neither the number of workers nor an interruption changes what the processes of a lane have
+seen, or when a bot is suspended in it.
 
-A lane plays its games in schedule order, a bundle at a time. Which games make a bundle follows from
-the schedule alone, so what a lane's processes have met, and when a bot is suspended in it, depends
-neither on how many workers there are nor on where a run was interrupted.
+Nothing here does I/O: `conduct` asks `Lanes` for the next bundle, `workers` sends an `Assignment`.
 """
 
 from __future__ import annotations
@@ -22,59 +22,58 @@ from referee.match import GameSetup
 from referee.sandbox.rungs import Isolation
 from referee.schedule import ScheduledGame
 
+MAX_LOSSES = 3
+"""How often the same bundle may lose its worker before the run stops."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameTask:
-    """A game to be played."""
+    """A game to play, with everything that a worker needs for it."""
 
     setup: GameSetup
     bots: tuple[BotSpec, ...]
     """Seat 0 first."""
     opaque_id: str
-    """The game's id as the bots see it."""
+    """The id of the game as the bots see it."""
     seeds: tuple[int, ...]
-    """For each seat's own random numbers."""
+    """The random seed of each seat."""
     names: tuple[str, ...]
-    """Shown to the bots; empty unless the tournament shows names."""
+    """The names of the bots, shown to all of them; empty unless the tournament shows names."""
     suspended: frozenset[str]
-    """Names of bots that are not started any more."""
+    """Bots (`name@version`) that are not started any more and forfeit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Games of one lane, to be played by the worker that has it.
+    """Games of one lane for the worker of that lane.
 
-    Several are in flight together where every bot of theirs can hold several.
+    Several of them are in flight at once if all of their bots can hold several games.
     """
 
     lane: int
-    orders: tuple[GameTask, ...]
+    tasks: tuple[GameTask, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What a worker process is told at its start."""
+    """What a worker process needs to know at its start."""
 
     cores: frozenset[int]
-    """The CPU cores it and its bots are pinned to; empty for none."""
+    """The CPU cores for the worker and its bots; empty to leave them unpinned."""
     clocks: Clocks
     max_processes: int
-    """How many bot processes it keeps alive; the least recently used idle one is closed."""
+    """How many bot processes it keeps; beyond that, it closes the least recently used idle one."""
     isolation: Isolation
-    """What bots run under, as it was settled before."""
+    """The isolation of the bots, chosen by the driver."""
     folder: Path
-    """Its own, where sockets and scratch folders go; short, since socket paths are limited."""
+    """A folder of its own for sockets and scratch folders; its path is short, as socket paths must be."""
     parent_pid: int
-    """The driver, without which the worker must not live."""
-
-
-MAX_LOSSES = 3
-"""How often an assignment may lose its worker before the run stops."""
+    """The driver's process id; the worker dies when the driver does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Games of one lane to be played together, and who is suspended in it."""
+    """Games of one lane to play together, and the bots that are suspended in the lane."""
 
     lane: int
     games: tuple[ScheduledGame, ...]
@@ -82,17 +81,16 @@ class Bundle:
 
 
 class Lanes:
-    """All lanes of a run.
+    """Keeps account of all lanes of a run: missing games, busy lanes, forfeits in a row, lost workers.
 
     Args:
-        schedule: all games of the tournament.
-        stored: those that are played, by id: the seats that forfeited.
-        bounds: indices of games before which no bundle goes on, such as those with which its parts
-            begin: so it is no matter when a tournament was extended.
-        games_in_flight: so many games of a lane that follow each other make a bundle.
-        workers: how many workers there are; worker w has the lanes l with l mod workers = w.
-        suspend_after: forfeits in a row, within a lane, after which a bot is not started there any
-            more; 0 is never.
+        schedule: the games to play, in schedule order.
+        stored: the games that are played already: the seats that forfeited, by game id.
+        bounds: indices of games at which a new bundle begins, for example the first game of each part of the
+            tournament. So bundles do not depend on when a tournament was extended.
+        games_in_flight: how many consecutive games of a lane make a bundle.
+        workers: the number of workers W; worker w plays the lanes l with l mod W = w.
+        suspend_after: forfeits in a row, within a lane, after which a bot is suspended there; 0: never.
     """
 
     def __init__(
@@ -108,10 +106,12 @@ class Lanes:
         self._workers = workers
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
-        self._streaks: dict[tuple[int, str], int] = {}
+        self._forfeits_in_a_row: dict[tuple[int, str], int] = {}
+        """By lane and bot."""
         self._losses: dict[int, int] = {}
+        """How often the current bundle of a lane has lost its worker."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
-        """Bundles, what was played taken out."""
+        """The bundles of each lane without the games that are stored."""
         lanes: dict[int, list[list[ScheduledGame]]] = {}
         for game in schedule:
             bundles = lanes.setdefault(game.lane, [])
@@ -123,7 +123,7 @@ class Lanes:
                 bundles.append([])
             bundles[-1].append(game)
             if game.game_id in stored:
-                self.played(game, stored[game.game_id])
+                self.note_result(game, stored[game.game_id])
         for lane, bundles in lanes.items():
             missing = (
                 tuple(game for game in bundle if game.game_id not in stored) for bundle in bundles
@@ -131,7 +131,7 @@ class Lanes:
             self._pending[lane] = deque(filter(None, missing))
 
     def take(self, worker: int) -> Bundle | None:
-        """The next games for a worker, the earliest in the schedule; None when it has none now."""
+        """Return the next bundle for a worker, the earliest in the schedule; None if it has none now."""
         free = [
             lane
             for lane, pending in self._pending.items()
@@ -141,17 +141,17 @@ class Lanes:
             return None
         lane = min(free, key=lambda candidate: self._pending[candidate][0][0].index)
         self._busy.add(lane)
-        return Bundle(lane, self._pending[lane].popleft(), self._suspended(lane))
+        return Bundle(lane, self._pending[lane].popleft(), self._suspended_in(lane))
 
-    def finished(self, lane: int) -> None:
-        """A lane's games are played; it may have more."""
+    def release(self, lane: int) -> None:
+        """Note that the bundle of a lane is played: the lane may start its next one."""
         self._busy.remove(lane)
         self._losses.pop(lane, None)
 
-    def lost(self, bundle: Bundle) -> None:
-        """A bundle's worker died: its games come first again.
+    def put_back(self, bundle: Bundle) -> None:
+        """Note that a bundle lost its worker: it is the next one of its lane again.
 
-        Raises RefereeError when that happened to the same games too often.
+        Raises RefereeError if the same bundle has lost its worker `MAX_LOSSES` times.
         """
         losses = self._losses[bundle.lane] = self._losses.get(bundle.lane, 0) + 1
         if losses >= MAX_LOSSES:
@@ -161,22 +161,24 @@ class Lanes:
         self._busy.remove(bundle.lane)
         self._pending[bundle.lane].appendleft(bundle.games)
 
-    def played(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
-        """Note who forfeited a game; call it in schedule order within a lane."""
-        losers = set(forfeited)
+    def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
+        """Note which seats forfeited a game; call it in schedule order within a lane."""
+        forfeits = set(forfeited)
         for seat, bot in enumerate(game.bots):
             key = game.lane, bot
-            self._streaks[key] = self._streaks.get(key, 0) + 1 if seat in losers else 0
+            streak = self._forfeits_in_a_row.get(key, 0) + 1 if seat in forfeits else 0
+            self._forfeits_in_a_row[key] = streak
 
     def suspended(self) -> frozenset[str]:
-        """Bots that are suspended in some lane."""
-        return frozenset().union(*map(self._suspended, {lane for lane, _ in self._streaks}))
+        """Return the bots that are suspended in at least one lane."""
+        lanes = {lane for lane, _ in self._forfeits_in_a_row}
+        return frozenset().union(*map(self._suspended_in, lanes))
 
-    def _suspended(self, lane: int) -> frozenset[str]:
+    def _suspended_in(self, lane: int) -> frozenset[str]:
         if not self._suspend_after:
             return frozenset()
         return frozenset(
             bot
-            for (where, bot), streak in self._streaks.items()
-            if where == lane and streak >= self._suspend_after
+            for (bot_lane, bot), streak in self._forfeits_in_a_row.items()
+            if bot_lane == lane and streak >= self._suspend_after
         )

@@ -18,6 +18,7 @@ many workers it has, and whoever has its records can see that it had to.
 from __future__ import annotations
 
 import json
+import os
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -104,7 +105,7 @@ class TournamentConfig:
         """How many of the bots, from the first one on, are the challengers of a gauntlet."""
         return self.stages[0].challengers
 
-    def key(self, number: int) -> str:
+    def entry_key(self, number: int) -> str:
         """What the file calls one of the bots: `bots[3]`, `challengers[0]`."""
         if number < self.challengers:
             return f"challengers[{number}]"
@@ -118,6 +119,25 @@ def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes:
     """
     count = workers or cores // min(cores_per_game, cores)
     return count if lanes is None else min(count, lanes)
+
+
+def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
+    """Return the CPU cores of each worker that this machine gives the tournament.
+
+    Each core is given to one worker as long as there are enough; workers beyond that share cores.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    per_game = min(config.cores_per_game, len(cores))
+    workers = worker_count(
+        len(cores),
+        workers=config.workers,
+        cores_per_game=config.cores_per_game,
+        lanes=config.lanes,
+    )
+    return [
+        frozenset(cores[(worker * per_game + number) % len(cores)] for number in range(per_game))
+        for worker in range(workers)
+    ]
 
 
 def canonical_json(config: TournamentConfig) -> str:
@@ -171,17 +191,17 @@ class Part:
         return self.seed if self.finished else None
 
 
-def extensions(parts: Sequence[Part]) -> list[int]:
+def extension_matches(parts: Sequence[Part]) -> list[int]:
     """How many matches each of the extensions adds, at each table or to each choice of tables."""
     return [part.matches for part in parts if part.matches is not None]
 
 
-def part_of(parts: Sequence[Part], index: int) -> Part:
+def find_part(parts: Sequence[Part], index: int) -> Part:
     """The part that has the game of this index."""
     return parts[bisect_right(parts, index, key=lambda part: part.first) - 1]
 
 
-def title(number: int) -> str:
+def part_title(number: int) -> str:
     """What people call a part, by its number: empty for the first one."""
     return f"extension {number}" if number else ""
 
@@ -200,18 +220,18 @@ class Look:
     """That are played then: the first so many of the schedule."""
 
 
-def looks_of(config: TournamentConfig) -> tuple[Look, ...]:
+def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
     """All looks, the last one when all is played; none of a tournament that does not stop by itself."""
     if config.until is None:
         return ()
     bots = len(config.bots)
     return tuple(
         Look(rounds, sum(stage.games(bots) for stage in shorter(config.stages, rounds)))
-        for rounds in looks(rounds_of(config))
+        for rounds in looks(count_rounds(config))
     )
 
 
-def rounds_of(config: TournamentConfig) -> int:
+def count_rounds(config: TournamentConfig) -> int:
     """How many rounds a tournament has if it does not stop."""
     return max(stage.matches for stage in config.stages)
 
@@ -221,7 +241,7 @@ def stages_played(config: TournamentConfig, stopped_after: int | None) -> tuple[
     return config.stages if stopped_after is None else shorter(config.stages, stopped_after)
 
 
-def is_settled(config: TournamentConfig, games: Iterable[PlayedGame]) -> bool:
+def is_table_settled(config: TournamentConfig, games: Iterable[PlayedGame]) -> bool:
     """Whether a tournament with looks has a settled table, after the games of one of them."""
     from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
     from referee.ratings.results import Results  # noqa: PLC0415 - the same
@@ -229,4 +249,4 @@ def is_settled(config: TournamentConfig, games: Iterable[PlayedGame]) -> bool:
 
     assert config.until is not None  # noqa: S101 - it has looks
     analyses = [Analysis(results) for results in Results.of(games).values()]
-    return all_settled(neighbours(analyses, config.until, looks=len(looks_of(config))))
+    return all_settled(neighbours(analyses, config.until, looks=len(list_looks(config))))

@@ -1,63 +1,102 @@
-"""The bots that a tournament file names, and what they are in the league.
+"""Create, find and extend the tournaments of a league.
 
-More games for a tournament that is there already, with a secret of their own.
+What happens before the first game belongs here: the bots of a tournament file are checked and entered into
+the league, and the whole schedule is stored together with a commitment to its secret seed. `conduct` plays
+the games.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from referee import deals
 from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
-from referee.errors import NotFoundError, UserError
+from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId
 from referee.roster import Roster
-from referee.schedule import extended, longer
-from referee.store import League, NewExtension
-from referee.tournament.conduct import Tournament, find
-from referee.tournament.config import BotEntry, TournamentConfig, extensions, stages_played
+from referee.schedule import ALGORITHMS, ScheduledGame, default_lanes, extended, longer
+from referee.store import League, NewExtension, NewTournament
+from referee.tournament.config import (
+    BotEntry,
+    Part,
+    TournamentConfig,
+    assign_cores,
+    canonical_json,
+    extension_matches,
+    from_canonical_json,
+    stages_played,
+)
 from referee.tournament.config_file import MAX_GAMES
-from referee.tournament.mapping import schedule_row
+from referee.tournament.mapping import schedule_row, scheduled, stored_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    """A tournament that is stored in a league."""
+
+    config: TournamentConfig
+    parts: tuple[Part, ...]
+    """The original games, then those of each extension; with their seeds."""
+    schedule: tuple[ScheduledGame, ...]
+    seats: dict[str, BotId]
+    """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
+    stopped_after: int | None = None
+    """How many rounds were played when the tournament stopped early; None if it did not stop early."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the tournament in its league."""
+        return self.config.name
+
+    @property
+    def may_stop(self) -> bool:
+        """Return True if the tournament can still stop before its whole schedule is played."""
+        return self.config.until is not None and not self.parts[0].finished
 
 
 def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
-    """See whether the bots of a tournament are there and play by its rules, before anything is made.
+    """Check the bots of a tournament file before anything is created.
 
     Args:
-        config: the tournament's.
-        roster: that of the league; None where there is no league yet.
+        config: the configuration of the tournament.
+        roster: the roster of the league; None if there is no league yet.
 
-    Raises UserError, one line, for a bad manifest, a ruleset that a bot does not play, a limit that it
-    asks for beyond what the tournament allows, and a folder that is there twice; NotFoundError for a name
+    Raises UserError, one line, if a manifest is bad, if a bot does not play a ruleset of the tournament, if a
+    bot asks for more than the tournament allows, or if a bot is listed twice. Raises NotFoundError for a name
     that the league does not know.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
         if first < number:
-            raise UserError(f"{config.file}: {config.key(number)}: it is {config.key(first)} too")
+            raise UserError(
+                f"{config.file}: {config.entry_key(number)}: it is {config.entry_key(first)} too"
+            )
         if entry.folder is not None:
             manifest, place = load_manifest(entry.folder), entry.folder / FILE_NAME
         elif roster is not None:
-            bot = _player(config, number, entry, roster).bot
+            bot = _find_bot(config, number, entry, roster).bot
             manifest, place = roster.manifest(bot), Path(str(bot))
         else:
             raise _not_found(config, number, f"the league has no bot {entry.text!r}")
         for stage in config.stages:
             if stage.ruleset.name not in manifest.rulesets:
                 raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
-        for key, asked in manifest.limits.said.items():
-            if asked > (allowed := getattr(config.limits, key)):
+        for key, wanted in manifest.limits.said.items():
+            if wanted > (allowed := getattr(config.limits, key)):
                 raise UserError(
-                    f"{place}: limits.{key}: it asks for {asked}, {config.file} allows {allowed}"
+                    f"{place}: limits.{key}: it asks for {wanted}, {config.file} allows {allowed}"
                 )
 
 
 async def enter_bots(
     config: TournamentConfig, roster: Roster, *, now_us: int
 ) -> tuple[BotSpec, ...]:
-    """The bots of a tournament, in its order; those given by a path are brought into the league.
+    """Return the bots of a tournament in its order; enter those given by a path into the league.
 
-    Raises UserError as `check_bots` and `Roster.enter` do, and where two entries are the same bot.
+    Raises UserError as `check_bots` and `Roster.enter` do, and if two entries are the same bot.
     """
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
@@ -65,54 +104,91 @@ async def enter_bots(
         if entry.folder is not None:
             spec = (await roster.enter(entry.folder, now_us=now_us)).spec
         else:
-            spec = _player(config, number, entry, roster)
+            spec = _find_bot(config, number, entry, roster)
         if spec.bot in numbers:
             raise UserError(
-                f"{config.file}: {config.key(number)}: {spec.bot} is"
-                f" {config.key(numbers[spec.bot])} too"
+                f"{config.file}: {config.entry_key(number)}: {spec.bot} is"
+                f" {config.entry_key(numbers[spec.bot])} too"
             )
         numbers[spec.bot] = number
         specs.append(spec)
     return tuple(specs)
 
 
-def _player(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
-    try:
-        return roster.player(entry.text)
-    except NotFoundError as error:
-        raise _not_found(config, number, str(error)) from error
+def create_tournament(
+    league: League, config: TournamentConfig, bots: Sequence[BotSpec], *, seed: bytes, now_us: int
+) -> Tournament:
+    """Store a new tournament with its whole schedule, before its first game is played.
 
-
-def _not_found(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
-    return NotFoundError(
-        f"{config.file}: {config.key(number)}: {reason} (a path has a slash in it)"
+    If the league already has a tournament of that name, the new one gets a number: `demo-2`, `demo-3`, …
+    The bots must be in the league.
+    """
+    name = _free_name(config.name, set(league.tournament_names()))
+    seats = [stage.seats for stage in config.stages]
+    lanes = config.lanes or default_lanes(seats, len(assign_cores(config)))
+    versions = {str(spec.bot): spec.bot for spec in bots}
+    entries = tuple(BotEntry(text, None) for text in versions)
+    stored_config = replace(config, name=name, lanes=lanes, bots=entries)
+    make_schedule = ALGORITHMS[stored_config.schedule]
+    schedule = make_schedule(name, list(versions), stored_config.stages, lanes=lanes)
+    commitment = deals.commitment(seed)
+    league.add_tournament(
+        NewTournament(name, now_us, canonical_json(stored_config), seed, commitment),
+        [schedule_row(game, versions) for game in schedule],
     )
+    part = Part(0, len(schedule), None, commitment, seed, finished=False)
+    return Tournament(stored_config, (part,), schedule, versions)
 
 
-def extend(
+def find_tournament(league: League, name: str) -> Tournament:
+    """Return a tournament of the league.
+
+    Raises NotFoundError if there is none of that name, UserError if its configuration has another format, and
+    RefereeError if the stored tournament is damaged.
+    """
+    row = league.tournament(name)
+    try:
+        config = from_canonical_json(row.config)
+        rows = league.schedule(name)
+        played = {str(bot): bot for game in rows for bot in game.bots}
+        versions = {entry.text: played[entry.text] for entry in config.bots}
+        schedule = tuple(scheduled(game, config.stages) for game in rows)
+        parts = stored_parts(row, league.extensions(name), schedule)
+    except (ValueError, LookupError) as error:
+        raise RefereeError(
+            f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
+            " not fit"
+        ) from error
+    except UserError as error:
+        raise UserError(f"{league.where}: tournament {name}: {error}") from error
+    return Tournament(config, parts, schedule, versions, row.stopped_after)
+
+
+def extend_tournament(
     league: League, tournament: Tournament, matches: int, *, seed: bytes, now_us: int
 ) -> Tournament:
-    """Add matches to a tournament, finished or not; what it has stays as it is.
+    """Add matches to a tournament, finished or not; its existing games stay as they are.
 
     Args:
-        league: where it is stored; the caller holds its lock.
-        tournament: as `find` has it.
-        matches: how many more at each table, or in each stage of a balanced choice; at least 1.
-        seed: of the new games; that of others may be known already.
+        league: where the tournament is stored; the caller holds its lock.
+        tournament: as `find_tournament` returned it.
+        matches: how many to add at each table, or in each stage of a balanced choice; at least 1.
+        seed: the secret of the new games; the older seeds may be public already.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError where it would have too many games, where so few matches cannot be chosen fairly, and
-    where it is not known yet after how many rounds it will stop.
+    Raises UserError if the tournament would have too many games, if so few matches cannot be chosen fairly,
+    or if the tournament has `until` and has not stopped yet.
     """
     config = tournament.config
-    assert config.lanes is not None  # noqa: S101 - settled when the tournament was created
+    assert config.lanes is not None  # noqa: S101 - `create_tournament` has chosen them
     if tournament.may_stop:
         raise UserError(
             f"{config.name}: it cannot be extended before it has stopped, which depends on its games:"
             " resume it first"
         )
     played = stages_played(config, tournament.stopped_after)
-    stages = longer(played, sum(extensions(tournament.parts)) + matches)
+    earlier = extension_matches(tournament.parts)
+    stages = longer(played, sum(earlier) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
         raise UserError(f"{config.name}: with these it has more than {MAX_GAMES} games, the limit")
     try:
@@ -121,7 +197,7 @@ def extend(
             config.name,
             list(tournament.seats),
             played,
-            [*extensions(tournament.parts), matches],
+            [*earlier, matches],
             lanes=config.lanes,
         )
     except ValueError as error:
@@ -131,4 +207,23 @@ def extend(
         NewExtension(now_us, matches, added[0].match, seed, deals.commitment(seed)),
         [schedule_row(game, tournament.seats) for game in added],
     )
-    return find(league, config.name)
+    return find_tournament(league, config.name)
+
+
+def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
+    try:
+        return roster.player(entry.text)
+    except NotFoundError as error:
+        raise _not_found(config, number, str(error)) from error
+
+
+def _not_found(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
+    return NotFoundError(
+        f"{config.file}: {config.entry_key(number)}: {reason} (a path has a slash in it)"
+    )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(candidate for number in count(2) if (candidate := f"{name}-{number}") not in taken)

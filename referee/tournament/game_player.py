@@ -1,6 +1,8 @@
-"""Plays the games of assignments with bots as processes; what it keeps from game to game is these processes.
+"""Play the games of assignments with bots as processes.
 
-One game without a tournament.
+`GamePlayer` seats the bots of a game, has `match` play it, and completes the record with what only the bots'
+processes know. From one game to the next it keeps nothing but these processes. `play_free_game` plays one game
+without a tournament. Worker processes belong to `worker`, the rules of a match to `match`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -31,15 +33,16 @@ from referee.sandbox.rungs import Isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
-"""How often a void game is played again before the tournament is told."""
+"""How often a void game is played before the error goes to the tournament."""
 VOID_PAUSE_S = 0.5
-"""After how long that is first; the next time after twice as long."""
+"""Seconds before the second attempt; twice as long before the third."""
+FREE_GAME_MAX_STRIKES = 3
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 
 
 class GamePlayer:
-    """Seats bots and plays games with them; to be used within one event loop."""
+    """Plays games with bots that it starts when needed and keeps; use it within one event loop."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._launcher = make_launcher(settings.isolation)
@@ -50,67 +53,70 @@ class GamePlayer:
             folder=settings.folder,
         )
 
-    async def play(self, assignment: Assignment, watch: Watcher | None = None) -> list[GameRecord]:
-        """Play the games of an assignment, as many at once as every bot can hold."""
-        records: list[GameRecord] = []
-        at_once = await self._at_once(assignment)
-        for first in range(0, len(assignment.orders), at_once):
-            batch = assignment.orders[first : first + at_once]
-            records += await self._play_batch(assignment.lane, batch, watch)
-        return records
+    async def play_assignment(
+        self, assignment: Assignment, watch: Watcher | None = None
+    ) -> list[GameRecord]:
+        """Play the games of an assignment, as many at once as all of their bots can hold.
+
+        A void game is played again with new processes, since the old ones have seen its deal. That waits until
+        the other games of the batch are over, because the same processes may be playing them.
+
+        Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
+        """
+        records: dict[str, GameRecord] = {}
+        tasks, batch_size = assignment.tasks, await self._choose_batch_size(assignment)
+        for first in range(0, len(tasks), batch_size):
+            missing = list(tasks[first : first + batch_size])
+            for attempt in range(VOID_ATTEMPTS):
+                await asyncio.sleep(attempt * VOID_PAUSE_S)  # a shortage may be over by then
+                games = (self._play_task(assignment.lane, task, watch) for task in missing)
+                played = await asyncio.gather(*games, return_exceptions=True)
+                finished, voids = _split(played, VoidGame)
+                records |= {record.game_id: record for record in finished}
+                missing = [task for task in missing if task.setup.game_id not in records]
+                if not missing:
+                    break
+                await self._pool.discard(assignment.lane)
+                await self._pool.close_idle()
+            else:
+                game_id = missing[0].setup.game_id
+                raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}") from voids[
+                    0
+                ]
+        return [records[task.setup.game_id] for task in tasks]
 
     async def close(self) -> None:
         """End all bot processes."""
         await self._pool.close()
 
-    async def _at_once(self, assignment: Assignment) -> int:
-        """How many of the games every bot of theirs can hold.
+    async def _choose_batch_size(self, assignment: Assignment) -> int:
+        """Return how many games all bots of an assignment can hold at once.
 
-        Asked of the bots before the first game: what a worker knows of them from other lanes, or from
-        before it was interrupted, must not make a difference.
+        The bots are asked before the first game. What this worker already knows about them from other lanes or
+        from before an interruption must not make a difference.
         """
-        if len(assignment.orders) == 1:
+        if len(assignment.tasks) == 1:
             return 1
         specs = {
             spec.bot: spec
-            for order in assignment.orders
-            for spec in order.bots
-            if str(spec.bot) not in order.suspended
+            for task in assignment.tasks
+            for spec in task.bots
+            if str(spec.bot) not in task.suspended
         }
-        held = (self._pool.find_capacity(assignment.lane, spec) for spec in specs.values())
-        return min([len(assignment.orders), *await asyncio.gather(*held)])
+        capacities = (self._pool.find_capacity(assignment.lane, spec) for spec in specs.values())
+        return min([len(assignment.tasks), *await asyncio.gather(*capacities)])
 
-    async def _play_batch(
-        self, lane: int, orders: Sequence[GameTask], watch: Watcher | None
-    ) -> list[GameRecord]:
-        """Play games at once; the void ones again, with new processes, since these have seen the deal.
-
-        Not before the others are over: they may be played by the same processes.
-        """
-        records: dict[str, GameRecord] = {}
-        for attempt in range(VOID_ATTEMPTS):
-            await asyncio.sleep(attempt * VOID_PAUSE_S)  # what ran short may be there again
-            missing = [order for order in orders if order.setup.game_id not in records]
-            played = await _all(
-                (self._play_once(lane, order, watch) for order in missing), VoidGame
-            )
-            records |= {each.game_id: each for each in played if isinstance(each, GameRecord)}
-            voids = [each for each in played if isinstance(each, VoidGame)]
-            if not voids:
-                return [records[order.setup.game_id] for order in orders]
-            await self._pool.discard(lane)
-            await self._pool.close_idle()
-        game_id = next(each.setup.game_id for each in orders if each.setup.game_id not in records)
-        raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}") from voids[0]
-
-    async def _play_once(self, lane: int, order: GameTask, watch: Watcher | None) -> GameRecord:
-        setup = order.setup
-        encoder = encode.RequestEncoder(order.opaque_id)
+    async def _play_task(self, lane: int, task: GameTask, watch: Watcher | None) -> GameRecord:
+        setup = task.setup
+        encoder = encode.RequestEncoder(task.opaque_id)
         game = Game(setup.ruleset, len(setup.seating), setup.deck)
-        players = await _all(
-            (self._open(lane, order, seat, encoder, game) for seat in range(len(order.bots))),
-            Forfeit,
+        seats = range(len(task.bots))
+        seated = await asyncio.gather(
+            *(self._seat_bot(lane, task, seat, encoder, game) for seat in seats),
+            return_exceptions=True,
         )
+        _split(seated, Forfeit)  # raises any other error
+        players = [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
         played = await play_game(
             setup,
             players,
@@ -118,93 +124,89 @@ class GamePlayer:
             monotonic_us=lambda: time.monotonic_ns() // 1000,
             game=game,
             watch=watch,
-            on_forfeit=lambda seat: _forfeited(players[seat]),
+            on_forfeit=lambda seat: _note_forfeit(players[seat]),
         )
-        record = _measured(_with_last_words(played.record, players), players)
-        await _close(order.opaque_id, players, played)
+        record = _add_process_data(played.record, players)
+        await _say_game_end(task.opaque_id, players, played)
         self._launcher.tidy()
         return record
 
-    async def _open(
-        self, lane: int, order: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
+    async def _seat_bot(
+        self, lane: int, task: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
     ) -> BotPlayer:
-        """Have a bot ready for the game. Raises its `Forfeit`, and `VoidGame`."""
-        spec = order.bots[seat]
-        if str(spec.bot) in order.suspended:
+        """Return a bot that is ready for the game. Raises its `Forfeit`, or `VoidGame`."""
+        spec = task.bots[seat]
+        if str(spec.bot) in task.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
         start = encode.game_start(
-            order.opaque_id,
-            rules=order.setup.ruleset,
+            task.opaque_id,
+            rules=task.setup.ruleset,
             view=game.view(seat),
-            clocks=order.setup.clocks,
-            seed=order.seeds[seat],
-            names=order.names,
-            max_strikes=order.setup.max_strikes,
+            clocks=task.setup.clocks,
+            seed=task.seeds[seat],
+            names=task.names,
+            max_strikes=task.setup.max_strikes,
         )
-        opening = GameOpening(order.opaque_id, start, encoder)
-        limit_us = order.setup.clocks.game_start_us
+        opening = GameOpening(task.opaque_id, start, encoder)
+        limit_us = task.setup.clocks.game_start_us
         process: BotProcess = await self._pool.acquire(lane, spec)
         try:
             return await BotPlayer.join(process, opening, limit_us)
         except Forfeit as fault:
             if fault.cause is not Cause.CRASH or not process.has_played:
                 raise
-        # It may have ended after an earlier game, unseen while no game was played: that is no fault.
+        # The process may have ended unnoticed between two games. That is no fault: start another one.
         return await BotPlayer.join(await self._pool.acquire(lane, spec), opening, limit_us)
 
 
-async def _all(work: Iterable[Awaitable[T]], expected: type[E]) -> list[T | E]:
-    """Await all of it to its end; expected exceptions come as results, the first other one is raised."""
-    results: list[T | E] = []
-    for each in await asyncio.gather(*work, return_exceptions=True):
-        if isinstance(each, BaseException) and not isinstance(each, expected):
-            raise each
-        results.append(each)
-    return results
+def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[list[T], list[E]]:
+    """Split what `gather` returned into values and expected exceptions; raise the first other one."""
+    values: list[T] = []
+    errors: list[E] = []
+    for result in results:
+        if isinstance(result, expected):
+            errors.append(result)
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            values.append(result)
+    return values, errors
 
 
-def _forfeited(player: BotPlayer | Forfeit) -> None:
+def _note_forfeit(player: BotPlayer | Forfeit) -> None:
     if isinstance(player, BotPlayer):
         player.on_forfeit()
 
 
-def _with_last_words(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
-    """The record, every fault with the end of the bot's standard error where its process said any."""
+def _add_process_data(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
+    """Add what only the bots' processes know: standard error at faults, usage, dropped messages."""
+    dropped = tuple(player.dropped if isinstance(player, BotPlayer) else 0 for player in players)
     return replace(
-        record, faults=tuple(_told(fault, players[fault.seat]) for fault in record.faults)
+        record,
+        faults=tuple(_add_stderr(fault, players[fault.seat]) for fault in record.faults),
+        usage=tuple(
+            player.usage() if isinstance(player, BotPlayer) else None for player in players
+        ),
+        dropped=dropped if any(dropped) else (),
     )
 
 
-def _dropped(players: Sequence[BotPlayer | Forfeit]) -> tuple[int, ...]:
-    counts = tuple(each.dropped if isinstance(each, BotPlayer) else 0 for each in players)
-    return counts if any(counts) else ()
-
-
-def _told(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
+def _add_stderr(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
     if isinstance(player, Forfeit) or fault.evidence.stderr_tail:
         return fault
     return replace(fault, evidence=replace(fault.evidence, stderr_tail=player.stderr_tail()))
 
 
-def _measured(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
-    """The record, with what the bots' processes took of the machine and said in vain."""
-    return replace(
-        record,
-        usage=tuple(None if isinstance(each, Forfeit) else each.usage() for each in players),
-        dropped=_dropped(players),
-    )
-
-
-async def _close(
+async def _say_game_end(
     game_id: str, players: Sequence[BotPlayer | Forfeit], played: RecordedGame
 ) -> None:
-    """Tell every bot that is still there how the game ended."""
+    """Tell every bot that still runs how the game ended."""
     record = played.record
-    reasons = {fault.seat: fault for fault in record.faults if fault.forfeit}
+    forfeits = {fault.seat: fault for fault in record.faults if fault.forfeit}
     for seat, player in enumerate(players):
         if isinstance(player, Forfeit):
             continue
-        fault = reasons.get(seat)
+        fault = forfeits.get(seat)
         await player.leave(
             encode.game_end(
                 game_id,
@@ -216,19 +218,16 @@ async def _close(
         )
 
 
-MAX_STRIKES = 3
-
-
-def free_game(
+def make_free_task(
     specs: Sequence[BotSpec], rules: Ruleset, text: str, isolation: Isolation
 ) -> GameTask:
-    """A game of its own, by default clocks.
+    """Return the task of a game outside of tournaments, with default clocks.
 
     Args:
-        specs: the bots, seat 0 first; none of them twice.
-        rules: what is played.
-        text: any text; the same one deals the same cards and seeds the bots the same.
-        isolation: what the bots run under.
+        specs: the bots, seat 0 first; all different.
+        rules: the ruleset.
+        text: any text; the same text deals the same cards and gives the bots the same seeds.
+        isolation: the isolation of the bots.
     """
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
     game_id = f"play-{hashlib.sha256(seed).hexdigest()[:6]}-{secrets.token_hex(3)}"
@@ -239,7 +238,7 @@ def free_game(
             seating=tuple(spec.bot for spec in specs),
             deck=deals.deck(seed, "play", rules),
             clocks=Clocks(),
-            max_strikes=MAX_STRIKES,
+            max_strikes=FREE_GAME_MAX_STRIKES,
             isolation=isolation.words,
         ),
         bots=tuple(specs),
@@ -250,26 +249,26 @@ def free_game(
     )
 
 
-async def play_single(
-    order: GameTask, isolation: Isolation, watch: Watcher | None = None
+async def play_free_game(
+    task: GameTask, isolation: Isolation, watch: Watcher | None = None
 ) -> GameRecord:
     """Play a game in this process, with bots that are started for it alone.
 
-    Raises `VoidGame` when it cannot be finished.
+    Raises VoidGame if it cannot be finished.
     """
     with run_folder() as folder:
         player = GamePlayer(
             WorkerSettings(
                 cores=frozenset(),
-                clocks=order.setup.clocks,
-                max_processes=len(order.bots),
+                clocks=task.setup.clocks,
+                max_processes=len(task.bots),
                 isolation=isolation,
                 folder=folder,
                 parent_pid=os.getpid(),
             )
         )
         try:
-            (record,) = await player.play(Assignment(0, (order,)), watch)
+            (record,) = await player.play_assignment(Assignment(0, (task,)), watch)
         finally:
             await player.close()
     return record

@@ -19,17 +19,17 @@ from referee.match import Difference, check_record
 from referee.records import BotId, GameRecord
 from referee.schedule import ALGORITHMS, ScheduledGame, extended
 from referee.store import FaultRow, GameRow, League, ResultRow, storable
-from referee.tournament.conduct import find
 from referee.tournament.config import (
     Part,
     TournamentConfig,
-    extensions,
-    is_settled,
-    looks_of,
-    part_of,
+    extension_matches,
+    find_part,
+    is_table_settled,
+    list_looks,
+    part_title,
     stages_played,
-    title,
 )
+from referee.tournament.create import find_tournament
 from referee.tournament.results import PlayedRecord
 
 
@@ -83,7 +83,7 @@ def audit(claim: Claim) -> int:
             played[game.index] = PlayedRecord.of(game, record)
     games = len(claim.schedule)
     checked = games - len(gone)
-    lost = [game.game_id for game in gone if part_of(claim.parts, game.index).finished]
+    lost = [game.game_id for game in gone if find_part(claim.parts, game.index).finished]
     if lost:
         more = f" and {len(lost) - 1} more are" if len(lost) > 1 else " is"
         raise Difference(f"{checked} of {games} games check; {lost[0]}{more} not stored")
@@ -110,7 +110,7 @@ def _check_seed(number: int, part: Part) -> None:
         return
     commitment = deals.commitment(part.seed)
     if commitment != part.commitment:
-        where = f"{title(number)}: " if number else ""
+        where = f"{part_title(number)}: " if number else ""
         raise Difference(f"{where}the seed's SHA-256 is {commitment}, not {part.commitment}")
 
 
@@ -128,7 +128,7 @@ def _check_schedule(claim: Claim) -> None:
             config.name,
             list(claim.seats),
             stages_played(config, claim.stopped_after),
-            extensions(claim.parts),
+            extension_matches(claim.parts),
             lanes=config.lanes,
         )
     except ValueError as error:
@@ -142,13 +142,13 @@ def _check_schedule(claim: Claim) -> None:
     for number, (games, part) in enumerate(zip(parts, claim.parts, strict=True)):
         if (games[0].index, len(games)) != (part.first, part.games):
             raise Difference(
-                f"{title(number) or 'the schedule'}: it has other games than its matches make"
+                f"{part_title(number) or 'the schedule'}: it has other games than its matches make"
             )
 
 
 def _check_look(claim: Claim) -> None:
     stop = claim.stopped_after
-    if stop is not None and stop not in {look.rounds for look in looks_of(claim.config)[:-1]}:
+    if stop is not None and stop not in {look.rounds for look in list_looks(claim.config)[:-1]}:
         raise Difference(f"it cannot have been settled after {stop} rounds: nobody looked")
 
 
@@ -156,7 +156,7 @@ def _check_stop(claim: Claim, played: Mapping[int, PlayedRecord]) -> None:
     """It must have stopped at the first look that finds its table settled, and at no other."""
     stop = claim.stopped_after
     last = max((index for index in played if index < claim.parts[0].games), default=-1)
-    for look in looks_of(claim.config)[:-1]:
+    for look in list_looks(claim.config)[:-1]:
         if last < look.games and look.rounds != stop:
             return  # as yet it has not gone on
         games = [played[index] for index in range(look.games) if index in played]
@@ -164,7 +164,7 @@ def _check_stop(claim: Claim, played: Mapping[int, PlayedRecord]) -> None:
             raise Difference(
                 f"games of the first {look.rounds} rounds are missing, but no later ones"
             )
-        if is_settled(claim.config, games) != (look.rounds == stop):
+        if is_table_settled(claim.config, games) != (look.rounds == stop):
             said = (
                 "settled, but it went on" if look.rounds != stop else "not settled, but it stopped"
             )
@@ -184,7 +184,7 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     limits = claim.config.clocks, claim.config.faults.max_strikes
     if (record.clocks, record.max_strikes) != limits:
         raise Difference("the record has other clocks or strikes than the tournament")
-    seed = part_of(claim.parts, game.index).seed
+    seed = find_part(claim.parts, game.index).seed
     if seed is not None:
         deck = deals.deck(seed, game.deal_id, game.ruleset)
         if record.deck != deck:
@@ -199,7 +199,7 @@ class StoredTournament:
     """
 
     def __init__(self, league: League, name: str) -> None:
-        found = find(league, name)
+        found = find_tournament(league, name)
         self.where = league.where
         self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
         self.parts, self.stopped_after = found.parts, found.stopped_after

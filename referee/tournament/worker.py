@@ -1,7 +1,8 @@
-"""A worker: one process, pinned to its cores together with its bots, that plays games one at a time.
+"""Play games in a worker process, pinned to its cores together with its bots.
 
-`start`, `play` and `stop` are what an executor runs in that process. Everything a game needs comes
-with its order.
+`initialize_worker`, `play_games` and `stop_worker` are the functions that the executor of a worker runs in its
+process; `workers` is the other end, in the driver. Everything that a game needs comes with its assignment.
+A heartbeat file shows the driver that the event loop of the worker is turning.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import uvloop
 
@@ -24,100 +23,102 @@ from referee.sandbox.shim import run_in_short_slices
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
-SIGN_S = 0.5
-"""How often a worker that is not stuck shows it."""
+HEARTBEAT_S = 0.5
+"""Seconds between two heartbeats of a worker."""
 _PR_SET_PDEATHSIG = 1
 _STDERR = 2
-T = TypeVar("T")
 
 
 class Worker:
-    """Plays assignments; lives as long as its process."""
+    """What a worker process keeps from one assignment to the next: its event loop and its bots."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-        self._player: GamePlayer | None = None
+        self.runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._settings = settings
+        self._heartbeat: asyncio.Task[None] | None = None
+        self._player: GamePlayer | None = None
 
-    def play(self, assignment: Assignment) -> list[GameRecord]:
-        """Play the games of an assignment. Raises VoidGame when one cannot be finished."""
-        return self._runner.run(self._showing_life(self._play(assignment)))
-
-    async def _play(self, assignment: Assignment) -> list[GameRecord]:
+    @property
+    def player(self) -> GamePlayer:
+        """The player of all games; made for the first game, so that its errors are errors of a game."""
+        if self._heartbeat is None:
+            self._heartbeat = self.runner.get_loop().create_task(_beat(self._settings))
         if self._player is None:
             self._player = GamePlayer(self._settings)
-        return await self._player.play(assignment)
+        return self._player
 
     def stop(self) -> None:
-        """Say goodbye to all bots and end their processes."""
+        """Say goodbye to all bots, end their processes and close the event loop."""
         if self._player is not None:
-            self._runner.run(self._showing_life(self._player.close()))
-        self._runner.close()
-
-    async def _showing_life(self, work: Coroutine[None, None, T]) -> T:
-        showing = asyncio.ensure_future(_show_life(self._settings))
-        try:
-            return await work
-        finally:
-            showing.cancel()
+            self.runner.run(self._player.close())
+        self.runner.close()
 
 
-async def _show_life(settings: WorkerSettings) -> None:
-    """See to it that `last_sign` changes as long as the event loop turns."""
-    while True:
+# An executor runs functions by their names, so the one worker of a process is found by name too.
+_WORKERS: list[Worker] = []
+
+
+def initialize_worker(settings: WorkerSettings) -> None:
+    """Make this process a worker: pinned, without Ctrl-C, and killed when the driver dies."""
+    configure_process()
+    for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - bots must not inherit the executor's pipes
         with suppress(OSError):
-            _sign(settings).touch()
-        await asyncio.sleep(SIGN_S)
+            os.set_inheritable(int(descriptor), int(descriptor) <= _STDERR)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked while the process started
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if settings.cores:
+            with suppress(OSError):  # without pinning, games are slower but right
+                os.sched_setaffinity(0, settings.cores)
+    if os.getppid() != settings.parent_pid:
+        os._exit(1)  # the driver died before the death signal was set
+    os.setsid()  # Linux divides a core among sessions: the worker needs a share of its own
+    _raise_priority()
+    _WORKERS.append(Worker(settings))
 
 
-def last_sign(settings: WorkerSettings) -> int | None:
-    """A number that changes while a worker works; None before it has begun."""
+def play_games(assignment: Assignment) -> list[GameRecord]:
+    """Play an assignment in this process. Raises VoidGame if a game cannot be finished."""
+    worker = _WORKERS[0]
+    return worker.runner.run(worker.player.play_assignment(assignment))
+
+
+def stop_worker() -> None:
+    """End the bots of this process."""
+    _WORKERS.pop().stop()
+
+
+def read_heartbeat(settings: WorkerSettings) -> int | None:
+    """Return a number that changes with every heartbeat of a worker; None before the first one."""
     try:
-        return _sign(settings).stat().st_mtime_ns
+        return _heartbeat_file(settings).stat().st_mtime_ns
     except OSError:
         return None
 
 
-def forget_sign(settings: WorkerSettings) -> None:
-    """What the signs said was of a worker that is no more."""
-    _sign(settings).unlink(missing_ok=True)
+def forget_heartbeat(settings: WorkerSettings) -> None:
+    """Remove the heartbeats of a worker that is gone, so that its successor starts with none."""
+    _heartbeat_file(settings).unlink(missing_ok=True)
 
 
-def _sign(settings: WorkerSettings) -> Path:
+async def _beat(settings: WorkerSettings) -> None:
+    """Write a heartbeat from time to time for as long as the event loop turns."""
+    while True:
+        with suppress(OSError):
+            _heartbeat_file(settings).touch()
+        await asyncio.sleep(HEARTBEAT_S)
+
+
+def _heartbeat_file(settings: WorkerSettings) -> Path:
     return settings.folder / "alive"
 
 
-# The worker's own process. An executor runs functions by name, so the one worker of the process has
-# to be found by name too.
+def _raise_priority() -> None:
+    """Let this process run before its bots, however busy the core is.
 
-_WORKERS: list[Worker] = []
-
-
-def start(settings: WorkerSettings) -> None:
-    """Make this process a worker: pinned, deaf to Ctrl-C, dead when the driver is."""
-    configure_process()
-    for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - the executor's pipes: not for bots
-        with suppress(OSError):
-            os.set_inheritable(int(descriptor), int(descriptor) <= _STDERR)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held while this process started
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if settings.cores:
-            with suppress(OSError):  # slower without, but no reason not to play
-                os.sched_setaffinity(0, settings.cores)
-    if os.getppid() != settings.parent_pid:
-        os._exit(1)  # the driver died before it could be watched
-    os.setsid()  # Linux shares a core among sessions: not to share with all of the driver's
-    _be_on_time()
-    _WORKERS.append(Worker(settings))
-
-
-def _be_on_time() -> None:
-    """See that this process runs when it has something to do, however busy its core is.
-
-    It sleeps while bots think and has little to do in between. Where it may it is a real-time process,
-    as its bots are not (see `shim`); a user who has made it nice gets what he wants.
+    It sleeps while bots think and needs little time in between. It becomes a real-time process if that is
+    allowed; its bots do not (see `shim`). If the user started the referee with `nice`, that is respected.
     """
     if sys.platform != "linux":
         return
@@ -126,13 +127,3 @@ def _be_on_time() -> None:
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
             return
     run_in_short_slices()
-
-
-def play(assignment: Assignment) -> list[GameRecord]:
-    """Play an assignment in this process."""
-    return _WORKERS[0].play(assignment)
-
-
-def stop() -> None:
-    """End the bots of this process."""
-    _WORKERS.pop().stop()

@@ -1,7 +1,8 @@
-"""The worker processes of a run, each behind its own single-process executor.
+"""Run the worker processes of a tournament, each behind a single-process executor of its own.
 
-Its own, because an executor whose process dies fails everything that is pending in it: so a dead
-worker breaks only itself, and is made anew. A worker that hangs is ended, and is a dead one then.
+An executor whose process dies fails everything that is pending in it. With one executor for each worker, a
+dead worker fails only its own assignments and is replaced. A worker that hangs is killed and replaced too.
+What a worker does in its process belongs to `worker`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
@@ -24,61 +24,77 @@ from referee.sandbox.starting import ALL_THREADS, check_room, shortage
 from referee.tournament import worker
 from referee.tournament.assignments import Assignment, WorkerSettings
 
-PATIENCE_S = 60.0
-"""How long a worker that has begun may show no sign of life."""
-_START_S = 120.0
-"""How long it may take to begin: longer, where a machine is very busy."""
-_STEPS = 12
-"""How often one looks for a sign in that time."""
-_LOOK_S = 0.01
-"""How often one looks whether a worker that is ending has ended."""
+HANG_TIMEOUT_S = 60.0
+"""Seconds without a heartbeat after which a worker that has begun is killed."""
+_START_TIMEOUT_S = 120.0
+"""Seconds that a worker may take to its first heartbeat; a very busy machine needs that long."""
+_CHECKS_PER_TIMEOUT = 12
+"""How often the heartbeat is read within the timeout."""
+_SHUTDOWN_POLL_S = 0.01
+"""Seconds between two checks whether the processes have ended at shutdown."""
 T = TypeVar("T")
 
 
 class WorkerLostError(RefereeError):
-    """A worker process died or hung; what it was playing has to be played again."""
+    """A worker process died or hung; its games have to be played again."""
+
+
+# The states of a worker:
+#
+#                 submit              first heartbeat                 aclose
+#     no process ────────► starting ─────────────────► running ──────────────► stopping ──► closed
+#         ▲                    │                          │                        ▲
+#         │                    │ died, or no heartbeat    │ died, or no            │
+#         │                    │ within the start timeout │ heartbeat              │
+#         │ replaced           ▼                          ▼                        │
+#         └───────────────── lost ◄───────────────────────┘        kill: at once ──┘
+#
+# A running worker plays one assignment after the other and is idle in between. A hung worker is killed before
+# it counts as lost.
 
 
 class Workers:
-    """All workers of a run, to be closed at its end (`contextlib.aclosing`).
+    """All workers of a run; close them at its end (`contextlib.aclosing`).
 
     Args:
-        settings: of each worker.
-        on_lost: is told which worker died, and of what, unless it was killed here.
-        patience_s: a worker is ended that shows no sign of life for so long.
+        settings: the settings of each worker.
+        on_worker_lost: called with a sentence about each worker that died or hung, unless `kill` killed it.
+        hang_timeout_s: seconds without a heartbeat after which a worker is killed.
     """
 
     def __init__(
         self,
         settings: Sequence[WorkerSettings],
         *,
-        on_lost: Callable[[str], None],
-        patience_s: float = PATIENCE_S,
+        on_worker_lost: Callable[[str], None],
+        hang_timeout_s: float = HANG_TIMEOUT_S,
     ) -> None:
         self._settings = settings
-        self._on_lost = on_lost
-        self._patience_s = patience_s
+        self._on_worker_lost = on_worker_lost
+        self._hang_timeout_s = hang_timeout_s
         self._killed = False
-        self._executors = [_executor(each) for each in settings]
+        self._executors = [_make_executor(worker_settings) for worker_settings in settings]
         self._processes: dict[int, BaseProcess] = {}
-        """Those that were started, by the number of the worker."""
+        """The processes that were started, by the number of their worker."""
         self._hung: set[BaseProcess] = set()
 
     def __len__(self) -> int:
         return len(self._settings)
 
-    async def play(self, number: int, assignment: Assignment) -> list[GameRecord]:
-        """Have a worker play an assignment.
+    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
+        """Let worker `number` play an assignment; return its records.
 
-        Raises WorkerLostError when its process dies or hangs meanwhile (a new one is there afterwards),
-        `VoidGame` when a game cannot be finished or the machine has no room for the process, and
-        RefereeError when that gets stuck for want of room.
+        Raises WorkerLostError if the process dies or hangs (it is replaced), VoidGame if a game cannot be
+        finished or the machine has no room for the process, and RefereeError if a shortage stops the process.
         """
         executor = self._executors[number]
+        loop = asyncio.get_running_loop()
         try:
-            return await self._ask(number, partial(worker.play, assignment))
+            with self._process_started(number):
+                job = loop.run_in_executor(executor, worker.play_games, assignment)
+            return await self._wait_for(number, job)
         except BrokenProcessPool as error:
-            if self._executors[number] is executor:  # the first to notice
+            if self._executors[number] is executor:  # else another submit has replaced the worker
                 self._replace(number)
             raise WorkerLostError(f"worker {number} died") from error
         except (OSError, RuntimeError) as error:
@@ -87,100 +103,101 @@ class Workers:
             raise
 
     async def aclose(self) -> None:
-        """End all bots and workers, in peace where that is possible. Starts no thread: there may be no room."""
+        """End all bots and workers, gracefully if possible.
+
+        It starts no thread, since the machine may have no room for one.
+        """
         numbers = list(self._processes)
-        stopping = (self._ask(number, worker.stop) for number in numbers)
-        ends = await asyncio.gather(*stopping, return_exceptions=True)
+        results = await asyncio.gather(*map(self._stop, numbers), return_exceptions=True)
         for executor in self._executors:
             executor.shutdown(wait=False)
-        for number, end in zip(numbers, ends, strict=True):
-            if end is not None:
+        for number, result in zip(numbers, results, strict=True):
+            if result is not None:
                 self._processes[number].kill()
-        limit = asyncio.get_running_loop().time() + self._patience_s
+        deadline = asyncio.get_running_loop().time() + self._hang_timeout_s
         while any(process.is_alive() for process in self._processes.values()):
-            if asyncio.get_running_loop().time() > limit:
+            if asyncio.get_running_loop().time() > deadline:
                 self.kill()
-            await asyncio.sleep(_LOOK_S)
-        for end in ends:
-            if isinstance(end, Exception) and not _expected(end):
-                raise end
+            await asyncio.sleep(_SHUTDOWN_POLL_S)
+        for result in results:
+            if isinstance(result, Exception) and not _is_expected_at_shutdown(result):
+                raise result
 
     def kill(self) -> None:
-        """End all workers at once; their bots die with them, the rest with the run's folder."""
+        """Kill all workers at once; their bots die with them or with the folder of the run."""
         self._killed = True
         for process in self._processes.values():
             process.kill()
 
-    async def _ask(self, number: int, what: Callable[[], T]) -> T:
-        """Have something done by a worker's process, which is started where there is none."""
-        executor = self._executors[number]
+    async def _stop(self, number: int) -> None:
         loop = asyncio.get_running_loop()
-        if number in self._processes:
-            asked = loop.run_in_executor(executor, what)
-        else:
-            check_room(ALL_THREADS)
-            others = set(multiprocessing.active_children())
-            try:
-                with _interrupts_held():
-                    asked = loop.run_in_executor(executor, what)
-            finally:
-                for process in set(multiprocessing.active_children()) - others:
-                    self._processes[number] = process
-        return await self._patiently(number, self._processes[number], asked)
+        job = loop.run_in_executor(self._executors[number], worker.stop_worker)
+        await self._wait_for(number, job)
 
-    async def _patiently(self, number: int, process: BaseProcess, asked: asyncio.Future[T]) -> T:
-        """Wait for a worker's answer, and end the worker if it hangs.
+    @contextmanager
+    def _process_started(self, number: int) -> Iterator[None]:
+        """Note the process that an executor starts inside this block for its first job.
 
-        Only the time counts in which this process was awake: both may have been stopped together.
+        Ctrl-C, which a terminal sends to the new process too, is blocked until the process ignores it.
         """
-        seen, silent_s, gone = None, 0.0, False
-        step_s = self._patience_s / _STEPS
+        if number in self._processes:
+            yield
+            return
+        check_room(ALL_THREADS)
+        others = set(multiprocessing.active_children())
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            while not (await asyncio.wait((asked,), timeout=step_s))[0]:
-                if gone:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            for process in set(multiprocessing.active_children()) - others:
+                self._processes[number] = process
+
+    async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
+        """Return the result of a worker's job; kill the worker if it hangs.
+
+        Only time in which this process ran counts: a user may stop and continue all processes together.
+        """
+        process = self._processes[number]
+        last_heartbeat, silent_s, is_gone = None, 0.0, False
+        interval_s = self._hang_timeout_s / _CHECKS_PER_TIMEOUT
+        try:
+            while not (await asyncio.wait((job,), timeout=interval_s))[0]:
+                if is_gone:
                     raise BrokenProcessPool("the executor has not noticed that its process is gone")
-                gone = not process.is_alive()
-                sign = worker.last_sign(self._settings[number])
-                silent_s = 0.0 if sign != seen else silent_s + step_s
-                seen = sign
-                if silent_s >= (_START_S if sign is None else self._patience_s):
+                is_gone = not process.is_alive()
+                heartbeat = worker.read_heartbeat(self._settings[number])
+                silent_s = 0.0 if heartbeat != last_heartbeat else silent_s + interval_s
+                last_heartbeat = heartbeat
+                timeout_s = _START_TIMEOUT_S if heartbeat is None else self._hang_timeout_s
+                if silent_s >= timeout_s:
                     self._hung.add(process)
                     process.kill()
-            return asked.result()
+            return job.result()
         finally:
-            asked.cancel()  # where nobody wants to know any more
+            job.cancel()  # does nothing to a job that is done
 
     def _replace(self, number: int) -> None:
-        """A worker's process is gone: end what is left of it, and have another one."""
+        """End what is left of a lost worker, and make an executor for its successor."""
         end_processes(self._settings[number].folder)
-        worker.forget_sign(self._settings[number])
+        worker.forget_heartbeat(self._settings[number])
         self._executors[number].shutdown(wait=False)
-        self._executors[number] = _executor(self._settings[number])
+        self._executors[number] = _make_executor(self._settings[number])
         process = self._processes.pop(number, None)
         if not self._killed:
-            what = "showed no sign of life and was ended" if process in self._hung else "died"
-            self._on_lost(f"Worker {number} {what}")
+            reason = "showed no sign of life and was ended" if process in self._hung else "died"
+            self._on_worker_lost(f"Worker {number} {reason}")
 
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """What is started here does not see Ctrl-C, which a terminal sends to it too, until it can."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _expected(error: Exception) -> bool:
-    """Whether a worker may have failed to stop of it: then it was killed."""
+def _is_expected_at_shutdown(error: Exception) -> bool:
+    """Return True if a worker may fail to stop with this error: it was killed, or lacked room."""
     return isinstance(error, BrokenProcessPool) or shortage(error) is not None
 
 
-def _executor(settings: WorkerSettings) -> ProcessPoolExecutor:
+def _make_executor(settings: WorkerSettings) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         max_workers=1,
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=worker.start,
+        initializer=worker.initialize_worker,
         initargs=(settings,),
     )

@@ -84,7 +84,7 @@ async def games(workers: Workers, worker: int, when: str, wanted: int) -> AsyncI
     number = 0
     while wanted > 0:
         number += 1
-        (record,) = await workers.play(worker, Assignment(worker, (order(number, when),)))
+        (record,) = await workers.submit(worker, Assignment(worker, (order(number, when),)))
         wanted -= len(record.moves)
         yield record
 
@@ -105,7 +105,7 @@ async def played(cores: Sequence[int], when: str, wanted: int) -> list[GameRecor
             )
             for core in cores
         ]
-        workers = Workers(settings, on_lost=print)
+        workers = Workers(settings, on_worker_lost=print)
         async with contextlib.aclosing(workers):
             every = await asyncio.gather(*(of(worker) for worker in range(len(cores))))
     return [record for records in every for record in records]

@@ -142,7 +142,7 @@ async def full(orders: Sequence[GameTask]) -> float:
         for _ in range(2):  # the first pass starts the bots and warms up, as that of a bare stream
             began, decisions = time.process_time(), 0
             for each in orders:
-                (record,) = await player.play(Assignment(0, (each,)))
+                (record,) = await player.play_assignment(Assignment(0, (each,)))
                 assert not record.faults
                 decisions += len(record.moves)
             spent = time.process_time() - began
@@ -210,13 +210,13 @@ def _show(
 async def _full_rate(cores: Sequence[int]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         each = [settings(Path(folder), frozenset({core})) for core in cores]
-        workers = Workers(each, on_lost=print)
+        workers = Workers(each, on_worker_lost=print)
         async with contextlib.aclosing(workers):
             for first in (True, False):  # the first pass starts workers and bots
                 began = time.perf_counter()
                 played = await asyncio.gather(
                     *(
-                        workers.play(worker, Assignment(worker, (order(1000 * worker + number),)))
+                        workers.submit(worker, Assignment(worker, (order(1000 * worker + number),)))
                         for worker in range(len(cores))
                         for number in range(2 if first else GAMES)
                     )

@@ -65,7 +65,7 @@ class Games:
             max_strikes=2,
             isolation=strongest().words,
         )
-        (record,) = await self.player.play(Assignment(lane, (order,)))
+        (record,) = await self.player.play_assignment(Assignment(lane, (order,)))
         check_record(record)
         return record
 

@@ -19,8 +19,8 @@ from referee.roster import Roster, Workshop
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.store import League
 from referee.tournament import conduct
-from referee.tournament.conduct import Conductor, create
-from referee.tournament.create import enter_bots
+from referee.tournament.conduct import Conductor
+from referee.tournament.create import create_tournament, enter_bots
 from referee.tournament.reading import load_tournament
 from referee.tournament.workers import Workers
 
@@ -173,7 +173,9 @@ async def test_a_worker_that_hangs_is_ended_and_its_games_are_played_again(here,
     monkeypatch.setattr(
         conduct,
         "Workers",
-        lambda settings, on_lost: Workers(settings, on_lost=on_lost, patience_s=6),
+        lambda settings, on_worker_lost: Workers(
+            settings, on_worker_lost=on_worker_lost, hang_timeout_s=6
+        ),
     )
     config = load_tournament(file(here, matches=4))
     told, hung = [], []
@@ -186,11 +188,11 @@ async def test_a_worker_that_hangs_is_ended_and_its_games_are_played_again(here,
     with League.open(here.folder / "league", create=True) as league, league.lock():
         roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
         bots = await enter_bots(config, roster, now_us=0)
-        cup = create(league, config, bots, seed=config.seed, now_us=0)
+        cup = create_tournament(league, config, bots, seed=config.seed, now_us=0)
         conductor = Conductor(
-            league, cup, roster, NO_ISOLATION, on_game=stop_once, on_lost=told.append
+            league, cup, roster, NO_ISOLATION, on_game_stored=stop_once, on_worker_lost=told.append
         )
-        assert await conductor.play()
+        assert await conductor.play_missing_games()
     assert told == ["Worker 0 showed no sign of life and was ended"]
     assert not hung[0].is_running()
     records = here.records("league")

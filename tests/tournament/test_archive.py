@@ -24,8 +24,8 @@ from referee.rules.game import Game
 from referee.store import League
 from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_reader import ArchivedTournament
-from referee.tournament.archive_writer import export
-from referee.tournament.conduct import create
+from referee.tournament.archive_writer import export_archive
+from referee.tournament.create import create_tournament
 from referee.tournament.reading import load_tournament
 from referee.tournament.verify import StoredTournament, audit
 
@@ -61,7 +61,7 @@ class Made:
         specs = [
             asyncio.run(self.roster.enter(SAMPLE_BOTS / bot, now_us=NOW_US)).spec for bot in BOTS
         ]
-        self.tournament = create(
+        self.tournament = create_tournament(
             self.league, load_tournament(file), specs, seed=SEED, now_us=NOW_US
         )
 
@@ -95,7 +95,7 @@ class Made:
         )
 
     def export(self):
-        return export(self.league, self.roster, "cup")
+        return export_archive(self.league, self.roster, "cup")
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_tournament_before_its_first_game(unplayed, checked):
 
 def test_a_tournament_that_the_league_does_not_have(unplayed):
     with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
-        export(unplayed.league, unplayed.roster, "cap")
+        export_archive(unplayed.league, unplayed.roster, "cap")
 
 
 def test_records_of_any_length_come_back(made):

@@ -153,7 +153,7 @@ def test_a_gauntlet_has_challengers_and_a_field(folder):
     assert [entry.text for entry in config.bots] == ["./dee", "zoe", "./ann", "./bob", "./cy"]
     assert config.stages == (Stage(BASIC, 3, 2, challengers=2),)
     assert config.challengers == 2
-    assert [config.key(number) for number in (1, 2)] == ["challengers[1]", "bots[0]"]
+    assert [config.entry_key(number) for number in (1, 2)] == ["challengers[1]", "bots[0]"]
     assert config.schedule == "gauntlet-1"
     assert config.games == 2 * 3 * 2 * 3
     assert from_canonical_json(canonical_json(config)) == config

@@ -80,7 +80,7 @@ async def play(settings):
     player = GamePlayer(settings)
 
     async def play(*orders):
-        records = await player.play(Assignment(0, orders))
+        records = await player.play_assignment(Assignment(0, orders))
         for record in records:
             check_record(record)
         return records
@@ -159,18 +159,23 @@ async def test_a_void_game_harms_none_that_is_played_beside_it(play, monkeypatch
 @pytest.fixture
 def executor(settings):
     with ProcessPoolExecutor(
-        1, mp_context=get_context("spawn"), initializer=worker.start, initargs=(settings,)
+        1,
+        mp_context=get_context("spawn"),
+        initializer=worker.initialize_worker,
+        initargs=(settings,),
     ) as executor:
         yield executor
         with suppress(BrokenProcessPool):
-            executor.submit(worker.stop).result()
+            executor.submit(worker.stop_worker).result()
     del executor
     gc.collect()  # its semaphores, which would call the tracker back
     resource_tracker._resource_tracker._stop()  # other tests count the children of this process
 
 
 def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
-    report = executor.submit(worker.play, Assignment(0, (order(1, "tells_what_it_sees", "fair"),)))
+    report = executor.submit(
+        worker.play_games, Assignment(0, (order(1, "tells_what_it_sees", "fair"),))
+    )
     (fault,) = report.result()[0].faults
     _, environment, descriptors = map(str.strip, fault.evidence.stderr_tail.splitlines())
     seen = ast.literal_eval(environment)
@@ -205,7 +210,7 @@ def bots_in(folder):
 @pytest.mark.parametrize("kind", ["hangs", "runs_in_circles"])
 def test_bots_die_with_their_worker_however_it_dies(executor, settings, kind):
     pid = executor.submit(os.getpid).result()
-    playing = executor.submit(worker.play, Assignment(0, (order(1, kind, kind),)))
+    playing = executor.submit(worker.play_games, Assignment(0, (order(1, kind, kind),)))
     while len(bots := bots_in(settings.folder)) < 2:
         assert not playing.done()
     os.kill(pid, signal.SIGKILL)

@@ -37,8 +37,8 @@ def drain(lanes: Lanes, workers: int) -> list[tuple[int, tuple[str, ...]]]:
             if bundle:
                 out.append((worker, tuple(game.game_id for game in bundle.games)))
                 for game in bundle.games:
-                    lanes.played(game, ())
-                lanes.finished(bundle.lane)
+                    lanes.note_result(game, ())
+                lanes.release(bundle.lane)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 5])
@@ -55,7 +55,7 @@ def test_a_lane_has_one_assignment_at_a_time():
     first, second = lanes.take(0), lanes.take(0)
     assert {first.lane, second.lane} == {0, 2}
     assert lanes.take(0) is None
-    lanes.finished(first.lane)
+    lanes.release(first.lane)
     third = lanes.take(0)
     assert third.lane == first.lane
     assert third.games[0].index > first.games[0].index
@@ -85,16 +85,16 @@ def test_a_resumed_run_has_the_same_bundles_without_what_is_played():
 def test_games_of_a_dead_worker_come_first_again_and_in_order():
     lanes = lanes_of(schedule())
     bundle = lanes.take(0)
-    lanes.lost(bundle)
+    lanes.put_back(bundle)
     assert lanes.take(0) == bundle
 
 
 def test_games_that_kill_their_worker_every_time_stop_the_run():
     lanes = lanes_of(schedule())
     for _ in range(MAX_LOSSES - 1):
-        lanes.lost(lanes.take(0))
+        lanes.put_back(lanes.take(0))
     with pytest.raises(RefereeError, match=r"died 3 times while it played t-1"):
-        lanes.lost(lanes.take(0))
+        lanes.put_back(lanes.take(0))
 
 
 def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]:
@@ -104,8 +104,8 @@ def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]
         out.append((bundle.lane, bundle.suspended))
         for game in bundle.games:
             seats = [seat for seat, bot in enumerate(game.bots) if bot == forfeiting]
-            lanes.played(game, seats)
-        lanes.finished(bundle.lane)
+            lanes.note_result(game, seats)
+        lanes.release(bundle.lane)
     return out
 
 
@@ -127,10 +127,10 @@ def test_a_finished_game_ends_the_row_of_forfeits():
     lanes = lanes_of(games, suspend_after=2)
     mine = [game for game in games if game.lane == 0 and "a" in game.bots]
     for number, game in enumerate(mine[:6]):
-        lanes.played(game, [game.bots.index("a")] if number % 2 else [])
+        lanes.note_result(game, [game.bots.index("a")] if number % 2 else [])
     assert lanes.suspended() == frozenset()
     for game in mine[6:8]:
-        lanes.played(game, [game.bots.index("a")])
+        lanes.note_result(game, [game.bots.index("a")])
     assert lanes.suspended() == {"a"}
 
 
@@ -142,8 +142,8 @@ def test_who_is_suspended_does_not_depend_on_the_number_of_workers():
             for bundle in bundles:
                 for game in bundle.games:
                     out[game.game_id] = bundle.suspended
-                    lanes.played(game, [s for s, bot in enumerate(game.bots) if bot == "c"])
-                lanes.finished(bundle.lane)
+                    lanes.note_result(game, [s for s, bot in enumerate(game.bots) if bot == "c"])
+                lanes.release(bundle.lane)
         return out
 
     assert suspended(1) == suspended(2) == suspended(4)
@@ -156,7 +156,7 @@ def test_forfeits_of_an_earlier_run_count_after_a_resume():
     half = len(games) // 2
     lanes = lanes_of(games[half:], suspend_after=3)
     for game in games[:half]:
-        lanes.played(game, [seat for seat, bot in enumerate(game.bots) if bot == "b"])
+        lanes.note_result(game, [seat for seat, bot in enumerate(game.bots) if bot == "b"])
     assert play_lane(lanes, "b") == uninterrupted[half:]
 
 

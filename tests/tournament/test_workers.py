@@ -15,8 +15,7 @@ from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import load_bot
 from referee.roster import Roster, Workshop
 from referee.store import League
-from referee.tournament.conduct import create
-from referee.tournament.create import enter_bots
+from referee.tournament.create import create_tournament, enter_bots
 from referee.tournament.reading import load_tournament
 
 pytestmark = pytest.mark.unmeasured
@@ -119,7 +118,7 @@ async def test_a_bot_that_remembers_would_notice(here):
     with League.open(here.folder / "league", create=True) as league:
         workshop = Workshop(league.folder, ProcessGroupLauncher(), on_build=print)
         bots = await enter_bots(config, Roster(league, workshop), now_us=0)
-        create(league, config, bots, seed=config.seed, now_us=0)
+        create_tournament(league, config, bots, seed=config.seed, now_us=0)
     with here.database() as database:
         database.execute("UPDATE games SET lane = 0")
     assert here.referee("tournament", "resume").returncode == 0
