@@ -120,7 +120,7 @@ class VoidSeats:
 
     def __init__(self, monkeypatch, name, times):
         self.seated = []
-        seat = BotPool.seat
+        seat = BotPool.acquire
 
         async def void_seat(pool, lane, spec):
             nonlocal times
@@ -131,7 +131,7 @@ class VoidSeats:
             self.seated.append(process)
             return process
 
-        monkeypatch.setattr(BotPool, "seat", void_seat)
+        monkeypatch.setattr(BotPool, "acquire", void_seat)
 
 
 async def test_a_void_game_is_played_again_by_new_processes(play, monkeypatch):
