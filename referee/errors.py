@@ -81,6 +81,9 @@ class RefereeError(Exception):
 class UserError(RefereeError):
     """Bad input. The message is one line that names file, key and reason."""
 
+    output: str = ""
+    """What a failed program printed, in several lines, to be shown before the message."""
+
 
 class NotFoundError(UserError):
     """An id or a name that is not known."""

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-import typer
 from real_runs import run_here
 
 from referee import cli, deals
@@ -50,23 +49,7 @@ def blocks(language, text=README):
 
 # Commands
 
-ROOT_COMMAND = typer.main.get_command(app.app)
-
-
-def leaves(command, path):
-    """Every command that does something, by the words that call it."""
-    subcommands = getattr(command, "commands", None)
-    if not subcommands:
-        return {path: command}
-    own = {path: command} if command.invoke_without_command else {}
-    return own | {
-        words: leaf
-        for name, subcommand in subcommands.items()
-        for words, leaf in leaves(subcommand, f"{path} {name}").items()
-    }
-
-
-COMMANDS = leaves(ROOT_COMMAND, "referee")
+COMMANDS = app.all_commands()
 
 
 def referee(*arguments, cwd=None, **environment):

@@ -11,7 +11,7 @@ from enum import Enum
 
 from referee.errors import BotFault, Cause
 from referee.records import BotId
-from referee.roster import Copy
+from referee.roster.workshop import Copy
 from referee.rules.actions import Action, Choice, Decision, DecisionKind, DrawDisplay, Play
 from referee.rules.cards import card_name
 

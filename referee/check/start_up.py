@@ -18,7 +18,7 @@ from referee.check.report import Finding, StepFailure, fault_words, listed, pass
 from referee.check.seats import UsageMonitor
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
-from referee.roster import BuildError, Copy, Workshop
+from referee.roster.workshop import BuildError, Copy, Workshop
 from referee.rules.ruleset import RULESETS
 
 _TAIL = 4096

@@ -26,7 +26,7 @@ from referee.check.seats import UsageMonitor
 from referee.check.start_up import StartUp
 from referee.check.trials import ShutdownSteps, Together, decisions, strength
 from referee.clocks import Clocks
-from referee.roster import Workshop
+from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
 

@@ -1,8 +1,6 @@
-"""Where commands print: tables for people, JSON and CSV for programs.
+"""Print results, declare the options that several commands share, and define the exit codes.
 
-Options that several commands share, and the exit codes.
-
-What bots run under: the options for it, how it is settled, and what is said of it.
+Nothing here loads the store, gRPC or numpy: every command imports this module, `referee --help` too.
 """
 
 from __future__ import annotations
@@ -14,15 +12,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 from rich.console import Console
 
 from referee.errors import UserError
 from referee.reports.formats import csv_text, json_text
-from referee.reports.terminal import RowsTable
-from referee.sandbox.ladder import select_isolation
-from referee.sandbox.rungs import Isolation, Rung
-from referee.store import League, shown_url
 
 
 class Output(Console):
@@ -51,6 +44,8 @@ def show_rows(
     elif as_csv:
         write(csv_text(row_type, rows))
     else:
+        from referee.reports.terminal import RowsTable  # noqa: PLC0415 - not for `--help`
+
         console.print(RowsTable(row_type, rows, title))
 
 
@@ -104,79 +99,3 @@ SeatsOption = Annotated[
 ]
 
 DEFAULT_LEAGUE = Path("league")
-
-
-def league_options(store: League) -> list[str]:
-    """The options that name a league in a command to be typed; a password is to be filled in.
-
-    What the environment says of the database it will say again.
-    """
-    words = ["--league", str(store.folder)]
-    known = os.environ.get(DB_VARIABLE)
-    if store.db is not None and not (known and shown_url(known) == store.db):
-        words += ["--db", store.db]
-    return words
-
-
-_RUNGS = ", ".join(rung.value for rung in Rung)
-
-IsolationOption = Annotated[
-    str | None,
-    typer.Option(
-        "--isolation",
-        envvar="REFEREE_ISOLATION",
-        metavar="RUNG",
-        help=f"What bots run under, {_RUNGS}; by default the strongest that there is.",
-    ),
-]
-RequireOption = Annotated[
-    str | None,
-    typer.Option(
-        "--require-isolation", metavar="RUNG", help="Refuse to start bots under less than this."
-    ),
-]
-NetworkOption = Annotated[
-    bool,
-    typer.Option("--allow-network", help="Builds may use the network, to download what they need."),
-]
-
-
-def settled(wanted: str | Rung | None, required: str | None) -> Isolation:
-    """The isolation that a command's bots run under. It has to be announced before they do.
-
-    Raises UserError where it is unknown or cannot be had.
-    """
-    return uvloop.run(
-        select_isolation(
-            wanted if isinstance(wanted, Rung) else _rung("--isolation", wanted),
-            _rung("--require-isolation", required),
-        )
-    )
-
-
-def announce(isolation: Isolation, console: Console) -> None:
-    """Say what bots run under, and what that does not protect."""
-    console.print(_words(isolation), soft_wrap=True)
-
-
-def warn(isolation: Isolation, wanted: str | None) -> None:
-    """Say so where it is less than everything, unasked."""
-    if wanted is None and isolation.rung is not Rung.FULL:
-        announce(isolation, notes)
-
-
-def _rung(option: str, name: str | None) -> Rung | None:
-    try:
-        return None if name is None else Rung(name)
-    except ValueError:
-        raise UserError(f"{option}: unknown rung {name!r}; there are {_RUNGS}") from None
-
-
-def _words(isolation: Isolation) -> str:
-    if isolation.rung is Rung.NONE:
-        return (
-            "Bots run without isolation, with your rights: play only with bots that you trust."
-            + (" How to change that: referee doctor" if isolation.refusals else "")
-        )
-    hint = "" if isolation.rung is Rung.FULL else " (referee doctor says why)"
-    return f"Isolation of the bots: {isolation.words}{hint}"

@@ -22,14 +22,15 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from referee.cli.lookup import Choice, Finished, charged, of_record, of_row, sequential
+from referee.cli.lookup import Finished, charged, of_record, of_row
+from referee.cli.ratings import GameFilter, sequential
 from referee.errors import Cause
 from referee.ratings import Ratings
 from referee.records import Fault, GameRecord
 from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.terminal import RowsTable
-from referee.roster import Roster
+from referee.roster.roster import Roster
 from referee.sandbox.rungs import Isolation
 from referee.schedule import ScheduledGame
 from referee.store import League
@@ -83,7 +84,7 @@ def _ratings(league: League, tournament: str, games: int) -> Ratings:
     """Those after so many games of a tournament, the first ones."""
     if not games:
         return Ratings()
-    choice = Choice(tournament=tournament)
+    choice = GameFilter(tournament=tournament)
     return sequential(league, choice, choice.columns(league).first(games))
 
 

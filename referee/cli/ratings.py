@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from referee.cli.lookup import Choice, analyses, current_ratings
+from referee.cli.lookup import Finished, of_row
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -21,13 +25,111 @@ from referee.cli.options import (
     show_rows,
     write,
 )
-from referee.errors import UserError
-from referee.ratings import history
+from referee.errors import StoreError, UserError
+from referee.ratings import Ratings, history
+from referee.ratings.analysis import Analysis
+from referee.ratings.checkpoint import rate_from
+from referee.ratings.results import Results
 from referee.reports.formats import json_text
-from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
+from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows, rating_rows
 from referee.reports.statistics import PairRow, comparison, pair_rows
 from referee.reports.terminal import plot
+from referee.roster.versions import predecessors
+from referee.rules.ruleset import RULESETS
 from referee.store import League
+from referee.store.columns import ResultColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameFilter:
+    """Of which games something is to be told. None: all."""
+
+    tournament: str | None = None
+    ruleset: str | None = None
+    seats: int | None = None
+    """Of a table."""
+
+    def games(self, league: League) -> list[Finished]:
+        """The games in schedule order. Raises UserError for what is not there at all."""
+        self._check(league)
+        return [
+            of_row(row)
+            for row in league.results(tournament=self.tournament)
+            if self.ruleset in (None, row.ruleset) and self.seats in (None, len(row.bots))
+        ]
+
+    def columns(self, league: League) -> ResultColumns:
+        """The same games in columns."""
+        self._check(league)
+        games = league.columns(tournament=self.tournament)
+        wanted = games.ruleset >= 0
+        if self.ruleset is not None:
+            wanted &= games.ruleset == (*games.rulesets, self.ruleset).index(self.ruleset)
+        if self.seats is not None:
+            wanted &= (games.bot >= 0).sum(axis=1) == self.seats
+        return games.chosen(wanted)
+
+    def _check(self, league: League) -> None:
+        if self.tournament is not None:
+            league.check_tournament(self.tournament)
+        if self.ruleset is not None and self.ruleset not in RULESETS:
+            known = ", ".join(RULESETS)
+            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; there are {known}")
+
+    def predecessors(self, league: League) -> Mapping[str, str]:
+        """In a tournament all begin as newcomers; in the league a version begins where the last stands."""
+        return predecessors(league) if self.tournament is None else {}
+
+
+def results(games: ResultColumns) -> dict[str, Results]:
+    """The games of each ruleset, as statistics take them."""
+    return Results.of_columns(games)
+
+
+def analyses(games: ResultColumns) -> dict[str, Analysis]:
+    """What the games of each ruleset say, and how sure that is."""
+    return {ruleset: Analysis(each) for ruleset, each in results(games).items()}
+
+
+def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
+    """How the bots stand after some games, rated in schedule order, and how sure that is."""
+    games = choice.columns(league)
+    return standings(league, choice, games, analyses(games))
+
+
+def standings(
+    league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
+) -> list[RatingRow]:
+    """The same of games that were read and analysed before."""
+    ratings = sequential(league, choice, games).table()
+    strikes = _strikes(games)
+    return [
+        row
+        for name, analysis in analysed.items()
+        for row in rating_rows(name, ratings[name], analysis, strikes[name])
+    ]
+
+
+def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
+    """The ratings after the games that a choice has, from where they were left the last time."""
+    name = f"ratings: {choice}"
+    ratings, worth_keeping = rate_from(
+        league.checkpoint(name), games, predecessors=choice.predecessors(league)
+    )
+    if worth_keeping is not None:
+        with suppress(StoreError, UserError):  # it spares time, and there may be no right to write
+            league.keep_checkpoint(name, worth_keeping)
+    return ratings
+
+
+def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:
+    """How many strikes the bots have, by ruleset."""
+    strikes = {name: Counter[str]() for name in games.rulesets}
+    for game, seat in zip(*games.strikes.nonzero(), strict=True):
+        ruleset, bot = games.rulesets[games.ruleset[game]], games.bots[games.bot[game, seat]]
+        strikes[ruleset][bot] += int(games.strikes[game, seat])
+    return strikes
+
 
 app = typer.Typer()
 
@@ -58,7 +160,7 @@ def ratings(
     if context.invoked_subcommand is not None:
         return
     check_format(as_json=as_json, as_csv=as_csv)
-    choice = Choice(ruleset=ruleset, seats=seats)
+    choice = GameFilter(ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         if bot is None:
             rows = current_ratings(store, choice)
@@ -85,7 +187,7 @@ def compare(
 
     Example: referee ratings compare greedy bait --ruleset basic
     """
-    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         games = choice.columns(store)
         played = {games.bots[number] for number in set(games.bot.flat) if number >= 0}
@@ -109,7 +211,9 @@ def compare(
         console.print(comparison(name, pair), soft_wrap=True)
 
 
-def _show_history(store: League, choice: Choice, bot: str, *, as_json: bool, as_csv: bool) -> None:
+def _show_history(
+    store: League, choice: GameFilter, bot: str, *, as_json: bool, as_csv: bool
+) -> None:
     games = choice.games(store)
     name = _played(store, {bot for game in games for bot in game.bots}, bot)
     rows = history_rows(history(games, name, predecessors=choice.predecessors(store)))

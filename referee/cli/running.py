@@ -1,22 +1,149 @@
-"""A tournament played in the terminal, whether it is new, resumed or extended."""
+"""`referee tournament`: run one, resume it, extend it.
+
+A tournament played in the terminal, whether it is new, resumed or extended.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 import shlex
+from pathlib import Path
+from typing import Annotated
 
 import typer
+import uvloop
 
-from referee.cli.lookup import Choice, current_ratings, roster_of
-from referee.cli.options import INTERRUPTED, announce, console, league_options
+from referee import deals
+from referee.cli.launching import (
+    NetworkOption,
+    RequireOption,
+    announce_isolation,
+    now_us,
+    roster_of,
+    select_isolation_for,
+)
+from referee.cli.options import (
+    DB_VARIABLE,
+    DEFAULT_LEAGUE,
+    INTERRUPTED,
+    DbOption,
+    LeagueOption,
+    TournamentArgument,
+    console,
+)
 from referee.cli.progress import Interrupts, conduct
+from referee.cli.ratings import GameFilter, current_ratings
+from referee.cli.tournament import LeaguePace, told_stop
 from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
+from referee.sandbox.ladder import make_launcher
 from referee.sandbox.rungs import Isolation
-from referee.store import League
-from referee.tournament.config import count_rounds, part_title
-from referee.tournament.create import Tournament, find_tournament
+from referee.store import League, shown_url
+from referee.tournament.config import TournamentConfig, part_title
+from referee.tournament.create import (
+    Tournament,
+    check_bots,
+    create_tournament,
+    enter_bots,
+    find_tournament,
+)
+from referee.tournament.create import extend_tournament as add_matches
+from referee.tournament.reading import load_tournament
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    require: RequireOption = None,
+    network: NetworkOption = False,
+) -> None:
+    """Create a tournament from a file and play it.
+
+    Ctrl-C lets the games in play finish and says how to resume; a second Ctrl-C stops at once.
+
+    Example: referee tournament run tournaments/demo.toml
+    """
+    config = load_tournament(file, LeaguePace(league, db))
+    _check_bots(config, league, db)
+    isolation = select_isolation_for(config.isolation, require)
+    with League.open(league, create=True, db=db) as store, store.lock():
+        roster = roster_of(store, make_launcher(isolation), network=network)
+        bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
+        with Interrupts() as interrupts:
+            tournament = create_tournament(
+                store,
+                config,
+                bots,
+                seed=config.seed or secrets.token_bytes(deals.SEED_SIZE),
+                now_us=now_us(),
+            )
+            if tournament.name != config.name:
+                _tell_of_other(store, config.name, tournament.name)
+            if config.budget is not None:
+                console.print(f"The budget of {config.budget} buys {config.games} games.")
+            play_to_end(store, tournament, isolation, interrupts)
+
+
+@app.command()
+def resume(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The tournament's name; by default the newest that is unfinished."),
+    ] = None,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    require: RequireOption = None,
+) -> None:
+    """Play the games of a tournament that are still missing.
+
+    Example: referee tournament resume demo
+    """
+    with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
+        tournament = find_tournament(store, name or _newest_unfinished(store))
+        isolation = select_isolation_for(tournament.config.isolation, require)
+        with store.lock():
+            play_to_end(store, tournament, isolation, interrupts)
+
+
+@app.command()
+def extend(
+    name: TournamentArgument,
+    matches: Annotated[
+        int,
+        typer.Option(
+            help="Matches to be added: at each table, or to each balanced choice of tables.", min=1
+        ),
+    ],
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    require: RequireOption = None,
+) -> None:
+    """Add matches to a tournament, finished or not, and play them.
+
+    Its games stay as they are. The deals of the new ones come from a new seed, since that of a
+    finished tournament is known.
+
+    Example: referee tournament extend demo --matches 2
+    """
+    with (
+        Interrupts() as interrupts,
+        League.open(league, create=False, db=db) as store,
+        store.lock(),
+    ):
+        tournament = find_tournament(store, name)
+        for bot in tournament.seats.values():
+            roster_of(store).spec(bot)  # before anything is changed
+        isolation = select_isolation_for(tournament.config.isolation, require)
+        seed = secrets.token_bytes(deals.SEED_SIZE)
+        longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
+        play_to_end(store, longer, isolation, interrupts)
 
 
 def play_to_end(
@@ -28,7 +155,7 @@ def play_to_end(
     """
     finished = _conduct(store, tournament, isolation, interrupts)
     tournament = find_tournament(store, tournament.name)  # it may have stopped
-    rows = current_ratings(store, Choice(tournament=tournament.name))
+    rows = current_ratings(store, GameFilter(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
     faults = fault_rows(store.faults(tournament=tournament.name))
@@ -52,7 +179,7 @@ def _conduct(
     """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
     try:
         _announce(store, tournament)
-        announce(isolation, console)
+        announce_isolation(isolation, console)
         return conduct(store, tournament, roster_of(store), isolation, console, interrupts)
     except UserError:
         raise
@@ -81,14 +208,44 @@ def _announce(store: League, tournament: Tournament) -> None:
         )
 
 
-def told_stop(tournament: Tournament) -> str:
-    """Where a finished tournament with `until` stopped."""
-    rounds, after = count_rounds(tournament.config), tournament.stopped_after
-    if after is None:
-        return f"All {rounds} rounds are played: it was not settled before."
-    return f"Settled after {after} of {rounds} rounds."
-
-
 def resume_command(store: League, name: str) -> str:
     """What to type to go on with a tournament."""
     return shlex.join(["referee", "tournament", "resume", name, *league_options(store)])
+
+
+def league_options(store: League) -> list[str]:
+    """The options that name a league in a command to be typed; a password is to be filled in.
+
+    What the environment says of the database it will say again.
+    """
+    words = ["--league", str(store.folder)]
+    known = os.environ.get(DB_VARIABLE)
+    if store.db is not None and not (known and shown_url(known) == store.db):
+        words += ["--db", store.db]
+    return words
+
+
+def _tell_of_other(store: League, wanted: str, name: str) -> None:
+    console.print(
+        f"The league has a tournament {wanted} already; this one is {name}.", soft_wrap=True
+    )
+    other = store.tournament(wanted)
+    if other.stored < other.games:
+        console.print(
+            f"What is missing of the other: {resume_command(store, wanted)}", soft_wrap=True
+        )
+
+
+def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
+    if League.is_at(league, db):
+        with League.open(league, create=False, db=db) as store:
+            check_bots(config, roster_of(store))
+    else:
+        check_bots(config, None)
+
+
+def _newest_unfinished(store: League) -> str:
+    unfinished = [row.name for row in store.tournaments() if row.stored < row.games]
+    if not unfinished:
+        raise UserError(f"{store.where}: every tournament is finished; there is none to resume")
+    return unfinished[-1]

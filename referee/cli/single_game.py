@@ -12,20 +12,22 @@ import typer
 import uvloop
 
 from referee import toml_file
-from referee.bots import Launcher
 from referee.bots.manifest import BotSpec, load_manifest
-from referee.cli.lookup import now_us, workshop_at
+from referee.cli.launching import (
+    IsolationOption,
+    NetworkOption,
+    RequireOption,
+    now_us,
+    select_isolation_for,
+    warn_if_not_full,
+    workshop_at,
+)
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     DbOption,
-    IsolationOption,
     JsonOption,
     LeagueOption,
-    NetworkOption,
-    RequireOption,
     console,
-    settled,
-    warn,
     write,
 )
 from referee.cli.stored_games import show_record
@@ -34,13 +36,17 @@ from referee.match.play import Watcher
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator
-from referee.roster import Roster
+from referee.roster.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.ladder import make_launcher
+from referee.sandbox.launcher import Launcher
 from referee.store import League
 from referee.tournament.game_player import make_free_task, play_free_game
 
+app = typer.Typer()
 
+
+@app.command()
 def play(
     bots: Annotated[
         list[str], typer.Argument(help="Bot folders, or names of bots in the league; seat 0 first.")
@@ -69,10 +75,10 @@ def play(
     text = secrets.token_hex(8) if seed is None else seed
     for path in filter(_is_path, bots):
         load_manifest(Path(path))  # before anything is made
-    under = settled(isolation, require)
+    under = select_isolation_for(isolation, require)
     specs = uvloop.run(_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep))
     _check(specs, rules)
-    warn(under, isolation)
+    warn_if_not_full(under, isolation)
     order = make_free_task(specs, rules, text, under)
     record = uvloop.run(play_free_game(order, under, _watcher(specs) if watch else None))
     if keep:

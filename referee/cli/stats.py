@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
-from referee.cli.lookup import Choice, analyses, results, standings
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -22,7 +21,11 @@ from referee.cli.options import (
     console,
     show_rows,
 )
-from referee.ratings.stopping import Until
+from referee.cli.ratings import GameFilter, analyses, results, standings
+from referee.ratings.collusion import collusion_figures
+from referee.ratings.effects import luck_figures, seat_figures
+from referee.ratings.results import Results
+from referee.ratings.stopping import Until, neighbours
 from referee.reports.statistics import (
     CollusionRow,
     LuckRow,
@@ -38,15 +41,10 @@ from referee.reports.statistics import (
 from referee.reports.terminal import crosstable
 from referee.store import League
 
-if TYPE_CHECKING:
-    from referee.ratings.results import Results
-
 Figures = TypeVar("Figures")
 Row = TypeVar("Row")
 
-app = typer.Typer(
-    help="See who beats whom, and what seats, luck and company do.", no_args_is_help=True
-)
+app = typer.Typer()
 
 
 @app.command()
@@ -64,7 +62,7 @@ def pairs(
     Example: referee stats pairs --tournament demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
-    rows = _pairs(league, db, Choice(tournament=tournament, ruleset=ruleset, seats=seats))
+    rows = _pairs(league, db, GameFilter(tournament=tournament, ruleset=ruleset, seats=seats))
     show_rows(PairRow, rows, title="pairs", as_json=as_json, as_csv=as_csv)
 
 
@@ -82,7 +80,7 @@ def show_crosstable(
 
     Example: referee stats crosstable --tournament demo
     """
-    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         games = choice.columns(store)
         analysed = analyses(games)
@@ -118,10 +116,8 @@ def settled(
 
     Example: referee stats settled --tournament demo
     """
-    from referee.ratings.stopping import neighbours  # noqa: PLC0415 - as `ratings` says
-
     check_format(as_json=as_json, as_csv=as_csv)
-    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
     until = Until(confidence=confidence, margin=margin)
@@ -143,10 +139,8 @@ def show_seats(
 
     Example: referee stats seats --ruleset basic
     """
-    from referee.ratings.effects import seat_figures  # noqa: PLC0415 - as `ratings` says
-
     check_format(as_json=as_json, as_csv=as_csv)
-    choice = Choice(tournament=tournament, ruleset=ruleset)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, seat_figures, seat_worth_rows)
     show_rows(SeatWorthRow, rows, title="seats", as_json=as_json, as_csv=as_csv)
 
@@ -164,16 +158,14 @@ def luck(
 
     Example: referee stats luck
     """
-    from referee.ratings.effects import luck_figures  # noqa: PLC0415 - as `ratings` says
-
     check_format(as_json=as_json, as_csv=as_csv)
-    choice = Choice(tournament=tournament, ruleset=ruleset)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, luck_figures, luck_rows)
     show_rows(LuckRow, rows, title="luck", as_json=as_json, as_csv=as_csv)
 
 
 @app.command()
-def company(
+def collusion(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     tournament: TournamentOption = None,
@@ -186,17 +178,15 @@ def company(
 
     What its own strength and what the other one does to everybody explain is taken off.
 
-    Example: referee stats company --tournament demo
+    Example: referee stats collusion --tournament demo
     """
-    from referee.ratings.collusion import collusion_figures  # noqa: PLC0415 - as `ratings` says
-
     check_format(as_json=as_json, as_csv=as_csv)
-    choice = Choice(tournament=tournament, ruleset=ruleset, seats=seats)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     rows = _effects(league, db, choice, collusion_figures, collusion_rows)
-    show_rows(CollusionRow, rows, title="company", as_json=as_json, as_csv=as_csv)
+    show_rows(CollusionRow, rows, title="collusion", as_json=as_json, as_csv=as_csv)
 
 
-def _pairs(league: Path, db: str | None, choice: Choice) -> tuple[PairRow, ...]:
+def _pairs(league: Path, db: str | None, choice: GameFilter) -> tuple[PairRow, ...]:
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
     return tuple(
@@ -207,7 +197,7 @@ def _pairs(league: Path, db: str | None, choice: Choice) -> tuple[PairRow, ...]:
 def _effects(
     league: Path,
     db: str | None,
-    choice: Choice,
+    choice: GameFilter,
     figures: Callable[[Results], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:

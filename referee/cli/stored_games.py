@@ -18,8 +18,7 @@ from referee.cli.options import (
     show_rows,
     write,
 )
-from referee.errors import Cause, RefereeError, UserError
-from referee.match import Difference
+from referee.errors import Cause, UserError
 from referee.records import GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import (
@@ -32,11 +31,10 @@ from referee.reports.game_rows import (
     record_json,
     seat_rows,
 )
-from referee.reports.playthrough import playthrough
 from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.store import League
 
-app = typer.Typer(help="Look at games.", no_args_is_help=True)
+app = typer.Typer()
 TABLE_LIMIT = 20
 """Games that a table shows unless told otherwise."""
 GameArgument = Annotated[str, typer.Argument(help="The game's id, such as demo-17.")]
@@ -101,31 +99,11 @@ def show(
 
     Example: referee game show demo-17 --json
     """
-    record = _record(game_id, league, db)
+    record = load_record(game_id, league, db)
     if as_json:
         write(json_text(record_json(record)))
         return
     show_record(record)
-
-
-@app.command()
-def replay(
-    game_id: GameArgument,
-    league: LeagueOption = DEFAULT_LEAGUE,
-    db: DbOption = None,
-    tables: Annotated[
-        bool, typer.Option("--tables", help="Draw the table after every turn.")
-    ] = False,
-) -> None:
-    """Play a stored game again, move by move, and tell what happens.
-
-    Example: referee game replay demo-17 --tables
-    """
-    try:
-        for part in playthrough(_record(game_id, league, db), tables=tables):
-            console.print(part)
-    except Difference as difference:
-        raise RefereeError(f"{game_id} does not check: {difference}") from difference
 
 
 def show_record(record: GameRecord) -> None:
@@ -138,6 +116,7 @@ def show_record(record: GameRecord) -> None:
         console.print(stderr_tails(charges))
 
 
-def _record(game_id: str, league: Path, db: str | None) -> GameRecord:
+def load_record(game_id: str, league: Path, db: str | None) -> GameRecord:
+    """Return a stored game. Raises NotFoundError if the league has none with this id."""
     with League.open(league, create=False, db=db) as store:
         return store.record(game_id)

@@ -1,147 +1,146 @@
-"""`referee tournament`: plan one, run it, resume it, extend it, see how it stands."""
+"""`referee tournament`: plan one, and see how it stands."""
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import typer
-import uvloop
 
-from referee import deals
-from referee.cli.lookup import Choice, LeaguePace, current_ratings, now_us, roster_of
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
-    NetworkOption,
-    RequireOption,
     TournamentArgument,
     check_format,
     console,
-    settled,
     show_rows,
     write,
 )
-from referee.cli.planning import export, plan
-from referee.cli.progress import Interrupts
-from referee.cli.running import play_to_end, resume_command, told_stop
-from referee.errors import UserError
+from referee.cli.ratings import GameFilter, current_ratings
+from referee.ratings.stopping import Until
 from referee.reports.bot_rows import FaultRow, fault_rows
-from referee.reports.formats import json_text
+from referee.reports.formats import duration, json_text
 from referee.reports.rating_rows import RatingRow
-from referee.reports.terminal import RowsTable
-from referee.reports.tournament_rows import StatusRow, TournamentRow, status_rows, tournament_row
-from referee.sandbox.ladder import make_launcher
-from referee.store import League
-from referee.tournament.config import Part, TournamentConfig, part_title
-from referee.tournament.create import (
-    Tournament,
-    check_bots,
-    create_tournament,
-    enter_bots,
-    find_tournament,
+from referee.reports.terminal import RowsTable, card
+from referee.reports.tournament_rows import (
+    ASSUMED_GAME_US,
+    GameKind,
+    PlanRow,
+    StatusRow,
+    TournamentRow,
+    game_times,
+    plan_rows,
+    status_rows,
+    tournament_row,
 )
-from referee.tournament.create import extend_tournament as add_matches
+from referee.schedule import ALGORITHMS, default_lanes
+from referee.store import League
+from referee.tournament.config import (
+    Part,
+    TournamentConfig,
+    assign_cores,
+    count_rounds,
+    list_looks,
+    part_title,
+)
+from referee.tournament.create import Tournament, find_tournament
 from referee.tournament.reading import load_tournament
 
-app = typer.Typer(help="Run tournaments and see how they stand.", no_args_is_help=True)
-app.command()(plan)
-app.command()(export)
+app = typer.Typer()
+
+
+class LeaguePace:
+    """What a league's games, those of `play --keep` too, say of games to come (`budget.Pace`).
+
+    It is opened when something is asked first, and need not be there.
+    """
+
+    def __init__(self, league: Path, db: str | None) -> None:
+        self.cores = len(os.sched_getaffinity(0))
+        self._league = league
+        self._db = db
+
+    def game_us(self, ruleset: str, seats: int) -> float | None:
+        """See `Pace.game_us`."""
+        times = self.times.get(GameKind(ruleset, seats))
+        return fmean(times) if times else None
+
+    @cached_property
+    def times(self) -> dict[GameKind, tuple[int, ...]]:
+        """The durations of all games, in microseconds, by kind."""
+        if not League.is_at(self._league, self._db):
+            return {}
+        with League.open(self._league, create=False, db=self._db) as store:
+            kinds = {
+                row.game_id: GameKind(row.ruleset, len(row.bots))
+                for row in store.results(free=True)
+            }
+            return game_times((kinds[row.game_id], row.duration_us) for row in store.games())
 
 
 @app.command()
-def run(
+def plan(
     file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
-    require: RequireOption = None,
-    network: NetworkOption = False,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
-    """Create a tournament from a file and play it.
+    """Show what a tournament would come to: how many games, how even, and how long it may take.
 
-    Ctrl-C lets the games in play finish and says how to resume; a second Ctrl-C stops at once.
+    Nothing is played or written. Times are those of the league's games, where it has any.
 
-    Example: referee tournament run tournaments/demo.toml
+    Example: referee tournament plan tournaments/demo.toml
     """
-    config = load_tournament(file, LeaguePace(league, db))
-    _check_bots(config, league, db)
-    isolation = settled(config.isolation, require)
-    with League.open(league, create=True, db=db) as store, store.lock():
-        roster = roster_of(store, make_launcher(isolation), network=network)
-        bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
-        with Interrupts() as interrupts:
-            tournament = create_tournament(
-                store,
-                config,
-                bots,
-                seed=config.seed or secrets.token_bytes(deals.SEED_SIZE),
-                now_us=now_us(),
-            )
-            if tournament.name != config.name:
-                _tell_of_other(store, config.name, tournament.name)
-            if config.budget is not None:
-                console.print(f"The budget of {config.budget} buys {config.games} games.")
-            play_to_end(store, tournament, isolation, interrupts)
+    check_format(as_json=as_json, as_csv=as_csv)
+    pace = LeaguePace(league, db)
+    config = load_tournament(file, pace)
+    workers = len(assign_cores(config))
+    rows = _rows(config, pace, workers)
+    if as_json or as_csv:
+        show_rows(PlanRow, rows, title=config.name, as_json=as_json, as_csv=as_csv)
+        return
+    *stages, everything = rows
+    for row in stages if len(stages) > 1 else ():
+        console.print(card(row), "")
+    console.print(card(everything), "")
+    console.print(_basis(everything, workers), soft_wrap=True)
+    if config.until is not None:
+        console.print(_stop(config, config.until), soft_wrap=True)
 
 
-@app.command()
-def resume(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="The tournament's name; by default the newest that is unfinished."),
-    ] = None,
-    league: LeagueOption = DEFAULT_LEAGUE,
-    db: DbOption = None,
-    require: RequireOption = None,
-) -> None:
-    """Play the games of a tournament that are still missing.
-
-    Example: referee tournament resume demo
-    """
-    with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
-        tournament = find_tournament(store, name or _newest_unfinished(store))
-        isolation = settled(tournament.config.isolation, require)
-        with store.lock():
-            play_to_end(store, tournament, isolation, interrupts)
+def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[PlanRow, ...]:
+    bots = [str(number) for number in range(len(config.bots))]
+    lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
+    schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
+    return plan_rows(bots, schedule, pace.times, workers=workers, challengers=config.challengers)
 
 
-@app.command()
-def extend(
-    name: TournamentArgument,
-    matches: Annotated[
-        int,
-        typer.Option(
-            help="Matches to be added: at each table, or to each balanced choice of tables.", min=1
-        ),
-    ],
-    league: LeagueOption = DEFAULT_LEAGUE,
-    db: DbOption = None,
-    require: RequireOption = None,
-) -> None:
-    """Add matches to a tournament, finished or not, and play them.
+def _stop(config: TournamentConfig, until: Until) -> str:
+    """When it may be over before all that is played."""
+    equal = f", or equal within {until.margin:.12g}" if until.margin else ""
+    return (
+        "This is the most. It stops before where every two neighbours in the table are told apart"
+        f"{equal}, with a confidence of {until.confidence:.12g} in all; it is looked at"
+        f" {len(list_looks(config))} times, after whole rounds."
+    )
 
-    Its games stay as they are. The deals of the new ones come from a new seed, since that of a
-    finished tournament is known.
 
-    Example: referee tournament extend demo --matches 2
-    """
-    with (
-        Interrupts() as interrupts,
-        League.open(league, create=False, db=db) as store,
-        store.lock(),
-    ):
-        tournament = find_tournament(store, name)
-        for bot in tournament.seats.values():
-            roster_of(store).spec(bot)  # before anything is changed
-        isolation = settled(tournament.config.isolation, require)
-        seed = secrets.token_bytes(deals.SEED_SIZE)
-        longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
-        play_to_end(store, longer, isolation, interrupts)
+def _basis(everything: PlanRow, workers: int) -> str:
+    """Where the playing time comes from."""
+    assumed = f"{duration(ASSUMED_GAME_US)} a game"
+    return f"Playing time: {workers} at a time, " + (
+        f"from {everything.measured} games of the league, and {assumed} where it has none like it."
+        if everything.measured
+        else f"assumed that it is {assumed}: the league has none like these."
+    )
 
 
 @app.command()
@@ -223,7 +222,7 @@ def standings(
     Example: referee tournament standings demo --csv
     """
     with League.open(league, create=False, db=db) as store:
-        rows = current_ratings(store, Choice(tournament=name))
+        rows = current_ratings(store, GameFilter(tournament=name))
     show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
@@ -243,32 +242,6 @@ def _tell_seed(number: int, part: Part) -> None:
     )
 
 
-def _tell_of_other(store: League, wanted: str, name: str) -> None:
-    console.print(
-        f"The league has a tournament {wanted} already; this one is {name}.", soft_wrap=True
-    )
-    other = store.tournament(wanted)
-    if other.stored < other.games:
-        console.print(
-            f"What is missing of the other: {resume_command(store, wanted)}", soft_wrap=True
-        )
-
-
-def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
-    if League.is_at(league, db):
-        with League.open(league, create=False, db=db) as store:
-            check_bots(config, roster_of(store))
-    else:
-        check_bots(config, None)
-
-
-def _newest_unfinished(store: League) -> str:
-    unfinished = [row.name for row in store.tournaments() if row.stored < row.games]
-    if not unfinished:
-        raise UserError(f"{store.where}: every tournament is finished; there is none to resume")
-    return unfinished[-1]
-
-
 def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
     rows = []
     for row in store.tournaments():
@@ -285,3 +258,11 @@ def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
             )
         )
     show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
+
+
+def told_stop(tournament: Tournament) -> str:
+    """Where a finished tournament with `until` stopped."""
+    rounds, after = count_rounds(tournament.config), tournament.stopped_after
+    if after is None:
+        return f"All {rounds} rounds are played: it was not settled before."
+    return f"Settled after {after} of {rounds} rounds."

@@ -5,25 +5,34 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 
-from referee.cli.options import DEFAULT_LEAGUE, DbOption, JsonOption, LeagueOption, console, write
-from referee.errors import RefereeError
-from referee.match import Difference
-from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
-from referee.reports.formats import json_text
-from referee.reports.terminal import RowsTable
-from referee.sandbox.ladder import select_isolation
+from referee.cli.launching import roster_of
+from referee.cli.options import (
+    DEFAULT_LEAGUE,
+    DbOption,
+    LeagueOption,
+    TournamentArgument,
+    console,
+)
+from referee.cli.stored_games import GameArgument, load_record
+from referee.errors import RefereeError, UserError
+from referee.match.replay import Difference
+from referee.reports.playthrough import playthrough
 from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament
+from referee.tournament.archive_writer import export_archive as archive_of
 from referee.tournament.config import part_title
 from referee.tournament.verify import StoredTournament, audit, audit_free_games
 
+app = typer.Typer()
 
+
+@app.command()
 def verify(
     what: Annotated[
         str | None,
@@ -97,16 +106,66 @@ def _count(checked: int, games: int) -> str:
     return f"{checked}" if checked == games else f"{checked} of {games}"
 
 
-def doctor(as_json: JsonOption = False) -> None:
-    """Try what bots are kept from on this machine, and say what to install for more.
+@app.command()
+def replay(
+    game_id: GameArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Draw the table after every turn.")
+    ] = False,
+) -> None:
+    """Play a stored game again, move by move, and tell what happens.
 
-    Example: referee doctor --json
+    Example: referee game replay demo-17 --tables
     """
-    isolation = uvloop.run(select_isolation())
-    rows, refusals = protection_rows(isolation), refusal_rows(isolation)
-    if as_json:
-        write(json_text({"rung": isolation.rung, "protections": rows, "higher_rungs": refusals}))
-        return
-    console.print(RowsTable(ProtectionRow, rows, f"isolation: {isolation.rung.value}"))
-    if refusals:
-        console.print(RowsTable(RefusalRow, refusals, "what keeps it from more"))
+    try:
+        for part in playthrough(load_record(game_id, league, db), tables=tables):
+            console.print(part)
+    except Difference as difference:
+        raise RefereeError(f"{game_id} does not check: {difference}") from difference
+
+
+@app.command()
+def export(
+    name: TournamentArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="The archive to write; by default, NAME.zip.")
+    ] = None,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+) -> None:
+    """Write a tournament into one archive: schedule, games, bots' hashes, ratings, and the seed.
+
+    `referee verify ARCHIVE` checks it without the league. While games are missing it has no seed.
+
+    Example: referee tournament export demo
+    """
+    path = output or Path(f"{name}.zip")
+    with League.open(league, create=False, db=db) as store:
+        archive = archive_of(store, roster_of(store), name)
+    _write(path, archive.data)
+    of_all = "" if archive.played == archive.games else f" of {archive.games}"
+    seed = "with the seed" if archive.has_seed else "without the seed, which is still secret"
+    if archive.has_seed and archive.secret:
+        named = ", ".join(map(part_title, archive.secret))
+        seed = f"with the seed, but without that of {named}, which is still secret"
+    console.print(
+        f"{path}: {archive.played}{of_all} games of {name}, {seed}; {len(archive.data)} bytes,"
+        f" SHA-256 {hashlib.sha256(archive.data).hexdigest()}",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file as a whole or not at all. Raises UserError where that cannot be done."""
+    unfinished = Path(f"{path}.part")
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path}: it is there already, and is no file")
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise UserError(f"{path}: {error.strerror}") from error

@@ -1,6 +1,1 @@
-"""The bots of a league: what is copied, built, submitted, named, chosen and retired."""
-
-from referee.roster.roster import Entry, Roster
-from referee.roster.workshop import BuildError, Copy, Workshop
-
-__all__ = ["BuildError", "Copy", "Entry", "Roster", "Workshop"]
+"""The bots of a league: their versions, and copies of their files that can be played."""

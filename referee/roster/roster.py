@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -19,8 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
-from referee.errors import NotFoundError, UserError
+from referee.errors import UserError
 from referee.records import BotId
+from referee.roster.versions import find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
 from referee.store import BotRow, League
 from referee.toml_file import Line, Name
@@ -133,7 +133,7 @@ class Roster:
     def check_author(self, folder: Path) -> None:
         """Raise UserError where the league has a bot of this name by another author."""
         manifest = load_manifest(folder)
-        versions = self._versions(manifest.name)
+        versions = versions_of(self._league, manifest.name)
         if versions and versions[-1].author != manifest.author:
             raise UserError(
                 f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
@@ -142,12 +142,12 @@ class Roster:
 
     def knows(self, copy: Copy) -> bool:
         """Whether a copy is that of a version."""
-        versions = self._versions(copy.manifest.name)
+        versions = versions_of(self._league, copy.manifest.name)
         return copy.content_hash in {row.content_hash for row in versions}
 
     def admit(self, copy: Copy, folder: Path, *, now_us: int) -> Entry:
         """Bring a copy of a folder into the league; as `enter`, which makes the copy."""
-        versions = self._versions(copy.manifest.name)
+        versions = versions_of(self._league, copy.manifest.name)
         for row in versions:
             if row.content_hash == copy.content_hash:
                 return Entry(replace(copy.spec, bot=row.bot), is_new=False)
@@ -155,68 +155,25 @@ class Roster:
         self._league.add_bot(row)
         return Entry(replace(copy.spec, bot=row.bot), is_new=True)
 
-    def look_up(self, text: str) -> BotRow:
-        """As `find`; but a name whose versions are all retired is that of the newest of them."""
-        versions = self._versions(text)
-        if versions and all(row.retired_at_us is not None for row in versions):
-            return versions[-1]
-        return self.find(text)
-
-    def find(self, text: str) -> BotRow:
-        """The version that is called `name@version`; by `name` alone, the newest that plays.
-
-        Raises NotFoundError, which names those there are.
-        """
-        name, at, version = text.partition("@")
-        versions = self._versions(name)
-        if not versions:
-            raise NotFoundError(f"{self._league.where}: the league has no bot {name!r}")
-        if at:
-            chosen = [row for row in versions if row.version == version]
-        else:
-            chosen = [row for row in versions if row.retired_at_us is None]
-        if not chosen:
-            there = ", ".join(
-                f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
-            )
-            what = f"{version!r} of" if at else "that plays of"
-            raise NotFoundError(
-                f"{self._league.where}: there is no version {what} {name!r}; there are: {there}"
-            )
-        return chosen[-1]
-
     def player(self, text: str) -> BotSpec:
-        """How to start the version of `find`. Raises UserError where it is retired or its copy is gone."""
-        row = self.find(text)
+        """How to start the version of `find_bot`. Raises UserError where it is retired or its copy is gone."""
+        row = find_bot(self._league, text)
         if row.retired_at_us is not None:
             raise UserError(f"{row.bot} is retired; submit it again to let it play")
         return self.spec(row.bot)
 
     def spec(self, bot: BotId) -> BotSpec:
         """How to start a version, retired or not. Raises UserError where its copy is gone."""
-        row = self.find(str(bot))
+        row = find_bot(self._league, str(bot))
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
 
     def manifest(self, bot: BotId) -> Manifest:
         """What a version says about itself. Raises UserError where its copy is gone."""
-        return self._workshop.manifest(bot.name, self.find(str(bot)).content_hash)
+        return self._workshop.manifest(bot.name, find_bot(self._league, str(bot)).content_hash)
 
     def build_log(self, bot: BotId) -> str:
         """What the build of a version printed; empty where there was none."""
-        return self._workshop.build_log(bot.name, self.find(str(bot)).content_hash)
-
-    def predecessors(self) -> dict[str, str]:
-        """Each version's predecessor, of those that have one; both as `name@version`."""
-        newest: dict[str, str] = {}
-        before: dict[str, str] = {}
-        for row in self._league.bots():
-            if row.name in newest:
-                before[str(row.bot)] = newest[row.name]
-            newest[row.name] = str(row.bot)
-        return before
-
-    def _versions(self, name: str) -> Sequence[BotRow]:
-        return [row for row in self._league.bots() if row.name == name]
+        return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
 
 
 def _row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> BotRow:

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from referee.match import Difference
 from referee.protocol import record as wire
 from referee.records import GameRecord
-from referee.roster import Roster
+from referee.roster.roster import Roster
 from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament import archive_container

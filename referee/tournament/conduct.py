@@ -20,7 +20,7 @@ from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match import GameSetup
 from referee.records import GameRecord
-from referee.roster import Roster
+from referee.roster.roster import Roster
 from referee.sandbox.folders import run_folder
 from referee.sandbox.rungs import Isolation
 from referee.schedule import ScheduledGame

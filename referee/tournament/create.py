@@ -16,7 +16,7 @@ from referee import deals
 from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId
-from referee.roster import Roster
+from referee.roster.roster import Roster
 from referee.schedule import ALGORITHMS, ScheduledGame, default_lanes, extended, longer
 from referee.store import League, NewExtension, NewTournament
 from referee.tournament.config import (

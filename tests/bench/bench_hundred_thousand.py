@@ -31,7 +31,7 @@ from records import bot, played, tournament
 import referee.ratings.analysis
 import referee.ratings.checkpoint
 import referee.store.columns  # noqa: F401 - loaded before times are taken, as those two
-from referee.cli.lookup import Choice, analyses, current_ratings, sequential, standings
+from referee.cli.ratings import GameFilter, analyses, current_ratings, sequential, standings
 from referee.protocol import record as wire
 from referee.ratings import Ratings
 from referee.records import BotId
@@ -50,7 +50,7 @@ RATED = 2000
 PART = 100
 TRIES = 9
 """Of each part: a machine is faster and slower from one second to the next."""
-CHOICE = Choice(tournament="cup")
+CHOICE = GameFilter(tournament="cup")
 
 
 def main(games: int) -> None:

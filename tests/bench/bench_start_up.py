@@ -32,7 +32,7 @@ from referee.bots import BotPool, ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.records import BotId
-from referee.roster import Workshop
+from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import Limits, RunningProgram
 from referee.sandbox.rungs import NO_ISOLATION

@@ -11,7 +11,7 @@ import pytest
 from referee.bots import ProcessGroupLauncher
 from referee.check import Verdict, check, games, trials
 from referee.clocks import Clocks
-from referee.roster import Workshop
+from referee.roster.workshop import Workshop
 
 HERE = Path(__file__).parent
 SAMPLE_BOTS = HERE.parents[1] / "sample_bots"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from referee.check import Report, Step, Verdict
 from referee.check.report import Finding
-from referee.cli import bots as command
+from referee.cli import bot_check as command
 from referee.errors import UserError
 from referee.records import BotId
 from referee.reports.checks import check_data, check_summary, step_view

@@ -66,7 +66,7 @@ ROWS = [
     (("stats", "settled", "--confidence", "0.9", "--margin", "0.5"), NeighbourRow, 2),
     (("stats", "seats"), SeatWorthRow, 2),
     (("stats", "luck"), LuckRow, 1),
-    (("stats", "company", "--ruleset", "classic"), CollusionRow, 6),
+    (("stats", "collusion", "--ruleset", "classic"), CollusionRow, 6),
     (("tournament", "status"), TournamentRow, 1),
     (("game", "list"), GameRow, GAMES),
     (("game", "list", "--tournament", "cup", "--limit", "5"), GameRow, 5),

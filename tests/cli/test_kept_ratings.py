@@ -7,12 +7,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from referee.cli.lookup import Choice, sequential
+from referee.cli.ratings import GameFilter, sequential
 from referee.errors import StoreError
 from referee.ratings import Ratings
 from referee.store.columns import ResultColumns
 
-CUP = Choice(tournament="cup")
+CUP = GameFilter(tournament="cup")
 
 
 class Kept:
@@ -54,7 +54,7 @@ def test_what_was_rated_is_not_rated_again():
     with patch.object(Ratings, "rate", side_effect=AssertionError):
         assert sequential(league, CUP, games).table() == table
     with pytest.raises(AssertionError), patch.object(Ratings, "rate", side_effect=AssertionError):
-        sequential(league, Choice(tournament="cup", seats=2), games)
+        sequential(league, GameFilter(tournament="cup", seats=2), games)
 
 
 def test_it_does_not_matter_whether_it_can_be_kept():

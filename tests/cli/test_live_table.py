@@ -11,8 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import filled, played
 
-from referee.cli.lookup import Choice, current_ratings, of_row
+from referee.cli.lookup import of_row
 from referee.cli.progress import LiveTable
+from referee.cli.ratings import GameFilter, current_ratings
 from referee.ratings import Ratings, checkpoint, rate
 from referee.store import League
 
@@ -56,7 +57,7 @@ def test_what_was_rated_before_is_not_rated_again(league, monkeypatch):
     rows = filled(league)[:8]
     for row in rows[:6]:
         league.add_game(played(row))
-    current_ratings(league, Choice(tournament="cup"))
+    current_ratings(league, GameFilter(tournament="cup"))
     rated = []
     rate_one = Ratings.rate
     monkeypatch.setattr(Ratings, "rate", lambda self, *game: rated.append(rate_one(self, *game)))

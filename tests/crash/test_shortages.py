@@ -15,7 +15,8 @@ import pytest
 from real_runs import BIN, let_run, place, read_until
 
 from referee.bots import ProcessGroupLauncher
-from referee.roster import Roster, Workshop
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.store import League
 from referee.tournament import conduct
@@ -90,7 +91,7 @@ def test_far_too_few_descriptors_are_told_at_once(here):
     done = run(here, "run", file(here), preexec_fn=few)
     assert done.returncode == 1
     assert done.stderr == (
-        "referee: 20 open files are allowed (`ulimit -n`), which is too few: 64 are the least\n"
+        "referee: 20 open files are allowed (`ulimit -n`), which is too few: the referee needs at least 64\n"
     )
     assert not (here.folder / "league").exists()
 

@@ -14,7 +14,7 @@ import pytest
 from strongest_isolation import strongest
 
 from referee.bots.manifest import BotSpec
-from referee.roster import BuildError, Workshop
+from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox.ladder import make_launcher
 
 FOLDER = Path(__file__).parents[2] / "sample_bots"

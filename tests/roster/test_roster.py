@@ -8,7 +8,9 @@ import pytest
 from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
-from referee.roster import BuildError, Roster, Workshop
+from referee.roster.roster import Roster
+from referee.roster.versions import find_bot, look_up_bot, predecessors
+from referee.roster.workshop import BuildError, Workshop
 from referee.store import League
 
 MANIFEST = """
@@ -201,15 +203,15 @@ async def test_a_retired_version_does_not_play_but_can_be_started_for_what_it_be
 async def test_names_that_nobody_has(shop, tmp_path):
     await shop.enter(make(tmp_path / "mine"))
     with pytest.raises(NotFoundError, match="the league has no bot 'bob'"):
-        shop.roster.find("bob")
+        find_bot(shop.league, "bob")
     with pytest.raises(NotFoundError, match=r"no version '3' of 'ann'; there are: 1\.0"):
-        shop.roster.find("ann@3")
+        find_bot(shop.league, "ann@3")
 
 
 async def test_the_predecessor_of_a_version_is_the_one_before_it(shop, tmp_path):
     for name, version in (("ann", "1.0"), ("bob", "1.0"), ("ann", "2.0"), ("ann", "1.9")):
         await shop.enter(make(tmp_path / f"{name}", name=name, version=version))
-    assert shop.roster.predecessors() == {"ann@2.0": "ann@1.0", "ann@1.9": "ann@2.0"}
+    assert predecessors(shop.league) == {"ann@2.0": "ann@1.0", "ann@1.9": "ann@2.0"}
 
 
 async def test_what_a_killed_referee_has_left_half_copied_is_removed(shop, tmp_path):
@@ -250,7 +252,7 @@ async def test_a_bot_whose_versions_are_all_retired_can_still_be_looked_up(shop,
     for version in ("1.0", "2.0"):
         entry = await shop.enter(make(tmp_path / "mine", version=version))
         shop.league.mark_retired(entry.spec.bot, at_us=9)
-    assert shop.roster.look_up("ann").version == "2.0"
-    assert shop.roster.look_up("ann@1.0").version == "1.0"
+    assert look_up_bot(shop.league, "ann").version == "2.0"
+    assert look_up_bot(shop.league, "ann@1.0").version == "1.0"
     with pytest.raises(NotFoundError):
-        shop.roster.look_up("bob")
+        look_up_bot(shop.league, "bob")

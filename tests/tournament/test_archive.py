@@ -19,7 +19,8 @@ from referee.errors import NotFoundError, UserError
 from referee.match import Difference, stand_in_action
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord, Move, Result, Usage
-from referee.roster import Roster, Workshop
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
 from referee.rules.game import Game
 from referee.store import League
 from referee.tournament import archive_container, archive_writer

@@ -6,7 +6,8 @@ import pytest
 
 from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
-from referee.roster import Roster, Workshop
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
 from referee.store import League
 from referee.tournament.create import check_bots, enter_bots
 from referee.tournament.reading import load_tournament

@@ -1,0 +1,133 @@
+"""Choose the isolation that bots run under, and find and build the bots that a command starts.
+
+`referee doctor` is here too: it shows what the isolation on this machine protects.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.console import Console
+
+from referee.bots.manifest import Manifest
+from referee.cli.options import JsonOption, console, notes, write
+from referee.errors import UserError
+from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
+from referee.reports.formats import json_text
+from referee.reports.terminal import RowsTable
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
+from referee.sandbox.ladder import select_isolation
+from referee.sandbox.launcher import Launcher
+from referee.sandbox.rungs import Isolation, Rung
+from referee.store import League
+
+app = typer.Typer()
+
+_RUNGS = ", ".join(rung.value for rung in Rung)
+
+IsolationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--isolation",
+        envvar="REFEREE_ISOLATION",
+        metavar="RUNG",
+        help=f"What bots run under, {_RUNGS}; by default the strongest that there is.",
+    ),
+]
+RequireOption = Annotated[
+    str | None,
+    typer.Option(
+        "--require-isolation", metavar="RUNG", help="Refuse to start bots under less than this."
+    ),
+]
+NetworkOption = Annotated[
+    bool,
+    typer.Option("--allow-network", help="Builds may use the network, to download what they need."),
+]
+
+
+def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Isolation:
+    """The isolation that a command's bots run under. It has to be announced before they do.
+
+    Raises UserError where it is unknown or cannot be had.
+    """
+    return uvloop.run(
+        select_isolation(
+            wanted if isinstance(wanted, Rung) else _rung("--isolation", wanted),
+            _rung("--require-isolation", required),
+        )
+    )
+
+
+def announce_isolation(isolation: Isolation, console: Console) -> None:
+    """Say what bots run under, and what that does not protect."""
+    console.print(_description(isolation), soft_wrap=True)
+
+
+def warn_if_not_full(isolation: Isolation, wanted: str | None) -> None:
+    """Say so where it is less than everything, unasked."""
+    if wanted is None and isolation.rung is not Rung.FULL:
+        announce_isolation(isolation, notes)
+
+
+def _rung(option: str, name: str | None) -> Rung | None:
+    try:
+        return None if name is None else Rung(name)
+    except ValueError:
+        raise UserError(f"{option}: unknown rung {name!r}; there are {_RUNGS}") from None
+
+
+def _description(isolation: Isolation) -> str:
+    if isolation.rung is Rung.NONE:
+        return (
+            "Bots run without isolation, with your rights: play only with bots that you trust."
+            + (" How to change that: referee doctor" if isolation.refusals else "")
+        )
+    hint = "" if isolation.rung is Rung.FULL else " (referee doctor says why)"
+    return f"Isolation of the bots: {isolation.words}{hint}"
+
+
+def workshop_at(
+    folder: Path, launcher: Launcher | None = None, *, network: bool = False
+) -> Workshop:
+    """Where the bots of a league are copied and built; says so when it builds.
+
+    Without a launcher nothing can be built there. Builds may use the `network` or not.
+    """
+    return Workshop(folder, launcher, network=network, on_build=_announce)
+
+
+def roster_of(league: League, launcher: Launcher | None = None, *, network: bool = False) -> Roster:
+    """The bots of a league; what else is said as for `workshop_at`."""
+    return Roster(league, workshop_at(league.folder, launcher, network=network))
+
+
+def now_us() -> int:
+    """The time, in microseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1000
+
+
+def _announce(manifest: Manifest) -> None:
+    command = " ".join(manifest.build.command) if manifest.build else ""
+    notes.print(f"Building {manifest.name}: {command}", soft_wrap=True)
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Try what bots are kept from on this machine, and say what to install for more.
+
+    Example: referee doctor --json
+    """
+    isolation = uvloop.run(select_isolation())
+    rows, refusals = protection_rows(isolation), refusal_rows(isolation)
+    if as_json:
+        write(json_text({"rung": isolation.rung, "protections": rows, "higher_rungs": refusals}))
+        return
+    console.print(RowsTable(ProtectionRow, rows, f"isolation: {isolation.rung.value}"))
+    if refusals:
+        console.print(RowsTable(RefusalRow, refusals, "what keeps it from more"))

@@ -1,0 +1,59 @@
+"""Find the versions of a league's bots by their names.
+
+Only the league is asked here: the files of the bots belong to `Workshop`, and `Roster` knows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.errors import NotFoundError
+from referee.store import BotRow, League
+
+
+def versions_of(league: League, name: str) -> Sequence[BotRow]:
+    """Return all versions of the bot `name`, oldest first."""
+    return [row for row in league.bots() if row.name == name]
+
+
+def find_bot(league: League, text: str) -> BotRow:
+    """Return the version `name@version`, or for `name` alone the newest version that is not retired.
+
+    Raises NotFoundError, which lists the versions that exist.
+    """
+    name, at, version = text.partition("@")
+    versions = versions_of(league, name)
+    if not versions:
+        raise NotFoundError(f"{league.where}: the league has no bot {name!r}")
+    if at:
+        matching = [row for row in versions if row.version == version]
+    else:
+        matching = [row for row in versions if row.retired_at_us is None]
+    if not matching:
+        there = ", ".join(
+            f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
+        )
+        what = f"{version!r} of" if at else "that plays of"
+        raise NotFoundError(
+            f"{league.where}: there is no version {what} {name!r}; there are: {there}"
+        )
+    return matching[-1]
+
+
+def look_up_bot(league: League, text: str) -> BotRow:
+    """Return the version of `find_bot`; for a bot with retired versions only, the newest of them."""
+    versions = versions_of(league, text)
+    if versions and all(row.retired_at_us is not None for row in versions):
+        return versions[-1]
+    return find_bot(league, text)
+
+
+def predecessors(league: League) -> dict[str, str]:
+    """Return for each version but a bot's first the version before it, both as `name@version`."""
+    newest: dict[str, str] = {}
+    before: dict[str, str] = {}
+    for row in league.bots():
+        if row.name in newest:
+            before[str(row.bot)] = newest[row.name]
+        newest[row.name] = str(row.bot)
+    return before
