@@ -33,7 +33,7 @@ import hmac
 from collections.abc import Iterator
 from itertools import count
 
-from referee.rules.cards import in_order
+from referee.rules.cards import list_cards
 from referee.rules.ruleset import Ruleset
 from referee.rules.table import full_deck
 
@@ -48,7 +48,7 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 
     Raises ValueError for a seed that is not 32 bytes.
     """
-    cards = in_order(full_deck(ruleset))
+    cards = list_cards(full_deck(ruleset))
     words = _words(seed, deal_id)
     for position in range(len(cards) - 1, 0, -1):
         other = _below(position + 1, words)

@@ -60,7 +60,7 @@ class Inbox:
         number = request.number
         if number == READY or request.reply.done():
             return False
-        action = decode.lone_action(data, request.game_id, number)
+        action = decode.find_lone_action(data, request.game_id, number)
         if action is None:
             return False
         self._unsolicited = 0
@@ -73,7 +73,7 @@ class Inbox:
             raise _forfeit(Cause.TOO_LARGE, f"a message of {len(data)} bytes")
         is_first = not self._hello.reply.done()
         try:
-            message = decode.bot_message(data)
+            message = decode.parse_bot_message(data)
         except ValueError as error:
             if is_first:
                 raise _bad_hello(f"the first message is no hello: {error}") from None

@@ -176,7 +176,7 @@ class BotPlayer:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
             raise self._process.add_evidence(fault) from None
         try:
-            action = decode.action(written, request)
+            action = decode.parse_action(written, request)
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
             raise self._process.add_evidence(Strike(Cause.MALFORMED, evidence)) from error

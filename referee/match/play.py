@@ -25,7 +25,7 @@ from referee.records import (
     final_ranks,
 )
 from referee.rules.actions import Decision
-from referee.rules.events import Drawn, Event, is_private, seen_by
+from referee.rules.events import Drawn, Event, is_private, redact
 from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import Ruleset
 from referee.rules.scoring import Outcome
@@ -55,7 +55,7 @@ class EventLog:
             if is_private(event):
                 seat = event.seat
                 self._private[seat].append((len(public), event))
-                public.append(seen_by(event, (seat + 1) % len(self._seen)))
+                public.append(redact(event, (seat + 1) % len(self._seen)))
             else:
                 public.append(event)
 

@@ -1,4 +1,8 @@
-"""What bots say, read with distrust. Whatever cannot be understood is a ValueError."""
+"""Decode the messages of bots, which are not to be trusted.
+
+Every function raises ValueError for bytes or values that it cannot understand. Whether an action is
+legal is not decided here.
+"""
 
 from __future__ import annotations
 
@@ -6,44 +10,44 @@ from google.protobuf.message import DecodeError
 
 from referee.pb import play_pb2, table_pb2
 from referee.protocol.values import action_value
-from referee.protocol.view_bytes import SMALL, head, memo, number_field
+from referee.protocol.view_bytes import ONE_BYTE_LIMIT, memoize, number_field, prefix
 from referee.records import Request
 from referee.rules.actions import Action, DrawDisplay
 
 _FIELDS = {name: field.number for name, field in play_pb2.Reply.DESCRIPTOR.fields_by_name.items()}
-_game_head, _action_head = head(_FIELDS["game_id"]), head(_FIELDS["action"])
+_game_prefix, _action_prefix = prefix(_FIELDS["game_id"]), prefix(_FIELDS["action"])
 _decision_id = number_field(_FIELDS["decision_id"])
-_reply = head(play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].number)
+_reply_prefix = prefix(play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].number)
 
 
-def bot_message(data: bytes) -> play_pb2.BotMessage:
-    """Parse a message from a bot. Raises ValueError when the bytes are no such message."""
+def parse_bot_message(data: bytes) -> play_pb2.BotMessage:
+    """Parse a message of a bot. Raises ValueError when the bytes are not such a message."""
     try:
         return play_pb2.BotMessage.FromString(data)
     except DecodeError as error:
         raise ValueError("the bytes are no linko.v1.BotMessage") from error
 
 
-def lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
-    """The action, still serialised, of a message that is a reply to a decision and nothing else.
+def find_lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
+    """Return the serialised action of a message that is only the reply to one given decision.
 
-    None for any other message, and for one that is written otherwise than protobuf writes it: `bot_message`
-    reads them all, but takes three times as long, in code that is not in the cache. The bytes of the action
-    can be anything.
+    Returns None for any other message, and for a message that is encoded in another way than protobuf
+    does it; `parse_bot_message` reads those. This function is for speed: it takes a third of the
+    time. The bytes that it returns may be anything.
     """
-    question = _game(game_id) + _decision_id(number)
-    size = len(data) - 2  # behind a head of two bytes, as the action is
-    action_size = size - len(question) - 2
-    if action_size < 0 or size >= SMALL:
+    expected = _game(game_id) + _decision_id(number)
+    size = len(data) - 2  # the prefixes of the reply and of its action have two bytes each
+    action_size = size - len(expected) - 2
+    if action_size < 0 or size >= ONE_BYTE_LIMIT:
         return None
-    before = _reply(size) + question + _action_head(action_size)
-    return data[len(before) :] if data.startswith(before) else None
+    start = _reply_prefix(size) + expected + _action_prefix(action_size)
+    return data[len(start) :] if data.startswith(start) else None
 
 
-@memo(1 << 6)
+@memoize(1 << 6)
 def _game(game_id: str) -> bytes:
-    written = game_id.encode()
-    return _game_head(len(written)) + written
+    encoded = game_id.encode()
+    return _game_prefix(len(encoded)) + encoded
 
 
 def _action(data: bytes) -> Action:
@@ -54,20 +58,20 @@ def _action(data: bytes) -> Action:
     return action_value(message)
 
 
-_short_action = memo(1 << 12)(_action)
-"""Bots echo what they are offered, so few are met for the first time. Not for what is long: that is not
-an echo, and to keep thousands of these would be a way to fill the referee's memory."""
+_short_action = memoize(1 << 12)(_action)
+"""Bots echo the actions that they are offered, so most actions have been seen before. Long ones are
+no echo and are not kept, because a bot could fill the referee's memory with them."""
 
 
-def action(written: bytes, request: Request) -> Action:
-    """The action that a bot names in answer to a request, from its bytes. It need not be legal.
+def parse_action(data: bytes, request: Request) -> Action:
+    """Return the action in the bytes of a reply to `request`. It may be illegal.
 
-    A slot of the display that holds the same cards as one further left means that one (ruling R8).
+    Of several slots of the display with the same cards, any stands for the leftmost one (ruling R8).
     Raises ValueError when the bytes name no action.
     """
-    chosen = _short_action(written) if len(written) < SMALL else _action(written)
-    if isinstance(chosen, DrawDisplay):
-        display, slot = request.view.display, chosen.slot
+    action = _short_action(data) if len(data) < ONE_BYTE_LIMIT else _action(data)
+    if isinstance(action, DrawDisplay):
+        display, slot = request.view.display, action.slot
         cards = display[slot] if slot < len(display) else ()
         return DrawDisplay(display.index(cards) if cards else slot, cards)
-    return chosen
+    return action

@@ -1,11 +1,11 @@
-"""What the referee says to bots, as bytes.
+"""Encode the messages that the referee sends to bots.
 
-Every function returns a serialised `RefereeMessage`. Concatenated, such messages are their union
-(protobuf merges what it parses), which is how the requests of several games go out as one message.
+Every function returns a serialised `RefereeMessage`. Such messages can be concatenated, because
+protobuf merges them when it parses; that is how the requests of several games are sent as one message.
 
-A request carries the whole view and every legal action, up to a kilobyte; building it anew took longer
-than sending it. So what recurs (an event, an action) is serialised once and then put together as bytes,
-since messages that lie one after the other are one message with the elements of all their lists.
+A request carries the whole view and every legal action, up to a kilobyte. Building it as one protobuf
+object took longer than sending it. So parts that recur (an event, an action) are serialised once and
+concatenated.
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ from typing import get_args
 
 from referee.clocks import Clocks
 from referee.pb import play_pb2
-from referee.protocol.values import (
-    KINDS,
-    action_message,
-    event_message,
-    ruleset_message,
-)
-from referee.protocol.view_bytes import ViewWriter, head, memo, number_field
+from referee.protocol.values import KINDS, action_message, event_message, ruleset_message
+from referee.protocol.view_bytes import ViewWriter, memoize, number_field, prefix
 from referee.records import Request
 from referee.rules.actions import Action, DecisionKind, legal_plays
 from referee.rules.cards import COPIES, JOKER, JOKERS
@@ -32,41 +27,41 @@ from referee.rules.ruleset import Ruleset
 from referee.rules.view import View
 
 PROTOCOL_VERSION = 1
-_request_head = head(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
+_request_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
 _FIELDS = {name: field.number for name, field in play_pb2.Request.DESCRIPTOR.fields_by_name.items()}
 _decision_id, _kind = number_field(_FIELDS["decision_id"]), number_field(_FIELDS["kind"])
-_view_head = head(_FIELDS["view"])
+_view_prefix = prefix(_FIELDS["view"])
 _time_left = number_field(_FIELDS["time_left_us"])
 _bank_left = number_field(_FIELDS["bank_left_us"])
 _last_elapsed = number_field(_FIELDS["last_elapsed_us"])
-_start_head = head(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_starts"].number)
-_first_view_head = head(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"].number)
-_end_head = head(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
-_LAST_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
+_start_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_starts"].number)
+_first_view_prefix = prefix(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"].number)
+_end_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
+_FINAL_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
 _PLAY = DecisionKind.PLAY
-"""Found once: to find a member of an enum takes as long as to call a function."""
+"""Looked up once, because the look-up of an enum member costs as much as a function call."""
 
 
 class RequestEncoder:
-    """Encodes the requests of one game, to all of its seats."""
+    """Encode the requests of one game, to all of its seats."""
 
     def __init__(self, game_id: str) -> None:
         self._game_id = play_pb2.Request(game_id=game_id).SerializeToString()
         self._views = ViewWriter()
 
     def encode(self, request: Request) -> bytes:
-        """One request as a `RefereeMessage`."""
+        """Return one request as a serialised `RefereeMessage`."""
         decision, budget = request.decision, request.budget
-        written = self._views.write(request.view)
+        view = self._views.write(request.view)
         parts = [
             self._game_id,
             _decision_id(request.number),
             _kind(KINDS[decision.kind]),
             _time_left(budget.limit_us),
             _last_elapsed(budget.last_elapsed_us),
-            _view_head(len(written)),
-            written,
-            *_NEWS.parts(request.events),
+            _view_prefix(len(view)),
+            view,
+            *_EVENTS.parts(request.events),
         ]
         if budget.bank_left_us:
             parts.append(_bank_left(budget.bank_left_us))
@@ -76,7 +71,46 @@ class RequestEncoder:
         else:
             parts.append(_legal_part(decision.legal))
         body = b"".join(parts)
-        return _request_head(len(body)) + body
+        return _request_prefix(len(body)) + body
+
+
+def game_start(
+    game_id: str,
+    *,
+    rules: Ruleset,
+    view: View,
+    clocks: Clocks,
+    seed: int,
+    names: Sequence[str],
+    max_strikes: int,
+) -> bytes:
+    """Return the start of a game for one seat. `names` is empty unless bots may know the names."""
+    start = play_pb2.GameStart(
+        game_id=game_id,
+        ruleset=ruleset_message(rules),
+        clocks=clocks_message(clocks),
+        seed=seed,
+        names=names,
+        max_strikes=max_strikes,
+    )
+    first_view = ViewWriter().write(view)
+    body = b"".join((start.SerializeToString(), _first_view_prefix(len(first_view)), first_view))
+    return _start_prefix(len(body)) + body
+
+
+def game_end(
+    game_id: str, events: Sequence[Event], ranks: Sequence[int], reason: str, *, forfeited: bool
+) -> bytes:
+    """Return the end of a game for one seat. `reason` says why it forfeited or the game was void."""
+    end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
+    body = b"".join((end.SerializeToString(), *_FINAL_EVENT_PARTS.parts(events)))
+    return _end_prefix(len(body)) + body
+
+
+def goodbye(reason: str = "") -> bytes:
+    """Return the last message to a bot."""
+    message = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason))
+    return message.SerializeToString()
 
 
 def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
@@ -90,82 +124,50 @@ def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
     )
 
 
-def game_start(
-    game_id: str,
-    *,
-    rules: Ruleset,
-    view: View,
-    clocks: Clocks,
-    seed: int,
-    names: Sequence[str],
-    max_strikes: int,
-) -> bytes:
-    """The start of a game, to one seat. `names` is empty unless names are shown."""
-    start = play_pb2.GameStart(
-        game_id=game_id,
-        ruleset=ruleset_message(rules),
-        clocks=clocks_message(clocks),
-        seed=seed,
-        names=names,
-        max_strikes=max_strikes,
-    )
-    written = ViewWriter().write(view)
-    body = b"".join((start.SerializeToString(), _first_view_head(len(written)), written))
-    return _start_head(len(body)) + body
+# Serialised parts. Each is a whole message with one item in one list; merging it appends that item.
 
 
-def game_end(
-    game_id: str, news: Sequence[Event], ranks: Sequence[int], reason: str, *, forfeited: bool
-) -> bytes:
-    """The end of a game, to one seat. `reason` says why it forfeited or was broken off."""
-    end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
-    body = b"".join((end.SerializeToString(), *_LAST_NEWS.parts(news)))
-    return _end_head(len(body)) + body
+class _EventParts:
+    """Serialise events as items of a list.
 
-
-def goodbye(reason: str = "") -> bytes:
-    """The last message to a bot."""
-    message = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason))
-    return message.SerializeToString()
-
-
-# Serialised pieces, each the whole message with one element in one list: merging it appends that element.
-
-
-class _Events:
-    """Events as elements of a list, by the number of its field."""
+    Args:
+        field: the number of the list's field.
+    """
 
     def __init__(self, field: int) -> None:
-        self._head = head(field)
+        self._prefix = prefix(field)
         self._parts: dict[type[Event], Callable[[Event], bytes]] = {
-            kind: memo(1 << 10)(self._part) for kind in get_args(Event)
+            kind: memoize(1 << 10)(self._part) for kind in get_args(Event)
         }
-        """By kind, because named tuples of different kinds can be equal."""
+        """One memo for each kind, because named tuples of different kinds can be equal."""
 
     def parts(self, events: Sequence[Event]) -> Iterable[bytes]:
-        """One for each event; found in C, since a seat is told half a dozen at once."""
+        """Return the bytes of each event. The loop runs in C: a request has about six events."""
         return map(call, map(self._parts.__getitem__, map(type, events)), events)
 
     def _part(self, event: Event) -> bytes:
-        written = event_message(event).SerializeToString()
-        return self._head(len(written)) + written
+        body = event_message(event).SerializeToString()
+        return self._prefix(len(body)) + body
 
 
-_NEWS, _LAST_NEWS = _Events(_FIELDS["events"]), _Events(_LAST_EVENTS)
+_EVENTS, _FINAL_EVENT_PARTS = _EventParts(_FIELDS["events"]), _EventParts(_FINAL_EVENTS)
 
 
-@memo(1 << 12)
-def _action_part(chosen: Action) -> bytes:
-    return play_pb2.Request(legal=[action_message(chosen)]).SerializeToString()
+@memoize(1 << 12)
+def _action_part(action: Action) -> bytes:
+    return play_pb2.Request(legal=[action_message(action)]).SerializeToString()
 
 
-@memo(1 << 8)  # some have dozens and are seen once: they recur soon or never
+@memoize(1 << 8)  # small, because long lists of draws seldom recur
 def _legal_part(legal: tuple[Action, ...]) -> bytes:
     return b"".join(map(_action_part, legal))
 
 
-def _plays_of(value: int, held: int, jokers: int) -> bytes:
-    """The plays of so many cards of one value with up to so many jokers; `JOKER`: of jokers alone."""
+def _plays_part(value: int, held: int, jokers: int) -> bytes:
+    """Serialise the plays of `held` cards of one value with up to `jokers` jokers.
+
+    For the value `JOKER` these are the plays of jokers alone.
+    """
     hand = [0] * (JOKER + 1)
     hand[value], hand[JOKER] = held, jokers
     return b"".join(_action_part(play) for play in legal_plays(hand) if play.layer.value == value)
@@ -173,19 +175,19 @@ def _plays_of(value: int, held: int, jokers: int) -> bytes:
 
 @cache
 def _play_parts() -> list[list[list[bytes]]]:
-    """By jokers held, card, and how many of it are held; made when first needed.
+    """Return the serialised plays by jokers held, card and copies held; built at the first use.
 
-    What a hand can play is put together from these, in the order of `legal_plays`: looking up each of
-    some thirty plays took a third of the time of a request.
+    The legal plays of a hand are concatenated from these, in the order of `legal_plays`. Looking up
+    each of some thirty plays took a third of the time of a request.
     """
-    alone = [_plays_of(JOKER, held, held) for held in range(JOKERS + 1)]
+    jokers_alone = [_plays_part(JOKER, held, held) for held in range(JOKERS + 1)]
     return [
         [
             *(
-                [_plays_of(card, held, jokers) for held in range(COPIES + 1)]
+                [_plays_part(card, held, jokers) for held in range(COPIES + 1)]
                 for card in range(JOKER)
             ),
-            alone,
+            jokers_alone,
         ]
         for jokers in range(JOKERS + 1)
     ]

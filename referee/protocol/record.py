@@ -1,4 +1,4 @@
-"""Records of games as messages, so that any language can read what was stored."""
+"""Serialise the records of games as messages of the schema, so that any language can read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
 
 
 def dumps(record: GameRecord) -> bytes:
-    """A record as a serialised `linko.v1.GameRecord`."""
+    """Return a record as a serialised `linko.v1.GameRecord`."""
     message = record_pb2.GameRecord(
         game_id=record.game_id,
         ruleset=ruleset_message(record.ruleset),
@@ -48,13 +48,16 @@ def dumps(record: GameRecord) -> bytes:
 
 
 def loads(data: bytes) -> GameRecord:
-    """A record from bytes. Raises ValueError when they are none that this referee understands."""
+    """Return the record in the bytes.
+
+    Raises ValueError when they are not a record, or have rules that this version does not know.
+    """
     try:
         message = record_pb2.GameRecord.FromString(data)
     except DecodeError as error:
         raise ValueError("the bytes are no linko.v1.GameRecord") from error
     if message.result.termination not in TERMINATIONS_BACK:
-        raise ValueError("the record says not how the game ended")
+        raise ValueError("the record does not say how the game ended")
     return GameRecord(
         game_id=message.game_id,
         ruleset=ruleset_value(message.ruleset),

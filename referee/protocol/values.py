@@ -90,7 +90,7 @@ def action_value(message: pb.Action) -> Action:
 
 
 def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one line a kind
-    """Return an event as a message. The caller has redacted it (`events.seen_by`)."""
+    """Return an event as a message. The caller has redacted it (`events.redact`)."""
     kind = pb.Event
     match event:
         case Played(seat, cards):

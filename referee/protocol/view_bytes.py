@@ -1,16 +1,13 @@
-"""What recurs, made once.
+"""Write views and other often repeated parts of messages as bytes, without protobuf's objects.
 
-The facts of the wire format that are written by hand, where protobuf itself took too long.
+Building a request with protobuf took longer than sending it. So this module has the few facts of the
+wire format that are needed to put messages together from serialised parts. Parts that recur (a
+layer, a slot of the display) are serialised once and kept.
 
-A field is its number and kind, then (for bytes, messages and packed lists) the length; a number is its
-base-128 digits, low first, so that one below 128 is a byte of that value; and messages that lie one after
-the other are one message with the fields of all. https://protobuf.dev/programming-guides/encoding/
-
-A seat's view as bytes: a serialised `View`, put together from pieces that stay as they are.
-
-Building the message anew for each request took longer than sending it. What recurs (a layer, a slot) is
-serialised once; what did not change since the last view is the same object (see `View`) and is not even
-looked up.
+The wire format (https://protobuf.dev/programming-guides/encoding/): a field starts with its number and
+its type; strings, messages and packed lists then have their length in bytes. Numbers are written in
+base 128, lowest digit first, so a number below 128 is one byte. Two messages written one after the
+other are one message that has the fields of both.
 """
 
 from __future__ import annotations
@@ -26,84 +23,97 @@ from referee.rules.cards import JOKER, Counts, Group, Layer
 from referee.rules.view import View
 
 Key = TypeVar("Key")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-def memo(size: int) -> Callable[[Callable[[Key], Made]], Callable[[Key], Made]]:
-    """Decorate a function of one argument, so that it is called once for each of so many equal arguments.
+def memoize(size: int) -> Callable[[Callable[[Key], Value]], Callable[[Key], Value]]:
+    """Decorate a function of one argument so that up to `size` of its results are kept.
 
-    For what is needed at every decision: what `functools.lru_cache` makes takes twice as long, since it keeps
-    an order and makes a tuple of its arguments. When the memo is full it begins anew. What the function raises
-    goes through, and is not kept.
+    A full memo is cleared. Exceptions are passed on and not kept. This is for functions that run at
+    every decision: `functools.lru_cache` takes twice as long, because it maintains an order and builds
+    a tuple of the arguments.
     """
-    return lambda make: _Memo(make, size).__getitem__
+    return lambda function: _Memo(function, size).__getitem__
 
 
-class _Memo(dict[Key, Made]):
-    def __init__(self, make: Callable[[Key], Made], size: int) -> None:
+class _Memo(dict[Key, Value]):
+    def __init__(self, function: Callable[[Key], Value], size: int) -> None:
         super().__init__()
-        self._make = make
+        self._function = function
         self._size = size
 
-    def __missing__(self, key: Key) -> Made:
-        made = self._make(key)
+    def __missing__(self, key: Key) -> Value:
+        value = self._function(key)
         if len(self) >= self._size:
             self.clear()
-        self[key] = made
-        return made
+        self[key] = value
+        return value
 
 
-SMALL = 128
-"""Numbers below this are written as a byte."""
-_KEPT = 1 << 12
+ONE_BYTE_LIMIT = 128
+"""Numbers below this are written as one byte."""
+_MEMO_SIZE = 1 << 12
 
 
-def head(field: int) -> Callable[[int], bytes]:
-    """What stands before a field that is a message, a string or a packed list: a function of its length in bytes."""
-    tag = _digits(field << 3 | 2)
-    return memo(_KEPT)(lambda length: tag + _digits(length))
+def prefix(field: int) -> Callable[[int], bytes]:
+    """Return a function from a length in bytes to the start of a message, string or packed list.
+
+    Args:
+        field: the number of the field.
+    """
+    tag = _base_128(field << 3 | 2)
+    return memoize(_MEMO_SIZE)(lambda length: tag + _base_128(length))
 
 
 def number_field(field: int) -> Callable[[int], bytes]:
-    """A field that is a number of at least 0, or an enum: a function of the number. 0 is not written at all."""
-    tag = _digits(field << 3)
-    return memo(_KEPT)(lambda number: tag + _digits(number) if number else b"")
+    """Return a function that writes a number of at least 0, or an enum value, as a whole field.
+
+    It returns no bytes for 0, as protobuf does.
+
+    Args:
+        field: the number of the field.
+    """
+    tag = _base_128(field << 3)
+    return memoize(_MEMO_SIZE)(lambda number: tag + _base_128(number) if number else b"")
 
 
-def _digits(number: int) -> bytes:
-    written = bytearray()
-    while number >= SMALL:
-        written.append(number % SMALL + SMALL)
-        number //= SMALL
-    written.append(number)
-    return bytes(written)
+def _base_128(number: int) -> bytes:
+    digits = bytearray()
+    while number >= ONE_BYTE_LIMIT:
+        digits.append(number % ONE_BYTE_LIMIT + ONE_BYTE_LIMIT)
+        number //= ONE_BYTE_LIMIT
+    digits.append(number)
+    return bytes(digits)
 
 
 _FIELDS = {name: field.number for name, field in table_pb2.View.DESCRIPTOR.fields_by_name.items()}
-_HAND_HEAD = head(_FIELDS["hand"])(JOKER + 1)
-_hand_sizes_head = head(_FIELDS["hand_sizes"])
-_table_head = head(_FIELDS["tables"])
+_HAND_PREFIX = prefix(_FIELDS["hand"])(JOKER + 1)
+_hand_sizes_prefix = prefix(_FIELDS["hand_sizes"])
+_table_prefix = prefix(_FIELDS["tables"])
 _deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["turn"])
-_KEPT_of_view = 1 << 12
 
 
 class ViewWriter:
-    """Writes the views of one game, of all its seats."""
+    """Write the views of one game, for all its seats.
+
+    It keeps the bytes of the last view's parts. A part that is the same object in the next view did
+    not change (see `View`), and its bytes are used again.
+    """
 
     def __init__(self) -> None:
         self._layers: list[tuple[Layer, ...] | None] = []
         self._tables: list[bytes] = []
-        """The layers of each seat, written."""
+        """The layers of each seat as bytes."""
         self._display: tuple[Group, ...] | None = None
         self._slots = b""
-        """The display, written."""
+        """The display as bytes."""
         self._discards: Counts | None = None
         self._ghost: Counts | None = None
         self._piles = b""
-        """These two, written."""
+        """The discards and the ghost as bytes."""
 
     def write(self, view: View) -> bytes:
-        """A view as a serialised `View`."""
+        """Return a view as a serialised `linko.v1.View`."""
         (
             seat,
             hand,
@@ -132,13 +142,13 @@ class ViewWriter:
             self._piles = table_pb2.View(discards=discards, ghost=ghost).SerializeToString()
         return b"".join(
             (
-                _place((seat, active_seat, victim, cards_to_draw, snatched)),
+                _seats((seat, active_seat, victim, cards_to_draw, snatched)),
                 _deck_size(deck_size),
                 _turn(turn),
-                _HAND_HEAD,
-                bytes(hand),  # each count is below 128: a byte
-                _hand_sizes_head(len(hand_sizes)),
-                bytes(hand_sizes),  # so is each size
+                _HAND_PREFIX,
+                bytes(hand),  # each count is below 128: one byte
+                _hand_sizes_prefix(len(hand_sizes)),
+                bytes(hand_sizes),  # each size, too
                 *self._tables,
                 self._slots,
                 self._piles,
@@ -148,12 +158,13 @@ class ViewWriter:
 
 def _table(layers: tuple[Layer, ...]) -> bytes:
     body = b"".join(map(_layer, layers))
-    return _table_head(len(body)) + body
+    return _table_prefix(len(body)) + body
 
 
-@memo(_KEPT_of_view)
-def _place(place: tuple[int, int, int | None, int, Layer | None]) -> bytes:
-    seat, active_seat, victim, cards_to_draw, snatched = place
+@memoize(_MEMO_SIZE)
+def _seats(fields: tuple[int, int, int | None, int, Layer | None]) -> bytes:
+    """Write the fields that say whose turn it is and what happens to a snatched layer."""
+    seat, active_seat, victim, cards_to_draw, snatched = fields
     return table_pb2.View(
         seat=seat,
         active_seat=active_seat,
@@ -163,11 +174,11 @@ def _place(place: tuple[int, int, int | None, int, Layer | None]) -> bytes:
     ).SerializeToString()
 
 
-@memo(_KEPT_of_view)
-def _layer(cards: Layer) -> bytes:
-    return table_pb2.Table(layers=[layer_message(cards)]).SerializeToString()
+@memoize(_MEMO_SIZE)
+def _layer(layer: Layer) -> bytes:
+    return table_pb2.Table(layers=[layer_message(layer)]).SerializeToString()
 
 
-@memo(_KEPT_of_view)
+@memoize(_MEMO_SIZE)
 def _slot(cards: Group) -> bytes:
     return table_pb2.View(display=[table_pb2.Slot(cards=cards)]).SerializeToString()

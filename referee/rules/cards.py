@@ -51,7 +51,7 @@ class Layer(NamedTuple):
         return (self.value,) * self.naturals + (JOKER,) * self.jokers
 
 
-def count(cards: Iterable[int]) -> Counts:
+def count_cards(cards: Iterable[int]) -> Counts:
     """The multiset of some cards."""
     counts = [0] * 15
     for card in cards:
@@ -59,7 +59,7 @@ def count(cards: Iterable[int]) -> Counts:
     return tuple(counts)
 
 
-def in_order(counts: Counts) -> list[int]:
+def list_cards(counts: Counts) -> list[int]:
     """The cards of a multiset one by one, the lowest first."""
     return [card for card, copies in enumerate(counts) for _ in range(copies)]
 

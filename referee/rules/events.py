@@ -1,6 +1,6 @@
 """What happens in a game, one named tuple a kind, and what each seat may see of it.
 
-Events are complete; `seen_by` hides what a seat may not know (ruling R13: all is public but the card
+Events are complete; `redact` hides what a seat may not know (ruling R13: all is public but the card
 that another seat drew from the deck).
 """
 
@@ -139,7 +139,7 @@ def is_private(event: Event) -> TypeGuard[Drawn]:
     return type(event) is Drawn and event.slot is None
 
 
-def seen_by(event: Event, seat: int) -> Event:
+def redact(event: Event, seat: int) -> Event:
     """The event as a seat may know it."""
     if is_private(event) and event.seat != seat:
         return Drawn(event.seat, None, (HIDDEN,))

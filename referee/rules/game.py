@@ -69,7 +69,7 @@ class Game:
     def apply(self, action: Action) -> tuple[Event, ...]:
         """Answer the decision and play on to the next one.
 
-        Returns what happened, in order, unredacted (see `events.seen_by`); the last event of a game
+        Returns what happened, in order, unredacted (see `events.redact`); the last event of a game
         is `GameOver`. Raises IllegalActionError, and nothing has changed, when the action is not
         legal or the game is over.
         """

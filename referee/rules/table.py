@@ -19,7 +19,7 @@ from referee.rules.cards import (
     Counts,
     Group,
     Layer,
-    in_order,
+    list_cards,
 )
 from referee.rules.events import (
     Discarded,
@@ -117,7 +117,7 @@ class Table:
                 f"{ruleset.name} is for {ruleset.min_players} to {ruleset.max_players} players,"
                 f" not {players}"
             )
-        if sorted(deck) != in_order(full_deck(ruleset)):
+        if sorted(deck) != list_cards(full_deck(ruleset)):
             raise ValueError(f"the deck has not the cards of {ruleset.name}")
         table = cls(ruleset, players, deck)
         dealt_jokers = JOKERS_DEALT if ruleset.ghost else 0

@@ -37,7 +37,7 @@ from referee.match import GameSetup
 from referee.protocol import encode
 from referee.protocol.encode import RequestEncoder
 from referee.records import BotId, Request
-from referee.rules.events import Event, seen_by
+from referee.rules.events import Event, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.rungs import NO_ISOLATION
@@ -101,7 +101,7 @@ def script(orders: Sequence[GameTask]) -> list[Letter]:
             news[seat].clear()
             for event in game.apply(decision.legal[0]):
                 for other in range(SEATS):
-                    news[other].append(seen_by(event, other))
+                    news[other].append(redact(event, other))
         letters += [
             Letter(seat, end, is_request=False, is_answered=False)
             for seat in range(SEATS)

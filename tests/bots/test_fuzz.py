@@ -61,12 +61,12 @@ def test_any_bytes_are_a_message_or_a_value_error(ask):
     @given(ANYTHING | st.binary(max_size=2000))
     def check(data):
         try:
-            said = decode.bot_message(data)
+            said = decode.parse_bot_message(data)
         except ValueError:
             return
         for reply in said.replies:
             with suppress(ValueError):
-                decode.action(reply.action.SerializeToString(), ask)
+                decode.parse_action(reply.action.SerializeToString(), ask)
 
     again(check)
 
@@ -76,7 +76,7 @@ def test_any_bytes_are_an_action_or_a_value_error(ask):
     @given(st.binary(max_size=200))
     def check(data):
         with suppress(ValueError):
-            decode.action(data, ask)
+            decode.parse_action(data, ask)
 
     again(check)
 
@@ -98,7 +98,7 @@ def test_no_message_takes_long_to_read(data):
     for _ in range(5):
         began = time.thread_time()
         with suppress(ValueError):
-            decode.bot_message(data)
+            decode.parse_bot_message(data)
         took_s.append(time.thread_time() - began)
     assert min(took_s) < QUICK_S
 

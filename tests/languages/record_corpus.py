@@ -22,7 +22,7 @@ from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_value, ruleset_message
 from referee.records import Request
-from referee.rules.events import Event, seen_by
+from referee.rules.events import Event, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
 
@@ -126,7 +126,7 @@ def record_game(rules: Ruleset, seats: int, number: int, wanted: Wanted) -> Iter
             action = chance.choice(decision.legal)
         for event in game.apply(action):
             for other, listener in enumerate(recorders):
-                listener.news.append(seen_by(event, other))
+                listener.news.append(redact(event, other))
     for recorder in recorders:
         if recorder.asked.requests:
             yield recorder.end(game.outcome.ranks)

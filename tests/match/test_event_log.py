@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from referee.match.play import EventLog
 from referee.rules.cards import HIDDEN, Layer
-from referee.rules.events import Drawn, Left, Taken, is_private, seen_by
+from referee.rules.events import Drawn, Left, Taken, is_private, redact
 
 SEATS = 3
 EVENTS = st.one_of(
@@ -31,7 +31,7 @@ def test_every_seat_hears_all_as_it_may_know_it(happenings, chance: random.Rando
     for seat in range(SEATS):
         heard[seat] += news.take(seat)
         assert news.take(seat) == ()
-        assert heard[seat] == [seen_by(event, seat) for events in happenings for event in events]
+        assert heard[seat] == [redact(event, seat) for events in happenings for event in events]
 
 
 def test_only_who_drew_from_the_deck_sees_the_card():

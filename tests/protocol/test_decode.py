@@ -41,7 +41,7 @@ def test_a_lone_reply_is_read_whatever_it_answers(action, game, number):
     data = reply(action, game, number)
     written = action.SerializeToString()
     is_small = len(data) < 2 + 128  # protobuf reads the others
-    read = decode.lone_action(data, game, number)
+    read = decode.find_lone_action(data, game, number)
     if game:  # protobuf does not write an empty one
         assert read == (written if is_small else None)
 
@@ -49,7 +49,7 @@ def test_a_lone_reply_is_read_whatever_it_answers(action, game, number):
 @given(ACTIONS)
 def test_a_reply_to_another_decision_is_not(action):
     for game, number in (("9f86d081884c7d66", NUMBER), (GAME, NUMBER + 1), (GAME[:-1], NUMBER)):
-        assert decode.lone_action(reply(action), game, number) is None
+        assert decode.find_lone_action(reply(action), game, number) is None
 
 
 @st.composite
@@ -64,7 +64,7 @@ def spoilt(draw):
 
 @given(spoilt())
 def test_what_is_read_by_hand_protobuf_reads_as_the_same(data):
-    action = decode.lone_action(data, GAME, NUMBER)
+    action = decode.find_lone_action(data, GAME, NUMBER)
     if action is None:
         return
     expected = play_pb2.Reply(game_id=GAME, decision_id=NUMBER)
@@ -72,26 +72,26 @@ def test_what_is_read_by_hand_protobuf_reads_as_the_same(data):
         expected.action.MergeFromString(action)
     except Exception:  # noqa: BLE001 - of whatever kind: the whole is no message either
         with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
-            decode.bot_message(data)
+            decode.parse_bot_message(data)
     else:
         expected.action.SetInParent()
-        assert decode.bot_message(data) == play_pb2.BotMessage(replies=[expected])
+        assert decode.parse_bot_message(data) == play_pb2.BotMessage(replies=[expected])
 
 
 def test_bytes_that_are_no_action_are_a_value_error():
     with pytest.raises(ValueError, match=r"no linko\.v1\.Action"):
-        decode.action(b"\xff", None)
+        decode.parse_action(b"\xff", None)
 
 
 def test_long_actions_do_not_fill_the_memory():
     """A bot may add fields that nobody knows to an action that is legal."""
-    unknown_head = view_bytes.head(99)(50_002)
+    unknown_head = view_bytes.prefix(99)(50_002)
     tracemalloc.start()
     try:
         for number in range(200):
             unknown = unknown_head + number.to_bytes(2, "big") + bytes(50_000)
             leave = table_pb2.Action(choice=table_pb2.CHOICE_LEAVE).SerializeToString()
-            assert decode.action(leave + unknown, None) is Choice.LEAVE
+            assert decode.parse_action(leave + unknown, None) is Choice.LEAVE
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from referee.protocol.view_bytes import memo
+from referee.protocol.view_bytes import memoize
 
 
 def counting(size):
     calls = []
 
-    @memo(size)
+    @memoize(size)
     def half(number):
         calls.append(number)
         if number % 2:

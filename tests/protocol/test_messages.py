@@ -27,7 +27,7 @@ from referee.protocol.values import (
 from referee.records import BotId, Fault, GameRecord, Move, Request, Result, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Layer
-from referee.rules.events import Event, GameOver, Termination, seen_by
+from referee.rules.events import Event, GameOver, Termination, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.rules.table import full_deck
@@ -54,7 +54,7 @@ def playout(name: str, seats: int, seed: int, **options):
         news[seat].clear()
         for event in run.apply(chance.choice(decision.legal)):
             for other in range(seats):
-                news[other].append(seen_by(event, other))
+                news[other].append(redact(event, other))
 
 
 CASES = [(name, seats) for name in RULESETS for seats in ((2,) if name == "duel" else (2, 3, 5))]
@@ -120,7 +120,7 @@ def test_echoing_any_listed_action_is_understood(name, seats):
     for ask, _ in playout(name, seats, seed=40 + seats):
         message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
         for echoed, legal in zip(message.requests[0].legal, ask.decision.legal, strict=True):
-            assert decode.action(echoed.SerializeToString(), ask) == legal
+            assert decode.parse_action(echoed.SerializeToString(), ask) == legal
 
 
 def test_R8_any_slot_with_the_same_card_means_the_leftmost():
@@ -129,7 +129,7 @@ def test_R8_any_slot_with_the_same_card_means_the_leftmost():
         for slot, cards in enumerate(run.table.display):
             if ask.decision.kind is DecisionKind.DRAW and cards:
                 reply = table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot))
-                action = decode.action(reply.SerializeToString(), ask)
+                action = decode.parse_action(reply.SerializeToString(), ask)
                 assert action == DrawDisplay(run.table.display.index(cards), cards)
                 assert action in ask.decision.legal
                 seen += action.slot != slot
@@ -140,19 +140,19 @@ def test_a_reply_that_names_nothing_is_refused_and_nonsense_stays_illegal():
     ask, _ = next(playout("basic", 3, seed=1))
     for message in (table_pb2.Action(), table_pb2.Action(choice=0), table_pb2.Action(choice=77)):
         with pytest.raises(ValueError, match="names no action"):
-            decode.action(message.SerializeToString(), ask)
+            decode.parse_action(message.SerializeToString(), ask)
     for message in (
         table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=99)),
         table_pb2.Action(ghost_value=4_000_000_000),
         table_pb2.Action(play=table_pb2.Layer()),
         table_pb2.Action(choice=table_pb2.CHOICE_TAKE),
     ):
-        assert decode.action(message.SerializeToString(), ask) not in ask.decision.legal
+        assert decode.parse_action(message.SerializeToString(), ask) not in ask.decision.legal
 
 
 def test_bytes_that_are_no_message_are_refused():
     with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
-        decode.bot_message(b"\xff\xff\xff\xff")
+        decode.parse_bot_message(b"\xff\xff\xff\xff")
 
 
 def test_every_choice_kind_termination_and_end_has_its_own_value():

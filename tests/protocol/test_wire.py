@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol.view_bytes import head, number_field
+from referee.protocol.view_bytes import number_field, prefix
 
 
 @pytest.mark.parametrize("length", [1, 127, 128, 300, 16_383, 16_384, 2_100_000])
 def test_a_head_is_what_protobuf_writes_before_so_many_bytes(length):
     text = "x" * length
     message = play_pb2.Goodbye(reason=text)
-    assert head(1)(length) + text.encode() == message.SerializeToString()
+    assert prefix(1)(length) + text.encode() == message.SerializeToString()
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 16_383, 16_384, 2_000_000, 2**32 - 1])
@@ -22,9 +22,9 @@ def test_a_number_is_what_protobuf_writes(number):
 
 
 def test_fields_above_fifteen_have_longer_tags():
-    assert head(16)(5) == bytes((0x82, 0x01, 5))
+    assert prefix(16)(5) == bytes((0x82, 0x01, 5))
 
 
 def test_counts_below_128_are_a_byte_each():
     counts = list(range(113, 128))
-    assert head(2)(15) + bytes(counts) == table_pb2.View(hand=counts).SerializeToString()
+    assert prefix(2)(15) + bytes(counts) == table_pb2.View(hand=counts).SerializeToString()

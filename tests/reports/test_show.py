@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.reports import formats
-from referee.rules.cards import JOKER, Layer, count
+from referee.rules.cards import JOKER, Layer, count_cards
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_groups_and_multisets():
     assert formats.group_name((7,)) == "7"
     assert formats.group_name((3, 13, JOKER)) == "3+13+J"
     assert formats.group_name(()) == "-"
-    assert formats.counts_name(count([12, 3, JOKER, 12, 7])) == "3 7 2×12 J"
-    assert formats.counts_name(count([])) == "-"
+    assert formats.counts_name(count_cards([12, 3, JOKER, 12, 7])) == "3 7 2×12 J"
+    assert formats.counts_name(count_cards([])) == "-"

@@ -11,7 +11,7 @@ from playouts import pick, shuffled
 
 from referee.rules.actions import Action, Choice, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Counts, Group, Layer, card_name
-from referee.rules.events import DisplayRefilled, Drawn, Event, GameOver, GhostRefilled, seen_by
+from referee.rules.events import DisplayRefilled, Drawn, Event, GameOver, GhostRefilled, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.rules.view import View
@@ -94,8 +94,8 @@ def event_lines(event: Event, players: int) -> Iterable[str]:
     """An event, and how it looks to the seats that see it otherwise."""
     yield f"  - {event_text(event)}"
     for seat in range(players):
-        if seen_by(event, seat) != event:
-            yield f"    {seat} sees {event_text(seen_by(event, seat))}"
+        if redact(event, seat) != event:
+            yield f"    {seat} sees {event_text(redact(event, seat))}"
 
 
 def event_text(event: Event) -> str:

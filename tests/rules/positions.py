@@ -15,7 +15,7 @@ from typing import Any
 from oracle import Oracle
 
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play
-from referee.rules.cards import JOKER, Layer, count
+from referee.rules.cards import JOKER, Layer, count_cards
 from referee.rules.events import Event
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, Ruleset
@@ -61,13 +61,13 @@ class Position:
     def table(self) -> Table:
         """The position as the engine has it."""
         table = Table(self.ruleset, len(self.hands), self.deck)
-        table.hands = [list(count(hand)) for hand in self.hands]
+        table.hands = [list(count_cards(hand)) for hand in self.hands]
         table.hand_sizes = [len(hand) for hand in self.hands]
         table.layers = [tuple(layers) for layers in self.tables]
         table.display = tuple(self.display)
-        table.discards = count(self.discards)
+        table.discards = count_cards(self.discards)
         if self.ruleset.ghost:
-            table.ghost = count(self.ghost)
+            table.ghost = count_cards(self.ghost)
         table.active, table.turn = self.active, self.turn
         return table
 

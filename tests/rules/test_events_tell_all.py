@@ -21,7 +21,7 @@ from referee.rules.events import (
     Reclaimed,
     Snatched,
     Taken,
-    seen_by,
+    redact,
 )
 from referee.rules.game import Game
 from referee.rules.view import View
@@ -105,6 +105,6 @@ def test_the_events_a_seat_sees_add_up_to_its_view(ruleset, players, seed, polic
     while game.decision is not None:
         for event in game.apply(policy(game.decision, chance)):
             for seat in range(players):
-                books[seat].note(seen_by(event, seat))
+                books[seat].note(redact(event, seat))
         for seat in range(players):
             books[seat].assert_equal(game.view(seat))

@@ -14,7 +14,7 @@ from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
 from redeal import Secrets, log_of, tells_apart
 
 from referee.rules.cards import HIDDEN, Counts
-from referee.rules.events import Drawn, seen_by
+from referee.rules.events import Drawn, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 
@@ -26,7 +26,7 @@ def honest(game: Game, seat: int, events) -> object:
     decision = game.decision
     if decision is not None and decision.seat != seat:
         decision = (decision.seat, decision.kind)  # which follow from the events
-    return (game.view(seat), decision, [seen_by(event, seat) for event in events])
+    return (game.view(seat), decision, [redact(event, seat) for event in events])
 
 
 def told_by(witness):
@@ -112,7 +112,7 @@ def unredacted_events(game, seat, events):
 def events_that_mark_jokers(game, seat, events):
     def seen(event):
         if isinstance(event, Drawn) and event.cards != (14,):
-            return seen_by(event, seat)
+            return redact(event, seat)
         return event
 
     return (honest(game, seat, ()), [seen(event) for event in events])
@@ -138,5 +138,5 @@ def test_a_leak_is_found(name, leak):
 
 def test_a_card_that_another_seat_draws_from_the_deck_is_hidden():
     event = Drawn(1, None, (7,))
-    assert seen_by(event, 0) == Drawn(1, None, (HIDDEN,))
-    assert seen_by(event, 1) is event
+    assert redact(event, 0) == Drawn(1, None, (HIDDEN,))
+    assert redact(event, 1) is event

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, anything, pick, shuffled
 
 from referee.rules.actions import Action, Choice, Decision, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import FULL, Counts, Layer, count
+from referee.rules.cards import FULL, Counts, Layer, count_cards
 from referee.rules.events import Event, GameOver, Termination
 from referee.rules.game import Game, IllegalActionError
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
@@ -57,7 +57,7 @@ def all_cards(game: Game) -> Counts:
     found += [card for table in public.tables for layer in table for card in layer.cards]
     if public.snatched is not None:
         found += public.snatched.cards
-    piles = [count(found), public.discards, *(view.hand for view in views)]
+    piles = [count_cards(found), public.discards, *(view.hand for view in views)]
     if public.ghost is not None:
         piles.append(public.ghost)
     return tuple(map(sum, zip(*piles, strict=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from positions import cards, follow, game, play
 
-from referee.rules.cards import JOKER, count
+from referee.rules.cards import JOKER, count_cards
 from referee.rules.events import GhostRefilled, SlotCard
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -70,13 +70,13 @@ def test_R9_holds_at_set_up_too():
     """22 cards to the hands, then the display, then the ghost: 13s and the joker among its cards."""
     head = cards("1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 3 3 3 3 3 3")
     display, ghost_turns = cards("9 4 6 4 13 8"), cards("5 13 5 J 5 6 7 13 8 9 10 11 12 12 5 7")
-    used = count((*head, *display, *ghost_turns))
+    used = count_cards((*head, *display, *ghost_turns))
     full = [0, *([8] * 13), 1]
     tail = [card for card in range(1, 15) for _ in range(full[card] - used[card])]
     run = Game(RULESETS["duel"], 2, (*head, *display, *ghost_turns, *tail))
     view = run.view(0)
     assert view.display == ((9,), (4, 13), (6, 13), (4, JOKER), (13,), (8,))
-    assert view.ghost == count(cards("5 5 5 6 7 8 9 10 11 12 12 5 7"))
+    assert view.ghost == count_cards(cards("5 5 5 6 7 8 9 10 11 12 12 5 7"))
     assert view.deck_size == len(tail)
 
 

@@ -20,7 +20,7 @@ from positions import (
 )
 
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay
-from referee.rules.cards import HIDDEN, JOKER, count
+from referee.rules.cards import HIDDEN, JOKER, count_cards
 from referee.rules.events import (
     DisplayRefilled,
     Drawn,
@@ -31,7 +31,7 @@ from referee.rules.events import (
     Taken,
     Termination,
     is_private,
-    seen_by,
+    redact,
 )
 from referee.rules.game import Game
 from referee.rules.ruleset import DEFAULT_MAX_TURNS, RULESETS, EndOn
@@ -65,7 +65,7 @@ def test_R11_the_ghosts_refill_stops_when_the_deck_is_empty():
     events = follow(run, (0, play("9")))
     assert events[-1] == GhostRefilled((5,), (SlotCard(0, 13),))
     assert run.view(0).deck_size == 0
-    assert run.view(0).ghost == count([4, 4, 5])
+    assert run.view(0).ghost == count_cards([4, 4, 5])
     assert asked(run) == (1, DecisionKind.PLAY)
 
 
@@ -167,7 +167,7 @@ def test_R13_views_differ_only_in_the_own_hand_and_events_only_in_deck_cards(rul
                 hidden = isinstance(event, Drawn) and event.slot is None and event.seat != seat
                 private += hidden
                 expected = Drawn(event.seat, None, (HIDDEN,)) if hidden else event
-                assert seen_by(event, seat) == expected
+                assert redact(event, seat) == expected
                 assert is_private(event) or not hidden
     assert private
 
@@ -175,8 +175,8 @@ def test_R13_views_differ_only_in_the_own_hand_and_events_only_in_deck_cards(rul
 def test_R13_who_drew_from_where_is_public():
     run = game("basic", ["9 1", "2", "2"], display="1 2 3 4 5 6", deck="7 8")
     event = follow(run, (0, play("9")), (0, DECK))[1]
-    assert seen_by(event, 0) == Drawn(0, None, (7,))
-    assert seen_by(event, 1) == seen_by(event, 2) == Drawn(0, None, (HIDDEN,))
+    assert redact(event, 0) == Drawn(0, None, (7,))
+    assert redact(event, 1) == redact(event, 2) == Drawn(0, None, (HIDDEN,))
 
 
 def test_R13_hands_are_never_marked_with_what_all_saw_going_in():
@@ -185,7 +185,7 @@ def test_R13_hands_are_never_marked_with_what_all_saw_going_in():
     view = run.view(1)
     assert view.hand_sizes == (2, 2)
     assert view.tables == ((layer("9"),), ())
-    assert view.hand == count([2, 7])
+    assert view.hand == count_cards([2, 7])
     assert 8 not in {card for slot in view.display for card in slot}
     assert not any(view.discards)
     assert view.snatched is None

@@ -7,7 +7,7 @@ from playouts import TABLE_NAMES, TABLES, shuffled
 from positions import DECK, TAKE, asked, draw, follow, game, play
 
 from referee.rules.actions import DecisionKind
-from referee.rules.cards import JOKER, count
+from referee.rules.cards import JOKER, count_cards
 from referee.rules.events import Drawn, Termination
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -23,7 +23,7 @@ def test_R14_hands_in_blocks_of_13_then_the_display_then_the_deck(ruleset, playe
     deck = shuffled(ruleset, 14)
     view = Game(ruleset, players, deck).view(0)
     hands = [Game(ruleset, players, deck).view(seat).hand for seat in range(players)]
-    assert hands == [count(deck[13 * seat : 13 * seat + 13]) for seat in range(players)]
+    assert hands == [count_cards(deck[13 * seat : 13 * seat + 13]) for seat in range(players)]
     start = 13 * players
     assert view.display == tuple((card,) for card in deck[start : start + 6])
     assert view.deck_size == 109 - start - 6
@@ -43,12 +43,12 @@ def duel_deck() -> tuple[int, ...]:
 def test_R14_the_duel_deals_11_and_two_jokers_then_the_display_then_the_ghost():
     deck = duel_deck()
     run = Game(RULESETS["duel"], 2, deck)
-    assert run.view(0).hand == count([*deck[:11], JOKER, JOKER])
-    assert run.view(1).hand == count([*deck[11:22], JOKER, JOKER])
+    assert run.view(0).hand == count_cards([*deck[:11], JOKER, JOKER])
+    assert run.view(1).hand == count_cards([*deck[11:22], JOKER, JOKER])
     assert run.view(0).display == tuple((card,) for card in deck[22:28])
-    assert run.view(0).ghost == count(deck[28:41])
+    assert run.view(0).ghost == count_cards(deck[28:41])
     assert run.view(0).deck_size == 105 - 41
-    assert run.view(0).discards == count([])
+    assert run.view(0).discards == count_cards([])
 
 
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)

@@ -28,7 +28,7 @@ from positions import (
 )
 
 from referee.rules.actions import DecisionKind, DrawDisplay, Play, legal_plays
-from referee.rules.cards import JOKER, Layer, count
+from referee.rules.cards import JOKER, Layer, count_cards
 from referee.rules.events import (
     DisplayRefilled,
     Drawn,
@@ -66,7 +66,7 @@ def plays_of_physical_cards(held: list[int]) -> set[Play]:
 def test_R1_a_play_is_told_by_value_naturals_and_jokers(drawn):
     held = sorted(drawn)[:9]
     held = [card for at, card in enumerate(held) if held[:at].count(card) < 5]
-    legal = legal_plays(list(count(held)))
+    legal = legal_plays(list(count_cards(held)))
     assert len(legal) == len(set(legal))
     assert set(legal) == plays_of_physical_cards(held)
 
@@ -74,7 +74,7 @@ def test_R1_a_play_is_told_by_value_naturals_and_jokers(drawn):
 @pytest.mark.parametrize("jokers", range(6))
 @pytest.mark.parametrize("held", range(9))
 def test_R1_from_one_up_to_all_held_with_any_number_of_jokers(held, jokers):
-    legal = legal_plays(list(count([6] * held + [JOKER] * jokers)))
+    legal = legal_plays(list(count_cards([6] * held + [JOKER] * jokers)))
     assert len(legal) == held * (jokers + 1) + jokers
     assert set(legal) == {
         *(

@@ -6,7 +6,7 @@ import pytest
 from positions import DECK, DISCARD, LEAVE, PASS, RECLAIM, TAKE, cards, layer, play, position
 
 from referee.rules.actions import Action, Decision, DecisionKind, DrawDisplay, SnatchGhost
-from referee.rules.cards import count
+from referee.rules.cards import count_cards
 from referee.rules.events import Drawn, Left, Played, Reclaimed, Snatched, Termination
 from referee.rules.ruleset import EndOn
 from referee.rules.table import GameEnded, Table
@@ -112,8 +112,8 @@ def test_rob_take():
         steps.send(DrawDisplay(0, (1,)))
     view = table.view(0)
     assert (view.cards_to_draw, view.victim, view.snatched) == (0, None, None)
-    assert table.hands[1] == list(count(cards("2 8 8 J")))
-    assert table.hands[2] == list(count(cards("1 3 7 7")))
+    assert table.hands[1] == list(count_cards(cards("2 8 8 J")))
+    assert table.hands[2] == list(count_cards(cards("1 3 7 7")))
     assert table.layers[2] == (layer("4"),)
 
 
@@ -125,7 +125,7 @@ def test_rob_reclaim():
     assert (table.view(0).snatched, table.view(0).victim) == (layer("8 8 J"), 2)
     with pytest.raises(StopIteration):
         steps.send(RECLAIM)
-    assert table.hands[2] == list(count(cards("3 8 8 J")))
+    assert table.hands[2] == list(count_cards(cards("3 8 8 J")))
     view = table.view(0)
     assert (view.cards_to_draw, view.victim, view.snatched) == (0, None, None)
     assert table.events == [
@@ -141,9 +141,9 @@ def test_rob_discard():
     next(steps)
     steps.send(LEAVE)
     assert steps.send(DISCARD).kind is DecisionKind.DRAW
-    assert table.discards == count(cards("8 8 J"))
+    assert table.discards == count_cards(cards("8 8 J"))
     assert table.view(0).cards_to_draw == 3
-    assert table.hands[2] == list(count(cards("3")))
+    assert table.hands[2] == list(count_cards(cards("3")))
 
 
 def test_rob_ends_the_game_where_the_supply_ends():
@@ -165,7 +165,7 @@ def test_with_end_on_deck_the_last_card_of_the_deck_ends_the_game():
     with pytest.raises(GameEnded) as end:
         steps.send(DECK)
     assert end.value.termination is Termination.DECK_EMPTY
-    assert table.hands[2] == list(count(cards("3 7 7")))
+    assert table.hands[2] == list(count_cards(cards("3 7 7")))
 
 
 def test_a_layer_laid_bare_in_this_turn_is_not_checked_again_in_it():

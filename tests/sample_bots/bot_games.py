@@ -23,7 +23,7 @@ from referee.rules.actions import (
     legal_plays,
 )
 from referee.rules.cards import Layer
-from referee.rules.events import Event, seen_by
+from referee.rules.events import Event, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.rules.scoring import Outcome
@@ -95,9 +95,9 @@ def play(
         message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
         (reply,) = sessions[seat].receive(message).replies
         watch(seat, game, message.requests[0], reply)
-        for event in game.apply(decode.action(reply.action.SerializeToString(), ask)):
+        for event in game.apply(decode.parse_action(reply.action.SerializeToString(), ask)):
             for other, heard in enumerate(news):
-                heard.append(seen_by(event, other))
+                heard.append(redact(event, other))
     return game.outcome
 
 

@@ -11,8 +11,8 @@ from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import encode, values
 from referee.records import Request
-from referee.rules.cards import count
-from referee.rules.events import seen_by
+from referee.rules.cards import count_cards
+from referee.rules.events import redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.rules.table import full_deck
@@ -120,7 +120,7 @@ def test_whole_game_decodes_to_the_referees_values(rules, players):
             index = list(request.message.legal).index(bot_message.replies[0].action)
             chosen = decision.legal[index]
             events = []
-        events += [seen_by(event, 0) for event in game.apply(chosen)]
+        events += [redact(event, 0) for event in game.apply(chosen)]
     end = encode.game_end("g", events, game.outcome.ranks, "", forfeited=False)
     session.receive(parse(end))
     (result,) = received
@@ -237,4 +237,4 @@ def test_every_action_of_the_schema_is_decoded():
 def test_layer_lists_its_cards(layer, cards):
     assert layer.cards == cards
     assert layer.size == len(cards)
-    assert count(layer.cards)[JOKER] == layer.jokers
+    assert count_cards(layer.cards)[JOKER] == layer.jokers
