@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Evidence
@@ -32,6 +32,35 @@ class BotId:
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the id that `text`, a `name@version`, stands for."""
+        name, _, version = text.partition("@")
+        return cls(name, version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledGame:
+    """A game of a tournament's schedule. All numbers count from 0, over the whole tournament."""
+
+    index: int
+    """Its position in the schedule."""
+    stage: int
+    """The stage of the tournament, which tells the ruleset."""
+    round: int
+    """Of its stage."""
+    match: int
+    """Also numbers the deal."""
+    seating: int
+    """Which of the cyclic seatings of the match: by how many places the bots have moved."""
+    lane: int
+    bots: tuple[str, ...]
+    """`name@version` of each seat; seat 0, which starts, first, then clockwise."""
+    deal_id: str
+    """`NAME-deal-N`, N from 1: shared by the games of the match."""
+    game_id: str
+    """`NAME-N`, N from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from referee.errors import Cause
-from referee.records import Fault, GameRecord
-from referee.schedule import ScheduledGame
+from referee.records import Fault, GameRecord, ScheduledGame
 from referee.store import ResultRow
 
 
@@ -56,7 +55,7 @@ def of_record(tournament: str, game: ScheduledGame, record: GameRecord) -> Finis
     return Finished(
         game_id=game.game_id,
         tournament=tournament,
-        ruleset=game.ruleset.name,
+        ruleset=record.ruleset.name,
         round=game.round,
         match=(tournament, game.match),
         bots=tuple(map(str, record.seating)),

@@ -26,13 +26,12 @@ from referee.cli.lookup import Finished, charged, of_record, of_row
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import Cause
 from referee.ratings import Ratings
-from referee.records import Fault, GameRecord
+from referee.records import Fault, GameRecord, ScheduledGame
 from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
 from referee.sandbox.rungs import Isolation
-from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament

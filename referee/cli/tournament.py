@@ -120,7 +120,14 @@ def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[Pla
     bots = [str(number) for number in range(len(config.bots))]
     lanes = config.lanes or default_lanes([stage.seats for stage in config.stages], workers)
     schedule = ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=lanes)
-    return plan_rows(bots, schedule, pace.times, workers=workers, challengers=config.challengers)
+    return plan_rows(
+        bots,
+        schedule,
+        pace.times,
+        rulesets=[stage.ruleset.name for stage in config.stages],
+        workers=workers,
+        challengers=config.challengers,
+    )
 
 
 def _stop(config: TournamentConfig, until: Until) -> str:

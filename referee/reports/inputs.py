@@ -77,17 +77,3 @@ class ChargedFault(Protocol):
     def forfeit(self) -> bool:
         """True: it cost the game. False: a strike."""
         ...
-
-
-class PlannedGame(Protocol):
-    """A game of a schedule."""
-
-    @property
-    def game_id(self) -> str:
-        """Names the game in its league."""
-        ...
-
-    @property
-    def round(self) -> int:
-        """Its round, from 0."""
-        ...

@@ -12,9 +12,8 @@ from itertools import combinations, pairwise, product
 from typing import Annotated, NamedTuple
 
 from referee.clocks import SECOND_US
+from referee.records import ScheduledGame
 from referee.reports.formats import Column, duration, moment, percent
-from referee.reports.inputs import PlannedGame
-from referee.schedule import ScheduledGame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ def tournament_row(
 
 
 def status_rows(
-    schedule: Iterable[PlannedGame], durations_us: Mapping[str, int]
+    schedule: Iterable[ScheduledGame], durations_us: Mapping[str, int]
 ) -> tuple[StatusRow, ...]:
     """Status of each round of a schedule, then of all rounds.
 
@@ -173,6 +172,7 @@ def plan_rows(
     schedule: Sequence[ScheduledGame],
     times: Mapping[GameKind, Sequence[int]],
     *,
+    rulesets: Sequence[str],
     workers: int,
     challengers: int = 0,
 ) -> tuple[PlanRow, ...]:
@@ -182,6 +182,7 @@ def plan_rows(
         bots: all that take part, by the names of the schedule.
         schedule: at least one game.
         times: durations of played games, in microseconds, by kind (`game_times`).
+        rulesets: the name of the ruleset of each stage.
         workers: games that are played side by side.
         challengers: of a gauntlet: how many of the bots, from the first one on.
     """
@@ -190,7 +191,7 @@ def plan_rows(
     for game in schedule:
         stages[game.stage].append(game)
     return tuple(
-        _row(stage, bots, pairs, games, times=times, workers=workers)
+        _row(stage, bots, pairs, games, times=times, rulesets=rulesets, workers=workers)
         for stage, games in [*sorted(stages.items()), (None, schedule)]
     )
 
@@ -202,11 +203,12 @@ def _row(
     games: Sequence[ScheduledGame],
     *,
     times: Mapping[GameKind, Sequence[int]],
+    rulesets: Sequence[str],
     workers: int,
 ) -> PlanRow:
     matches = [game.bots for game in games if game.seating == 0]
     sizes = tuple(dict.fromkeys(map(len, matches)))
-    kinds = Counter(GameKind(game.ruleset.name, len(game.bots)) for game in games)
+    kinds = Counter(GameKind(rulesets[game.stage], len(game.bots)) for game in games)
     known = {kind: times[kind] for kind in kinds if times.get(kind)}
     lasting_us = sum(
         sum(known[kind]) * count / len(known[kind]) if kind in known else ASSUMED_GAME_US * count

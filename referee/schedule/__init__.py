@@ -8,12 +8,11 @@ from referee.schedule.budget import buy, least
 from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, algorithm, extended, longer, shorter
 from referee.schedule.gauntlet import gauntlet
 from referee.schedule.round_robin import round_robin
-from referee.schedule.stages import ScheduledGame, Stage, default_lanes
+from referee.schedule.stages import Stage, default_lanes
 
 __all__ = [
     "ALGORITHMS",
     "ROUND_ROBIN",
-    "ScheduledGame",
     "Stage",
     "algorithm",
     "balanced",

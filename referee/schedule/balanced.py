@@ -32,8 +32,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations
 from random import Random
 
+from referee.records import ScheduledGame
 from referee.schedule.round_robin import even_orders
-from referee.schedule.stages import Match, ScheduledGame, Stage, check, unfold
+from referee.schedule.stages import Match, Stage, check, unfold
 
 Table = tuple[int, ...]
 
@@ -176,7 +177,7 @@ def balanced(
     """
     check(bots, stages, lanes)
     matches = rounds_in_turn(stages, _rounds(len(bots), stages))
-    return unfold(tournament, bots, stages, matches, lanes=lanes)
+    return unfold(tournament, bots, matches, lanes=lanes)
 
 
 def rounds_in_turn(

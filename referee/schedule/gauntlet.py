@@ -27,9 +27,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from referee.records import ScheduledGame
 from referee.schedule.balanced import rounds_in_turn
 from referee.schedule.round_robin import even_orders, tables_in_turn, whole_rounds
-from referee.schedule.stages import ScheduledGame, Stage, check, unfold
+from referee.schedule.stages import Stage, check, unfold
 
 Table = tuple[int, ...]
 
@@ -57,7 +58,7 @@ def gauntlet(
         matches = rounds_in_turn(stages, _choices(len(bots), stages))
     else:
         matches = whole_rounds(stages, [list(_round(len(bots), stage)) for stage in stages])
-    return unfold(tournament, bots, stages, matches, lanes=lanes)
+    return unfold(tournament, bots, matches, lanes=lanes)
 
 
 def _check(bots: int, stages: Sequence[Stage]) -> None:

@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, combinations, pairwise, permutations
 from random import Random
 
-from referee.schedule.stages import Match, ScheduledGame, Stage, check, unfold
+from referee.records import ScheduledGame
+from referee.schedule.stages import Match, Stage, check, unfold
 
 
 def tables_in_turn(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
@@ -164,7 +165,7 @@ def round_robin(
     """
     check(bots, stages, lanes)
     tables = [list(tables_in_turn(len(bots), stage.seats)) for stage in stages]
-    return unfold(tournament, bots, stages, whole_rounds(stages, tables), lanes=lanes)
+    return unfold(tournament, bots, whole_rounds(stages, tables), lanes=lanes)
 
 
 def whole_rounds(

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from referee.records import ScheduledGame
 from referee.rules.ruleset import Ruleset
 
 _LEAST_LANES = 4
@@ -63,28 +64,6 @@ class Stage:
         return -(-matches * places // bots)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledGame:
-    """A game of a tournament. All numbers count from 0, over the whole tournament."""
-
-    index: int
-    stage: int
-    round: int
-    """Of its stage."""
-    match: int
-    """Also numbers the deal."""
-    seating: int
-    """Which of the cyclic seatings of the match: by how many places the bots have moved."""
-    lane: int
-    bots: tuple[str, ...]
-    """Names; seat 0, which starts, first, then clockwise."""
-    ruleset: Ruleset
-    deal_id: str
-    """`NAME-deal-N`, N from 1: shared by the games of the match."""
-    game_id: str
-    """`NAME-N`, N from 1."""
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
     """A match, before its games get their numbers."""
@@ -98,7 +77,6 @@ class Match:
 def unfold(
     tournament: str,
     bots: Sequence[str],
-    stages: Sequence[Stage],
     matches: Iterable[Match],
     *,
     lanes: int,
@@ -120,7 +98,6 @@ def unfold(
                     bots=tuple(
                         bots[match.order[(seating + seat) % seats]] for seat in range(seats)
                     ),
-                    ruleset=stages[match.stage].ruleset,
                     deal_id=f"{tournament}-deal-{number + 1}",
                     game_id=f"{tournament}-{index + 1}",
                 )

@@ -143,8 +143,8 @@ def _migrate(where: str, engine: Engine, revision: str | None) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if revision is not None and revision not in known:
         raise UserError(
-            f"{where}: made by a newer version of the referee (schema {revision}; this one knows"
-            f" up to {schema.REVISION})"
+            f"{where}: its database has schema {revision}, which this version of the referee does"
+            f" not know (it knows {schema.REVISION}): use the version that made the league"
         )
     with engine.begin() as connection:
         config.attributes["connection"] = connection

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from referee.errors import UserError
-from referee.records import BotId, GameRecord
+from referee.records import BotId, GameRecord, ScheduledGame
 from referee.store import backends, queries, writes
 from referee.store.database import Database
 from referee.store.rows import (
@@ -24,7 +24,6 @@ from referee.store.rows import (
     NewExtension,
     NewTournament,
     ResultRow,
-    ScheduleRow,
     TournamentRow,
     UsageRow,
 )
@@ -160,7 +159,7 @@ class League:
         with self._database.reading() as connection:
             return queries.bots(connection)
 
-    def add_tournament(self, tournament: NewTournament, schedule: Sequence[ScheduleRow]) -> None:
+    def add_tournament(self, tournament: NewTournament, schedule: Sequence[ScheduledGame]) -> None:
         """Keep a tournament with its whole schedule.
 
         Its bots must be known. Raises UserError when the name or a game's id is taken.
@@ -189,7 +188,7 @@ class League:
             return queries.tournament(connection, name, self.where)
 
     def add_extension(
-        self, tournament: str, extension: NewExtension, schedule: Sequence[ScheduleRow]
+        self, tournament: str, extension: NewExtension, schedule: Sequence[ScheduledGame]
     ) -> None:
         """Keep more games of a tournament, which must be known.
 
@@ -212,7 +211,7 @@ class League:
         with self._database.reading() as connection:
             return queries.extensions(connection, tournament)
 
-    def schedule(self, tournament: str) -> list[ScheduleRow]:
+    def schedule(self, tournament: str) -> list[ScheduledGame]:
         """The games of a tournament, played or not, in schedule order."""
         with self._database.reading() as connection:
             return queries.schedule(connection, tournament)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, func, select, true
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.protocol import record as wire
-from referee.records import BotId, GameRecord
+from referee.records import GameRecord, ScheduledGame
 from referee.store import schema
 from referee.store.rows import (
     BotRow,
@@ -20,7 +20,6 @@ from referee.store.rows import (
     FaultRow,
     GameRow,
     ResultRow,
-    ScheduleRow,
     TournamentRow,
     UsageRow,
 )
@@ -99,9 +98,9 @@ def extensions(connection: Connection, name: str) -> list[ExtensionRow]:
     return [ExtensionRow(*row) for row in rows]
 
 
-def schedule(connection: Connection, name: str) -> list[ScheduleRow]:
+def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
     """See `League.schedule`."""
-    orders: dict[int, list[BotId]] = defaultdict(list)
+    orders: dict[int, tuple[str, ...]] = defaultdict(tuple)
     places = (
         select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)
         .select_from(
@@ -113,7 +112,7 @@ def schedule(connection: Connection, name: str) -> list[ScheduleRow]:
         .order_by(schema.match_bots.c.match_id, schema.match_bots.c.place)
     )
     for match_id, bot, version in connection.execute(places):
-        orders[match_id].append(BotId(bot, version))
+        orders[match_id] += (f"{bot}@{version}",)
     match, game = schema.matches.c, schema.games.c
     rows = connection.execute(
         select(
@@ -132,18 +131,28 @@ def schedule(connection: Connection, name: str) -> list[ScheduleRow]:
         .order_by(game.position)
     )
     return [
-        ScheduleRow(
+        ScheduledGame(
+            index=position,
+            stage=stage,
+            round=round_number,
+            match=number,
+            seating=seating,
+            lane=lane,
+            bots=orders[match_id][seating:] + orders[match_id][:seating],
+            deal_id=deal_id,
+            game_id=game_id,
+        )
+        for (
             position,
             stage,
             round_number,
             number,
             seating,
             lane,
-            tuple(orders[match_id][seating:] + orders[match_id][:seating]),
+            match_id,
             deal_id,
             game_id,
-        )
-        for position, stage, round_number, number, seating, lane, match_id, deal_id, game_id in rows
+        ) in rows
     ]
 
 

@@ -90,22 +90,6 @@ class ExtensionRow(NewExtension):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleRow:
-    """A game of a schedule; all numbers count from 0."""
-
-    index: int
-    stage: int
-    round: int
-    match: int
-    seating: int
-    lane: int
-    bots: tuple[BotId, ...]
-    """Seat 0 first."""
-    deal_id: str
-    game_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class GameRow:
     """A stored game, in short."""
 

@@ -33,7 +33,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0006"
+REVISION = "0001"
 """The migration that makes these tables and views what they are."""
 
 metadata = MetaData(

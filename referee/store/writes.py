@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Insert, Table, delete, exists, func, insert, 
 from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.protocol import record as wire
-from referee.records import BotId, GameRecord
+from referee.records import BotId, GameRecord, ScheduledGame
 from referee.store import schema
-from referee.store.rows import BotRow, NewExtension, NewTournament, ScheduleRow, storable
+from referee.store.rows import BotRow, NewExtension, NewTournament, storable
 
 
 def add_bot(connection: Connection, bot: BotRow) -> None:
@@ -30,7 +30,7 @@ def change_bot(connection: Connection, bot: BotId, **values: str | int | None) -
 
 
 def add_tournament(
-    connection: Connection, tournament: NewTournament, schedule: Sequence[ScheduleRow]
+    connection: Connection, tournament: NewTournament, schedule: Sequence[ScheduledGame]
 ) -> None:
     """See `League.add_tournament`."""
     table = schema.tournaments
@@ -53,7 +53,7 @@ def add_extension(
     connection: Connection,
     tournament: str,
     extension: NewExtension,
-    schedule: Sequence[ScheduleRow],
+    schedule: Sequence[ScheduledGame],
 ) -> None:
     """See `League.add_extension`."""
     table = schema.tournaments
@@ -84,7 +84,7 @@ def settle(connection: Connection, tournament: str, *, rounds: int, games: int) 
 
 
 def _add_schedule(
-    connection: Connection, tournament_id: int, schedule: Sequence[ScheduleRow]
+    connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> None:
     match_ids = _add_matches(connection, tournament_id, schedule)
     connection.execute(
@@ -103,7 +103,7 @@ def _add_schedule(
 
 
 def _add_matches(
-    connection: Connection, tournament_id: int, schedule: Sequence[ScheduleRow]
+    connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> dict[int, int]:
     """Add the matches of a schedule; returns their keys by their numbers."""
     table = schema.matches
@@ -137,7 +137,7 @@ def _add_matches(
     return ids
 
 
-def _base_order(game: ScheduleRow) -> tuple[BotId, ...]:
+def _base_order(game: ScheduledGame) -> tuple[str, ...]:
     """The bots as they sit in seating 0: seat s of seating j has the bot at place (j + s) mod k."""
     size = len(game.bots)
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
@@ -176,7 +176,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
             {
                 "game_id": key,
                 "seat": seat,
-                "bot_id": _known(bots, bot),
+                "bot_id": _known(bots, str(bot)),
                 "score": record.result.scores[seat],
                 "rank": record.result.ranks[seat],
                 "forfeited": seat in record.result.forfeited,
@@ -270,13 +270,14 @@ def _insert(connection: Connection, statement: Insert) -> int:
     return int(key[0])
 
 
-def _bot_ids(connection: Connection) -> dict[BotId, int]:
+def _bot_ids(connection: Connection) -> dict[str, int]:
+    """Return the key of every bot by its `name@version`."""
     table = schema.bots
     rows = connection.execute(select(table.c.name, table.c.version, table.c.id))
-    return {BotId(name, version): key for name, version, key in rows}
+    return {f"{name}@{version}": key for name, version, key in rows}
 
 
-def _known(bots: dict[BotId, int], bot: BotId) -> int:
+def _known(bots: dict[str, int], bot: str) -> int:
     try:
         return bots[bot]
     except KeyError:

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from referee.errors import UserError
 from referee.match import Difference
-from referee.records import BotId, GameRecord
-from referee.schedule import ScheduledGame, Stage
+from referee.records import BotId, GameRecord, ScheduledGame
+from referee.schedule import Stage
 from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_container import BotsPart, Head, RatingsPart, TournamentPart
 from referee.tournament.config import Part, TournamentConfig, from_canonical_json, stages_played
@@ -145,12 +145,11 @@ def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
         )
     seats = {}
     for bot in bots.root:
-        name, _, version = bot.bot.partition("@")
-        if bot.manifest.name != name:
+        seats[bot.bot] = BotId.parse(bot.bot)
+        if bot.manifest.name != seats[bot.bot].name:
             raise Difference(
                 f"{archive_container.BOTS}: {bot.bot}: its manifest is of {bot.manifest.name}"
             )
-        seats[bot.bot] = BotId(name, version)
     return seats
 
 
@@ -198,7 +197,6 @@ def _schedule(
                     seating=seating,
                     lane=lane,
                     bots=match.bots[seating:] + match.bots[:seating],
-                    ruleset=config.stages[match.stage].ruleset,
                     deal_id=match.deal,
                     game_id=game_id,
                 )

@@ -21,9 +21,8 @@ from pydantic import BaseModel
 
 from referee.match import Difference
 from referee.protocol import record as wire
-from referee.records import GameRecord
+from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
-from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament import archive_container
 from referee.tournament.archive_container import RECORDS

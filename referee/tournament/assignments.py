@@ -19,8 +19,8 @@ from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match import GameSetup
+from referee.records import ScheduledGame
 from referee.sandbox.rungs import Isolation
-from referee.schedule import ScheduledGame
 
 MAX_LOSSES = 3
 """How often the same bundle may lose its worker before the run stops."""

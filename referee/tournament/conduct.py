@@ -19,11 +19,11 @@ from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match import GameSetup
-from referee.records import GameRecord
+from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
+from referee.rules.ruleset import Ruleset
 from referee.sandbox.folders import run_folder
 from referee.sandbox.rungs import Isolation
-from referee.schedule import ScheduledGame
 from referee.store import League
 from referee.tournament.assignments import Assignment, Bundle, GameTask, Lanes, WorkerSettings
 from referee.tournament.config import (
@@ -49,6 +49,8 @@ class Plan:
 
     parts: Sequence[Part]
     """With their seeds."""
+    rulesets: Sequence[Ruleset]
+    """The ruleset of each stage."""
     bots: Mapping[str, BotSpec]
     """By `name@version`."""
     clocks: Clocks
@@ -61,13 +63,14 @@ class Plan:
         """Return what a worker needs to play a game; `suspended` bots will not be started."""
         seed = find_part(self.parts, game.index).seed
         assert seed is not None  # noqa: S101 - a league has all seeds
+        ruleset = self.rulesets[game.stage]
         specs = tuple(self.bots[name] for name in game.bots)
         return GameTask(
             setup=GameSetup(
                 game_id=game.game_id,
-                ruleset=game.ruleset,
+                ruleset=ruleset,
                 seating=tuple(spec.bot for spec in specs),
-                deck=deals.deck(seed, game.deal_id, game.ruleset),
+                deck=deals.deck(seed, game.deal_id, ruleset),
                 clocks=self.clocks,
                 max_strikes=self.max_strikes,
                 isolation=self.isolation,
@@ -244,6 +247,7 @@ class Conductor:
         )
         plan = Plan(
             parts=self._tournament.parts,
+            rulesets=tuple(stage.ruleset for stage in config.stages),
             bots=self._bots,
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,

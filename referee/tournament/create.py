@@ -7,6 +7,7 @@ the games.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -15,10 +16,10 @@ from pathlib import Path
 from referee import deals
 from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
-from referee.records import BotId
+from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
-from referee.schedule import ALGORITHMS, ScheduledGame, default_lanes, extended, longer
-from referee.store import League, NewExtension, NewTournament
+from referee.schedule import ALGORITHMS, default_lanes, extended, longer
+from referee.store import ExtensionRow, League, NewExtension, NewTournament, TournamentRow
 from referee.tournament.config import (
     BotEntry,
     Part,
@@ -30,7 +31,6 @@ from referee.tournament.config import (
     stages_played,
 )
 from referee.tournament.config_file import MAX_GAMES
-from referee.tournament.mapping import schedule_row, scheduled, stored_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def create_tournament(
     commitment = deals.commitment(seed)
     league.add_tournament(
         NewTournament(name, now_us, canonical_json(stored_config), seed, commitment),
-        [schedule_row(game, versions) for game in schedule],
+        schedule,
     )
     part = Part(0, len(schedule), None, commitment, seed, finished=False)
     return Tournament(stored_config, (part,), schedule, versions)
@@ -149,11 +149,10 @@ def find_tournament(league: League, name: str) -> Tournament:
     row = league.tournament(name)
     try:
         config = from_canonical_json(row.config)
-        rows = league.schedule(name)
-        played = {str(bot): bot for game in rows for bot in game.bots}
-        versions = {entry.text: played[entry.text] for entry in config.bots}
-        schedule = tuple(scheduled(game, config.stages) for game in rows)
-        parts = stored_parts(row, league.extensions(name), schedule)
+        schedule = tuple(league.schedule(name))
+        scheduled_bots = {bot: BotId.parse(bot) for game in schedule for bot in game.bots}
+        versions = {entry.text: scheduled_bots[entry.text] for entry in config.bots}
+        parts = _stored_parts(row, league.extensions(name), schedule)
     except (ValueError, LookupError) as error:
         raise RefereeError(
             f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
@@ -205,9 +204,32 @@ def extend_tournament(
     league.add_extension(
         config.name,
         NewExtension(now_us, matches, added[0].match, seed, deals.commitment(seed)),
-        [schedule_row(game, tournament.seats) for game in added],
+        added,
     )
     return find_tournament(league, config.name)
+
+
+def _stored_parts(
+    row: TournamentRow, extensions: Sequence[ExtensionRow], schedule: Sequence[ScheduledGame]
+) -> tuple[Part, ...]:
+    """Return the parts of a tournament from its rows: the original games, then each extension."""
+    firsts = [
+        bisect_left(schedule, extension.first_match, key=lambda game: game.match)
+        for extension in extensions
+    ]
+    ends = [*firsts, len(schedule)]
+    rows: list[TournamentRow | ExtensionRow] = [row, *extensions]
+    return tuple(
+        Part(
+            first,
+            end - first,
+            part.matches if isinstance(part, ExtensionRow) else None,
+            part.commitment,
+            part.seed,
+            finished=part.finished_at_us is not None,
+        )
+        for first, end, part in zip([0, *firsts], ends, rows, strict=True)
+    )
 
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from referee.records import GameRecord
-from referee.schedule import ScheduledGame
+from referee.records import GameRecord, ScheduledGame
 
 
 @dataclass(frozen=True, slots=True)

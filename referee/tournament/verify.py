@@ -16,8 +16,8 @@ from typing import Protocol
 from referee import deals
 from referee.errors import UserError
 from referee.match import Difference, check_record
-from referee.records import BotId, GameRecord
-from referee.schedule import ALGORITHMS, ScheduledGame, extended
+from referee.records import BotId, GameRecord, ScheduledGame
+from referee.schedule import ALGORITHMS, extended
 from referee.store import FaultRow, GameRow, League, ResultRow, storable
 from referee.tournament.config import (
     Part,
@@ -179,14 +179,15 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
         raise Difference(
             f"the record has {listed(record.seating)} at the table, the schedule {listed(seating)}"
         )
-    if record.ruleset != game.ruleset:
-        raise Difference(f"the record has the rules of {record.ruleset}, not of {game.ruleset}")
+    ruleset = claim.config.stages[game.stage].ruleset
+    if record.ruleset != ruleset:
+        raise Difference(f"the record has the rules of {record.ruleset}, not of {ruleset}")
     limits = claim.config.clocks, claim.config.faults.max_strikes
     if (record.clocks, record.max_strikes) != limits:
         raise Difference("the record has other clocks or strikes than the tournament")
     seed = find_part(claim.parts, game.index).seed
     if seed is not None:
-        deck = deals.deck(seed, game.deal_id, game.ruleset)
+        deck = deals.deck(seed, game.deal_id, ruleset)
         if record.deck != deck:
             raise Difference("the deck is not what the seed gives")
     check_record(record)

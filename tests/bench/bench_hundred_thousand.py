@@ -34,12 +34,11 @@ import referee.store.columns  # noqa: F401 - loaded before times are taken, as t
 from referee.cli.ratings import GameFilter, analyses, current_ratings, sequential, standings
 from referee.protocol import record as wire
 from referee.ratings import Ratings
-from referee.records import BotId
 from referee.reports.statistics import pair_rows
 from referee.reports.terminal import crosstable
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
-from referee.store import League, ScheduleRow, schema
+from referee.store import League, schema
 
 BOTS = 10
 SEATS = 4
@@ -151,20 +150,8 @@ def fill(league, games):
     for name in names:
         league.add_bot(bot(name))
     stage = Stage(RULESETS["classic"], SEATS, games // (210 * SEATS) + 1)
-    rows = [
-        ScheduleRow(
-            game.index,
-            game.stage,
-            game.round,
-            game.match,
-            game.seating,
-            game.lane,
-            tuple(BotId(name, "1.0") for name in game.bots),
-            game.deal_id,
-            game.game_id,
-        )
-        for game in round_robin("cup", names, [stage], lanes=SEATS)[:games]
-    ]
+    versions = [f"{name}@1.0" for name in names]
+    rows = round_robin("cup", versions, [stage], lanes=SEATS)[:games]
     league.add_tournament(tournament(), rows)
     samples = [zlib.compress(wire.dumps(played(row)), 9) for row in rows[:SAMPLES]]
     chance = random.Random(1)
@@ -180,7 +167,7 @@ class Stored:
     """A game as the tables have it."""
 
     def __init__(self, key, row, samples, chance):
-        names = [each.name for each in row.bots]
+        names = [bot.partition("@")[0] for bot in row.bots]
         points, ranks = drawn(names, chance)
         self.record = {"game_id": key, "record": samples[key % len(samples)]}
         self.result = {

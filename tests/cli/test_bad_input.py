@@ -160,7 +160,11 @@ def test_a_league_of_a_newer_version(here, played, command):
     shutil.copytree(played.folder / "league", league)
     with here.database() as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
-    refused(here, *command, says="league/league.db: made by a newer version of the referee")
+    refused(
+        here,
+        *command,
+        says="league/league.db: its database has schema 9999, which this version of the referee does not know",
+    )
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_games_beyond_a_gap_wait_until_it_is_closed(league):
         assert ratings(table) == after(league, 4)
         record = played(row)
         league.add_game(record)
-        table.add(scheduled(row), record)
+        table.add(row, record)
     assert ratings(table) == after(league, 8)
     assert sum(row.games for row in table.rows()) == sum(len(row.bots) for row in rows)
 
@@ -72,13 +72,5 @@ def test_a_run_that_begins(league):
     assert (table.games, list(table.rows())) == (0, [])
     record = played(row)
     league.add_game(record)
-    table.add(scheduled(row), record)
+    table.add(row, record)
     assert ratings(table) == after(league, 1)
-
-
-def scheduled(row):
-    """As much of a game of the schedule as the table wants to know."""
-    ruleset = SimpleNamespace(name=played(row).ruleset.name)
-    return SimpleNamespace(
-        index=row.index, game_id=row.game_id, ruleset=ruleset, round=row.round, match=row.match
-    )

@@ -9,7 +9,8 @@ BASIC, DUEL = RULESETS["basic"], RULESETS["duel"]
 
 def plan(bots, *stages, times=(), workers=1):
     schedule = round_robin("cup", bots, stages, lanes=8)
-    return plan_rows(bots, schedule, game_times(times), workers=workers)
+    rulesets = [stage.ruleset.name for stage in stages]
+    return plan_rows(bots, schedule, game_times(times), rulesets=rulesets, workers=workers)
 
 
 def test_a_complete_round():
@@ -32,7 +33,7 @@ def test_who_sits_to_the_right_of_whom_is_counted_once_a_match():
 
 def test_a_bot_that_never_plays_is_counted():
     schedule = round_robin("cup", ["ann", "bob"], [Stage(DUEL, 2, 1)], lanes=4)
-    row, _ = plan_rows(["ann", "bob", "cy"], schedule, {}, workers=1)
+    row, _ = plan_rows(["ann", "bob", "cy"], schedule, {}, rulesets=["duel"], workers=1)
     assert row.games_per_bot == (0, 2)
     assert row.games_in_seat == (0, 1)
     assert row.meetings == (0, 1)
@@ -51,7 +52,7 @@ def test_stages_are_added_up_but_for_seats_of_different_tables():
 def test_of_a_gauntlet_the_pairs_of_challenger_and_field_are_told():
     bots = ["new", "newer", "ann", "bob", "cy"]
     schedule = gauntlet("cup", bots, [Stage(BASIC, 3, 2, challengers=2)], lanes=4)
-    row, _ = plan_rows(bots, schedule, {}, workers=1, challengers=2)
+    row, _ = plan_rows(bots, schedule, {}, rulesets=["basic"], workers=1, challengers=2)
     assert (row.games, row.matches) == (36, 12)
     assert row.games_per_bot == (18, 24)
     assert row.meetings == (4, 4)

@@ -4,6 +4,7 @@ from played import Charge, Finished, record
 
 from referee.clocks import Clocks
 from referee.errors import Cause
+from referee.records import ScheduledGame
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.game_rows import charge_rows, game_head, game_rows, seat_rows
 from referee.reports.tournament_rows import StatusRow, status_rows, tournament_row
@@ -41,9 +42,23 @@ def test_a_tournament():
     assert (row.done, row.games, row.share, row.created_at_us) == (3, 12, 0.25, 7)
 
 
+def scheduled(game_id: str, round_number: int) -> ScheduledGame:
+    return ScheduledGame(
+        index=0,
+        stage=0,
+        round=round_number,
+        match=0,
+        seating=0,
+        lane=0,
+        bots=("a@1", "b@1"),
+        deal_id="cup-deal-1",
+        game_id=game_id,
+    )
+
+
 def test_status_is_by_round_and_in_all():
     schedule = [
-        Finished((), (), (), game_id, round=number)
+        scheduled(game_id, number)
         for game_id, number in [("g1", 0), ("g3", 1), ("g2", 0), ("g4", 1)]
     ]
     rows = status_rows(schedule, {"g1": 100, "g2": 201, "g4": 50, "other-1": 1_000})
@@ -55,7 +70,7 @@ def test_status_is_by_round_and_in_all():
 
 
 def test_status_before_the_first_game():
-    (only, everything) = status_rows([Finished((), (), (), "g1")], {})
+    (only, everything) = status_rows([scheduled("g1", 0)], {})
     assert (only.done, only.games, only.share, only.mean_us) == (0, 1, 0.0, None)
     assert everything.round is None
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from referee.records import ScheduledGame
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ScheduledGame, Stage, buy, default_lanes, round_robin
+from referee.schedule import Stage, buy, default_lanes, round_robin
 from referee.schedule.round_robin import tables_in_turn
 
 pytestmark = pytest.mark.unmeasured
@@ -66,10 +67,9 @@ def test_every_table_plays_every_match_in_every_cyclic_seating(tournament):
 
 @PATIENT
 @given(tournaments())
-def test_ruleset_and_size_are_those_of_the_stage(tournament):
+def test_a_table_has_the_size_of_its_stage(tournament):
     _, stages, _ = tournament
     for game in schedule(tournament):
-        assert game.ruleset == stages[game.stage].ruleset
         assert len(game.bots) == stages[game.stage].seats
 
 

@@ -9,11 +9,11 @@ from referee import deals
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
 from referee.match import stand_in_action
-from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
+from referee.records import BotId, Fault, GameRecord, Move, Result, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
-from referee.store import BotRow, League, NewTournament, ScheduleRow
+from referee.store import BotRow, League, NewTournament
 
 NAMES = ("ann", "bob", "cy", "dee")
 SEED = bytes(range(32))
@@ -28,25 +28,13 @@ def tournament(name: str = "cup") -> NewTournament:
     return NewTournament(name, 1_700_000_000_000_000, '{"a": 1}', SEED, deals.commitment(SEED))
 
 
-def schedule(name: str = "cup", matches: int = 2, seats: int = 3) -> list[ScheduleRow]:
+def schedule(name: str = "cup", matches: int = 2, seats: int = 3) -> list[ScheduledGame]:
     stage = Stage(RULESETS["classic"], seats, matches)
-    return [
-        ScheduleRow(
-            game.index,
-            game.stage,
-            game.round,
-            game.match,
-            game.seating,
-            game.lane,
-            tuple(BotId(each, "1.0") for each in game.bots),
-            game.deal_id,
-            game.game_id,
-        )
-        for game in round_robin(name, NAMES, [stage], lanes=4)
-    ]
+    names = [f"{each}@1.0" for each in NAMES]
+    return list(round_robin(name, names, [stage], lanes=4))
 
 
-def played(game: ScheduleRow) -> GameRecord:
+def played(game: ScheduledGame) -> GameRecord:
     """A game played by stand-ins, as they would after everybody's forfeit."""
     rules = RULESETS["classic"]
     deck = deals.deck(SEED, game.deal_id, rules)
@@ -59,7 +47,7 @@ def played(game: ScheduleRow) -> GameRecord:
     return GameRecord(
         game_id=game.game_id,
         ruleset=rules,
-        seating=game.bots,
+        seating=tuple(map(BotId.parse, game.bots)),
         deck=deck,
         moves=tuple(moves),
         faults=(),
@@ -87,7 +75,7 @@ def faulty(record: GameRecord) -> GameRecord:
     )
 
 
-def filled(league: League, name: str = "cup", matches: int = 2) -> list[ScheduleRow]:
+def filled(league: League, name: str = "cup", matches: int = 2) -> list[ScheduledGame]:
     """Store the bots, where they are not there yet, and a tournament; returns its schedule."""
     there = league.bots()
     for each in map(bot, NAMES):

@@ -71,8 +71,9 @@ class Made:
         self.league.add_games(map(self.played, self.tournament.schedule[games]))
 
     def played(self, game):
-        deck = deals.deck(SEED, game.deal_id, game.ruleset)
-        run = Game(game.ruleset, len(game.bots), deck)
+        ruleset = self.tournament.config.stages[game.stage].ruleset
+        deck = deals.deck(SEED, game.deal_id, ruleset)
+        run = Game(ruleset, len(game.bots), deck)
         moves = []
         while (decision := run.decision) is not None:
             action = stand_in_action(decision)
@@ -81,7 +82,7 @@ class Made:
         config = self.tournament.config
         return GameRecord(
             game_id=game.game_id,
-            ruleset=game.ruleset,
+            ruleset=ruleset,
             seating=tuple(self.tournament.seats[bot] for bot in game.bots),
             deck=deck,
             moves=tuple(moves),

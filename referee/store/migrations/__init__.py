@@ -1,1 +1,1 @@
-"""The schema's history: how a league of any version becomes one of today."""
+"""The revisions of the database schema, which Alembic applies in order."""
