@@ -1,11 +1,10 @@
-"""What `referee bots check` does: a bot is built, started and played with, and every step is told.
+"""Check a bot for `referee bots check`: build it, start it, play with it, and report on every step.
 
-Nothing here prints, and nothing is judged by taste: a step fails where the guide for bot authors
-(`proto/README.md`) says otherwise. What the bot is asked comes from fixed seeds, so that the same bot is
-asked the same.
+Nothing here prints. A step fails only where the bot breaks the guide for bot authors (`proto/README.md`).
+All deals and positions come from fixed seeds, so the same bot always gets the same requests.
 
-`check.check` is the list of steps; `decisions`, `games` and `endings` are the steps that speak with the
-bot, `bench` starts it for them, `meter` measures it, `report` is what comes out.
+`steps` has the list of steps and runs them. The steps themselves are in `lifecycle`, `positions` and
+`game_steps`. `bot_under_test` starts the bot for them, `games` plays with it, `report` has the results.
 """
 
 from referee.check.report import Latency, Report, Step, Strength, Usage, Verdict

@@ -1,8 +1,9 @@
-"""Whole games of the bot against chance: planned, begun, played to their end."""
+"""Play games of the bot under test against random players, and check every reply."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,176 +12,271 @@ from typing import NamedTuple
 
 from referee import deals
 from referee.bots import BotPlayer, BotProcess, GameOpening
-from referee.check.positions import SEED
-from referee.check.report import StepFailure, counted, fault_words
-from referee.check.seats import BotSeat, Chance, TimedReply
-from referee.check.start_up import Bench
-from referee.errors import BotFault
-from referee.match import GameSetup, play_game
+from referee.check.bot_under_test import BotUnderTest
+from referee.check.report import (
+    StepFailure,
+    action_text,
+    count_text,
+    enum_name,
+    fault_text,
+    kind_name,
+    legal_actions_text,
+)
+from referee.errors import BotFault, Cause, Evidence, Forfeit
+from referee.match import GameSetup
+from referee.match import play_game as play_match_game
 from referee.protocol import encode
-from referee.records import BotId
+from referee.records import BotId, Reply, Request
+from referee.rules.actions import Action, DecisionKind
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 
-PATIENCE_S = 20.0
-"""After that a step asks no more of a slow bot than it must."""
+SEED = bytes(32)
+"""The seed of all deals of a check."""
+TIME_BUDGET_S = 20.0
+"""After this time a step asks only what it must; slow bots get fewer requests."""
 
 
 class Table(NamedTuple):
-    """What can be played."""
+    """A ruleset and a number of players."""
 
     ruleset: Ruleset
     players: int
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A game to be played. Its deal, and all that chance does in it, come from its name."""
+class CheckGame:
+    """A game to be played. Its name seeds its deal and its random players."""
 
     name: str
     ruleset: Ruleset
     players: int
     seat: int
-    """The bot's."""
+    """The bot's seat."""
 
     @property
-    def where(self) -> str:
-        """The game, for people."""
+    def description(self) -> str:
+        """The game for messages: `in duel with 2 players`."""
         return f"in {self.ruleset.name} with {self.players} players"
 
     @property
     def deck(self) -> tuple[int, ...]:
-        """In drawing order."""
+        """The deck in drawing order."""
         return deals.deck(SEED, self.name, self.ruleset)
 
 
+class RandomPlayer:
+    """Chooses legal actions at random; the same seed gives the same choices."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - must be repeatable, not secret
+
+    async def decide(self, request: Request) -> Reply:
+        """See `Player.decide`."""
+        return Reply(self._random.choice(request.decision.legal), 0, 0)
+
+
+class BotDecision(NamedTuple):
+    """A legal decision of the bot and the time that it took."""
+
+    kind: DecisionKind
+    action: Action
+    elapsed_us: int
+
+
+class BotSeat:
+    """Plays the bot's seat in one game and keeps what is wrong with a reply as a `StepFailure`.
+
+    Args:
+        process: the bot's process.
+        player: the bot's player in this game.
+        game_description: the game for messages.
+    """
+
+    def __init__(self, process: BotProcess, player: BotPlayer, game_description: str) -> None:
+        self._process = process
+        self._player = player
+        self._game_description = game_description
+        self.failure: StepFailure | None = None
+        """The last failure; None if all replies were right."""
+        self.decisions: list[BotDecision] = []
+
+    async def decide(self, request: Request) -> Reply:
+        """See `Player.decide`. Raises a `BotFault` for an illegal action too."""
+        dropped = self._process.session.dropped
+        try:
+            reply = await self._player.decide(request)
+        except BotFault as fault:
+            came = fault_text(fault)
+            if fault.cause is Cause.TIMEOUT and self._process.session.dropped > dropped:
+                came += (
+                    "; but replies came that nothing waits for: their game_id and decision_id are"
+                    " not those of an open request"
+                )
+            self.failure = self._failure(request, _expected(request, fault), came)
+            raise
+        if reply.action not in request.decision.legal:
+            came = action_text(reply.action)
+            self.failure = self._failure(request, legal_actions_text(request.decision), came)
+            raise Forfeit(Cause.ILLEGAL, Evidence(detail=came, elapsed_us=reply.elapsed_us))
+        self.decisions.append(BotDecision(request.decision.kind, reply.action, reply.elapsed_us))
+        return reply
+
+    def _failure(self, request: Request, expected: str, came: str) -> StepFailure:
+        kind = f"{kind_name(request.decision.kind)} ({enum_name(request.decision.kind)})"
+        position = (
+            f"{self._game_description}, seat {request.decision.seat}, turn {request.view.turn}"
+        )
+        return StepFailure(
+            f"{kind}: {expected}", f"{came}\n{position}, decision_id {request.number}"
+        )
+
+
+def _expected(request: Request, fault: BotFault) -> str:
+    if fault.cause is Cause.MALFORMED:
+        return legal_actions_text(request.decision)
+    return f"a reply within {request.budget.limit_us / 1e6:g} s"
+
+
 @dataclass(frozen=True, slots=True)
-class Played:
-    """A game that went well."""
+class CheckedGame:
+    """A game that the bot has played without a failure."""
 
-    plan: Plan
-    answers: tuple[TimedReply, ...]
-    """The bot's."""
+    game: CheckGame
+    decisions: tuple[BotDecision, ...]
+    """The bot's decisions."""
     margin: float
-    """The bot's score minus the others' on average."""
+    """The bot's score minus the mean score of the others."""
 
 
-def plans(name: str, tables: Sequence[Table], count: int) -> list[Plan]:
-    """Games at tables in turn, the bot in all seats in turn."""
+def plan_games(name: str, tables: Sequence[Table], count: int) -> list[CheckGame]:
+    """Return `count` games that use the tables in turn and give the bot each seat in turn."""
     turns = islice(cycle(tables), count)
     return [
-        Plan(f"{name}-{number}", ruleset, players, number % players)
+        CheckGame(f"{name}-{number}", ruleset, players, number % players)
         for number, (ruleset, players) in enumerate(turns)
     ]
 
 
-async def join(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "") -> BotPlayer:
-    """Begin a game with the bot.
+async def start_game(
+    bot: BotUnderTest, process: BotProcess, game: CheckGame, *, previous_event: str = ""
+) -> BotPlayer:
+    """Start a game with the bot.
 
     Args:
-        bench: has the clocks.
-        process: the bot's.
-        plan: the game.
-        before: what may be to blame if the bot does not get ready, in words.
+        bot: the bot under test.
+        process: a process of it.
+        game: the game.
+        previous_event: what may be the reason if the bot does not get ready, for the message.
 
     Raises `StepFailure`.
     """
-    game_id = deals.opaque_id(SEED, plan.name)
+    game_id = deals.opaque_id(SEED, game.name)
     start = encode.game_start(
         game_id,
-        rules=plan.ruleset,
-        view=Game(plan.ruleset, plan.players, plan.deck).view(plan.seat),
-        clocks=bench.clocks,
-        seed=deals.bot_seed(SEED, plan.name, plan.seat),
+        rules=game.ruleset,
+        view=Game(game.ruleset, game.players, game.deck).view(game.seat),
+        clocks=bot.clocks,
+        seed=deals.bot_seed(SEED, game.name, game.seat),
         names=(),
         max_strikes=1,
     )
     opening = GameOpening(game_id, start, encode.RequestEncoder(game_id))
     process.games += 1
-    limit_us = bench.clocks.game_start_us
+    limit_us = bot.clocks.game_start_us
     try:
         return await BotPlayer.join(process, opening, limit_us)
     except BotFault as fault:
         raise StepFailure(
             f"a ready for the game start within {limit_us / 1e6:g} s",
-            f"{fault_words(fault)}\n{before or 'at the start of a game'} {plan.where}",
+            f"{fault_text(fault)}\n{previous_event or 'at the start of a game'} {game.description}",
         ) from None
 
 
-async def play(bench: Bench, process: BotProcess, plan: Plan, *, before: str = "") -> Played:
-    """Play a game to its end and tell the bot so. Raises `StepFailure` at the first thing that is wrong."""
-    player = await join(bench, process, plan, before=before)
-    seat = BotSeat(process, player, plan.where)
+async def play_game(
+    bot: BotUnderTest, process: BotProcess, game: CheckGame, *, previous_event: str = ""
+) -> CheckedGame:
+    """Play a game to its end and send the game end. Raises `StepFailure` at the first wrong reply."""
+    player = await start_game(bot, process, game, previous_event=previous_event)
+    seat = BotSeat(process, player, game.description)
     setup = GameSetup(
-        game_id=plan.name,
-        ruleset=plan.ruleset,
-        seating=(BotId("chance", "1"),) * plan.players,
-        deck=plan.deck,
-        clocks=bench.clocks,
+        game_id=game.name,
+        ruleset=game.ruleset,
+        seating=(BotId("chance", "1"),) * game.players,
+        deck=game.deck,
+        clocks=bot.clocks,
         max_strikes=1,
-        isolation=bench.launcher.isolation,
+        isolation=bot.launcher.isolation,
     )
     players = [
-        seat if number == plan.seat else Chance(f"{plan.name}-{number}")
-        for number in range(plan.players)
+        seat if number == game.seat else RandomPlayer(f"{game.name}-{number}")
+        for number in range(game.players)
     ]
-    played = await play_game(setup, players, now_us=_now_us, monotonic_us=_now_us)
-    bench.launcher.tidy()
-    if seat.trouble is not None:
-        raise seat.trouble
+    played = await play_match_game(setup, players, now_us=_now_us, monotonic_us=_now_us)
+    bot.launcher.tidy()
+    if seat.failure is not None:
+        raise seat.failure
     result = played.record.result
     end = encode.game_end(
-        deals.opaque_id(SEED, plan.name),
-        played.unseen_events[plan.seat],
+        deals.opaque_id(SEED, game.name),
+        played.unseen_events[game.seat],
         result.ranks,
         "",
         forfeited=False,
     )
     await player.leave(end)
-    others = sum(result.scores) - result.scores[plan.seat]
-    margin = result.scores[plan.seat] - others / (plan.players - 1)
-    return Played(plan, tuple(seat.answers), margin)
+    others = sum(result.scores) - result.scores[game.seat]
+    margin = result.scores[game.seat] - others / (game.players - 1)
+    return CheckedGame(game, tuple(seat.decisions), margin)
 
 
-async def play_one_by_one(bench: Bench, process: BotProcess, games: Sequence[Plan]) -> list[Played]:
-    """Play games one after another, and see that the last one's end does no harm.
+async def play_in_sequence(
+    bot: BotUnderTest, process: BotProcess, games: Sequence[CheckGame]
+) -> list[CheckedGame]:
+    """Play games one after another, and start one more to see that the bot survives the last game end.
 
-    Of a slow bot fewer than asked for, but one at least. Raises `StepFailure`.
+    A slow bot plays fewer games, but at least one. Raises `StepFailure`.
     """
-    played: list[Played] = []
-    before = ""
-    until_s = time.monotonic() + PATIENCE_S
-    for plan in games:
+    played: list[CheckedGame] = []
+    previous_event = ""
+    until_s = time.monotonic() + TIME_BUDGET_S
+    for game in games:
         if played and time.monotonic() > until_s:
             break
-        played.append(await play(bench, process, plan, before=before))
-        before = f"after the end of the game {plan.where} (game_ends), or at the start of the next"
-    last = played[-1].plan
-    after = Plan(f"{last.name}-after", last.ruleset, last.players, last.seat)
-    ending = "after the end of the game (game_ends)"
-    await join(bench, process, after, before=ending)
+        played.append(await play_game(bot, process, game, previous_event=previous_event))
+        previous_event = (
+            f"after the end of the game {game.description} (game_ends), or at the start of the next"
+        )
+    last = played[-1].game
+    extra = CheckGame(f"{last.name}-after", last.ruleset, last.players, last.seat)
+    await start_game(bot, process, extra, previous_event="after the end of the game (game_ends)")
     return played
 
 
-async def play_at_once(bench: Bench, process: BotProcess, games: Sequence[Plan]) -> list[Played]:
-    """Play games at the same time. Raises the `StepFailure` of the first that went wrong, and how many did."""
+async def play_concurrently(
+    bot: BotUnderTest, process: BotProcess, games: Sequence[CheckGame]
+) -> list[CheckedGame]:
+    """Play games at the same time.
+
+    Raises the first `StepFailure`, with the number of games that went wrong.
+    """
     results = await asyncio.gather(
-        *(play(bench, process, plan) for plan in games), return_exceptions=True
+        *(play_game(bot, process, game) for game in games), return_exceptions=True
     )
-    played: list[Played] = []
-    troubles: list[StepFailure] = []
+    played: list[CheckedGame] = []
+    failures: list[StepFailure] = []
     for result in results:
         if isinstance(result, StepFailure):
-            troubles.append(result)
+            failures.append(result)
         elif isinstance(result, BaseException):
             raise result
         else:
             played.append(result)
-    if troubles:
-        first = troubles[0]
+    if failures:
+        first = failures[0]
         raise StepFailure(
             first.expected,
-            f"{first.came}\n{len(troubles)} of {counted(len(games), 'game')} at once went wrong",
+            f"{first.came}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
         )
     return played
 

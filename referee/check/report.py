@@ -1,6 +1,6 @@
-"""What comes out of a check: steps with their verdicts, and what was measured. Values only.
+"""The result of a check: steps with their verdicts, and measurements; and the texts in which they are told.
 
-How decisions, answers and faults are told to the author of a bot: in the words of the protocol.
+Decisions, actions and faults are told to bot authors in the terms of the protocol.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from referee.rules.cards import card_name
 
 
 class Verdict(Enum):
-    """What is to be said of a step."""
+    """The outcome of a step."""
 
     PASS = "pass"  # noqa: S105 - no password
     FAIL = "fail"
     SKIP = "skip"
-    """It could not be tried, or there is nothing to try."""
+    """The step was not tried, or does not apply to the bot."""
     INFO = "info"
-    """Told, not judged."""
+    """Information only; the bot is not judged by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a step found."""
+    """The outcome of a step with its explanation."""
 
     verdict: Verdict
     came: str
-    """What happened, or why nothing was tried; one line or several."""
+    """What happened, or why the step was skipped; one line or several."""
     expected: str = ""
-    """What should have come; empty where nothing was wrong."""
+    """What should have happened; empty unless the step failed."""
     output: str = ""
-    """The end of what the bot (or its build) printed, where something was wrong; printable."""
+    """The end of the output of the bot or its build; empty unless the step failed. Printable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step that is done."""
+    """A finished step."""
 
     number: int
-    """From 1."""
+    """The number of the step, from 1."""
     name: str
     finding: Finding
     elapsed_s: float
@@ -53,10 +53,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long a bot took for decisions of one kind, in microseconds, the stream included."""
+    """The response times of a bot for one kind of decision, in microseconds, with the stream's own time."""
 
     kind: DecisionKind
     answers: int
+    """The number of decisions."""
     p50_us: int
     p95_us: int
     max_us: int
@@ -64,55 +65,56 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the bot's processes took of the machine."""
+    """The CPU time and memory of the bot's processes."""
 
     cpu_s: float
-    """Of all processes of the whole check; without those that lived too short to be seen."""
+    """The CPU time of all processes of the check, except those too short-lived to be measured."""
     memory_bytes: int
-    """The most that one run of the bot held at a time, its children included (RSS)."""
+    """The highest resident memory (RSS) of one run of the bot with its child processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """How a bot fares against seats that do anything that is legal."""
+    """The strength of a bot against players that choose random legal actions."""
 
     ruleset: str
     players: int
     games: int
     margin: float
-    """Its score minus the others', on average."""
+    """The mean over the games of the bot's score minus the mean score of the others."""
     interval: float
-    """The true average is within margin ± interval with 95 %."""
+    """Half the width of the 95 % confidence interval of the margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole check."""
+    """The result of a check."""
 
     bot: BotId | None
-    """None where there is no manifest to say."""
+    """The bot; None if its manifest could not be read."""
     steps: tuple[Step, ...]
     latencies: tuple[Latency, ...]
-    """In the order of `DecisionKind`; only kinds that were answered."""
+    """The latencies in the order of `DecisionKind`, without kinds that the bot never decided."""
     usage: Usage | None
-    """None where the bot never ran."""
+    """The usage; None if the bot never ran."""
     strength: Strength | None
+    """The strength; None if it was not measured."""
     copy: Copy | None = None
-    """What was built and played; None where it did not come to that."""
+    """The built copy that played; None if the check did not get that far."""
 
     @property
     def ok(self) -> bool:
-        """Whether no step failed."""
+        """Whether no step has failed."""
         return not self.failed
 
     @property
     def failed(self) -> Sequence[Step]:
-        """The steps that failed."""
+        """The failed steps."""
         return [step for step in self.steps if step.finding.verdict is Verdict.FAIL]
 
 
 class StepFailure(Exception):
-    """Something is wrong with the bot; the step that met it fails."""
+    """A mistake of the bot, which fails the current step."""
 
     def __init__(self, expected: str, came: str, output: str = "") -> None:
         super().__init__(f"{came}; expected: {expected}")
@@ -122,78 +124,78 @@ class StepFailure(Exception):
 
     @property
     def finding(self) -> Finding:
-        """The same as the finding of a step."""
+        """The finding of the failed step."""
         return Finding(
             verdict=Verdict.FAIL, came=self.came, expected=self.expected, output=self.output
         )
 
 
 def passed(came: str) -> Finding:
-    """All is well."""
+    """Return the finding of a step that passed."""
     return Finding(verdict=Verdict.PASS, came=came)
 
 
-def skipped(why: str) -> Finding:
-    """Nothing was tried."""
-    return Finding(verdict=Verdict.SKIP, came=why)
+def skipped(reason: str) -> Finding:
+    """Return the finding of a step that was not tried."""
+    return Finding(verdict=Verdict.SKIP, came=reason)
 
 
-def told(what: str) -> Finding:
-    """Something to know."""
-    return Finding(verdict=Verdict.INFO, came=what)
+def noted(information: str) -> Finding:
+    """Return the finding of a step that only informs."""
+    return Finding(verdict=Verdict.INFO, came=information)
 
 
-_LISTED = 6
-"""Legal actions that are named; of more, it is said how many."""
-_OF_THE_PROCESS = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
-"""Causes whose details are a sentence without its subject."""
+_MAX_LISTED = 6
+"""How many legal actions a text lists; it gives only the number of the others."""
+_PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
+"""Causes whose detail is a sentence without its subject, the bot's process."""
 
 
 def kind_name(kind: DecisionKind) -> str:
-    """`take or leave`."""
+    """Return the kind for people: `take or leave`."""
     return kind.value.replace("-", " ")
 
 
 def enum_name(kind: DecisionKind) -> str:
-    """`DECISION_KIND_TAKE_OR_LEAVE`."""
+    """Return the kind's name in the protocol: `DECISION_KIND_TAKE_OR_LEAVE`."""
     return f"DECISION_KIND_{kind.name}"
 
 
-def action_words(action: Action) -> str:
-    """An action as the fields of its message: `play {value 7, naturals 2, jokers 1}`."""
+def action_text(action: Action) -> str:
+    """Return an action as the fields of its message: `play {value 7, naturals 2, jokers 1}`."""
     match action:
         case Choice():
             return f"CHOICE_{action.name}"
         case Play(layer):
             return f"play {{value {layer.value}, naturals {layer.naturals}, jokers {layer.jokers}}}"
         case DrawDisplay(slot, cards):
-            held = "+".join(map(card_name, cards)) or "empty"
-            return f"draw_display {{slot {slot}}} ({held})"
+            cards_text = "+".join(map(card_name, cards)) or "empty"
+            return f"draw_display {{slot {slot}}} ({cards_text})"
         case _:
             return f"ghost_value {action.value}"
 
 
-def legal_words(decision: Decision) -> str:
-    """What would have been right."""
+def legal_actions_text(decision: Decision) -> str:
+    """Return the legal actions of a decision, as the expectation of a step."""
     legal = decision.legal
-    names = ", ".join(map(action_words, legal[:_LISTED]))
-    more = f", … ({len(legal) - _LISTED} more)" if len(legal) > _LISTED else ""
+    names = ", ".join(map(action_text, legal[:_MAX_LISTED]))
+    more = f", … ({len(legal) - _MAX_LISTED} more)" if len(legal) > _MAX_LISTED else ""
     return f"one of the request's legal actions: {names}{more}"
 
 
-def fault_words(fault: BotFault) -> str:
-    """What came in place of an answer."""
+def fault_text(fault: BotFault) -> str:
+    """Return a fault as what the bot did instead of replying."""
     detail = fault.evidence.detail
-    subject = f"the bot's process {detail}" if fault.cause in _OF_THE_PROCESS else detail
+    subject = f"the bot's process {detail}" if fault.cause in _PROCESS_CAUSES else detail
     return f"{subject} ({fault.cause.value})"
 
 
-def listed(names: Iterable[str]) -> str:
-    """`classic, basic and duel`."""
+def join_names(names: Iterable[str]) -> str:
+    """Join names: `classic, basic and duel`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 game`, `3 games`."""
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 game`, `3 games`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""The steps of a check, in order, and what each needs of those before."""
+"""Run the steps of a check in order and collect the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from pathlib import Path
 
-from referee.check.games import Table, plans, play_one_by_one
+from referee.check.bot_under_test import Measurements
+from referee.check.game_steps import ConcurrencySteps, measure_strength
+from referee.check.games import Table, plan_games, play_in_sequence
+from referee.check.lifecycle import ShutdownSteps, StartUpSteps
+from referee.check.positions import check_decisions
 from referee.check.report import (
     Finding,
     Report,
@@ -16,27 +20,24 @@ from referee.check.report import (
     StepFailure,
     Strength,
     Verdict,
-    counted,
+    count_text,
     kind_name,
+    noted,
     passed,
     skipped,
-    told,
 )
-from referee.check.seats import UsageMonitor
-from referee.check.start_up import StartUp
-from referee.check.trials import ShutdownSteps, Together, decisions, strength
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
 
 Work = Callable[[], Awaitable[Finding]]
-"""What a step does. `StepFailure` fails it."""
+"""The work of a step. Raises `StepFailure` if the step fails."""
 _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers": 4, "duel": 2}
-"""How many sit in the scripted positions of each ruleset."""
-_SIZES = range(2, 6)
+"""The number of players in the scripted positions of each ruleset."""
+_PLAYER_COUNTS = range(2, 6)
 _LIMIT_S = 900.0
-"""No step is begun after that, not counting the build."""
+"""No step starts later than this after the build."""
 
 
 async def check(
@@ -47,205 +48,218 @@ async def check(
     on_step: Callable[[Step], None],
     clocks: Clocks | None = None,
 ) -> Report:
-    """Check the bot of a folder, of which a copy is built and run.
+    """Check the bot in a folder; a copy of the folder is built and run.
 
     Args:
-        folder: the bot's.
+        folder: the bot's folder.
         workshop: makes the copy.
-        on_begin: is told the number and name of each step that begins.
-        on_step: is told of each step that is done.
-        clocks: the limits to which the bot is held, by default those of a tournament.
+        on_begin: called with the number and name of each step before it starts.
+        on_step: called with each finished step.
+        clocks: the limits for the bot, by default those of a tournament.
 
-    Whatever the bot does, this ends, and leaves no process, and no file but the copy. Raises `VoidGame` when the
-    machine has no room for a process.
+    The check always ends, and leaves no process running and no file except the copy. Raises `VoidGame` if the
+    machine cannot start another process.
     """
-    meter = UsageMonitor()
+    measurements = Measurements()
     with (
         run_folder() as parent,
         tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as scratch,
     ):
-        birth = StartUp(folder, workshop, Path(scratch), clocks or Clocks(), meter)
-        run = _Check(birth, meter, on_begin, on_step)
+        start_up = StartUpSteps(folder, workshop, Path(scratch), clocks or Clocks(), measurements)
+        run = _Check(start_up, measurements, on_begin, on_step)
         await run.run()
     return run.report()
 
 
 class _Check:
-    """The state of a check: what is known of the bot so far."""
+    """One run of a check, with what is known about the bot so far."""
 
     def __init__(
         self,
-        birth: StartUp,
-        meter: UsageMonitor,
+        start_up: StartUpSteps,
+        measurements: Measurements,
         on_begin: Callable[[int, str], None],
         on_step: Callable[[Step], None],
     ) -> None:
         self._on_begin = on_begin
         self._on_step = on_step
-        self._birth = birth
-        self._meter = meter
+        self._start_up = start_up
+        self._measurements = measurements
         self._steps: list[Step] = []
-        self._broken: Step | None = None
-        """The step without which nothing else can be tried, if it failed."""
-        self._sound: list[Ruleset] = []
-        """The rulesets all of whose decisions it can take."""
+        self._failed_vital_step: Step | None = None
+        """A failed step without which no other can be tried; None if there is none."""
+        self._passed_rulesets: list[Ruleset] = []
+        """The rulesets whose decisions the bot has all taken correctly."""
         self._tables: list[Table] = []
-        """Those at which it has played games."""
+        """The tables at which the bot has played whole games."""
         self._strength: Strength | None = None
         self._until_s = 0.0
-        """When patience ends."""
+        """When the time of the check is over; 0 before the build has finished."""
 
     def report(self) -> Report:
-        """What is known at the end."""
-        manifest = self._birth.manifest
+        """Return the report of a finished run."""
+        manifest = self._start_up.manifest
         return Report(
             bot=None if manifest is None else manifest.bot,
             steps=tuple(self._steps),
-            latencies=self._meter.latencies,
-            usage=self._meter.usage,
+            latencies=self._measurements.latencies,
+            usage=self._measurements.usage,
             strength=self._strength,
-            copy=self._birth.copy,
+            copy=self._start_up.copy,
         )
 
     async def run(self) -> None:
-        """Do all the steps."""
-        await self._step("manifest", self._birth.read_manifest, vital=True)
-        await self._step("build", self._birth.build, vital=True)
+        """Run all steps.
+
+        The last groups of steps need the tables at which the bot has played, so they are created when the first
+        of each group runs.
+        """
+        await self._step("manifest", self._start_up.read_manifest, vital=True)
+        await self._step("build", self._start_up.build, vital=True)
         self._until_s = time.monotonic() + _LIMIT_S
-        await self._step("start", self._birth.start, vital=True)
-        await self._step("hello", self._birth.hello, vital=True)
+        await self._step("start", self._start_up.start, vital=True)
+        await self._step("hello", self._start_up.check_hello, vital=True)
         for ruleset in RULESETS.values():
-            await self._step(f"decisions: {ruleset.name}", partial(self._decisions, ruleset))
-        for players in _SIZES:
-            await self._step(f"full games: {players} players", partial(self._full_games, players))
-        await self._game_step("games at once", self._with_together(Together.interleaved))
-        await self._game_step("games kept apart", self._with_together(Together.not_mixed))
-        await self._game_step("deterministic", self._with_together(Together.deterministic))
-        await self._step("goodbye", self._with_endings(ShutdownSteps.goodbye))
-        await self._step("SIGTERM", self._with_endings(ShutdownSteps.sigterm))
-        await self._step("nothing left running", self._with_endings(ShutdownSteps.nothing_left))
-        await self._step("latency", self._latency)
-        await self._step("CPU and memory", self._usage)
-        await self._game_step("strength", self._against_chance)
+            await self._step(f"decisions: {ruleset.name}", partial(self._check_ruleset, ruleset))
+        for players in _PLAYER_COUNTS:
+            await self._step(
+                f"full games: {players} players", partial(self._play_full_games, players)
+            )
+        await self._concurrency_step("games at once", ConcurrencySteps.check_interleaved)
+        await self._concurrency_step("games kept apart", ConcurrencySteps.check_separation)
+        await self._concurrency_step("deterministic", ConcurrencySteps.report_determinism)
+        await self._shutdown_step("goodbye", ShutdownSteps.check_goodbye)
+        await self._shutdown_step("SIGTERM", ShutdownSteps.check_sigterm)
+        await self._shutdown_step("nothing left running", ShutdownSteps.check_nothing_left)
+        await self._step("latency", self._report_latency)
+        await self._step("CPU and memory", self._report_usage)
+        await self._game_step("strength", self._report_strength)
 
     async def _step(self, name: str, work: Work, *, vital: bool = False) -> None:
         number = len(self._steps) + 1
         self._on_begin(number, name)
         began_s = time.monotonic()
         try:
-            if self._broken is not None:
-                finding = _not_tried(self._broken)
+            if self._failed_vital_step is not None:
+                finding = _skipped_after(self._failed_vital_step)
             elif self._until_s and began_s > self._until_s:
-                finding = _too_slow()
+                raise _time_is_over()
             else:
                 finding = await work()
-        except StepFailure as trouble:
-            finding = trouble.finding
+        except StepFailure as failure:
+            finding = failure.finding
         step = Step(number, name, finding, time.monotonic() - began_s)
         if vital and finding.verdict is Verdict.FAIL:
-            self._broken = step
+            self._failed_vital_step = step
         self._steps.append(step)
         self._on_step(step)
 
     async def _game_step(self, name: str, work: Work) -> None:
-        """A step with games, at the tables at which games went well."""
+        """Run a step that needs a table at which the bot can play; skip it if there is none."""
 
-        async def work_if_it_plays() -> Finding:
+        async def work_if_playable() -> Finding:
             if not self._tables:
                 return skipped("not tried: no full game went well")
             return await work()
 
-        await self._step(name, work_if_it_plays)
+        await self._step(name, work_if_playable)
+
+    async def _concurrency_step(
+        self, name: str, work: Callable[[ConcurrencySteps], Awaitable[Finding]]
+    ) -> None:
+        await self._game_step(name, lambda: work(self._concurrency))
+
+    async def _shutdown_step(
+        self, name: str, work: Callable[[ShutdownSteps], Awaitable[Finding]]
+    ) -> None:
+        await self._step(name, lambda: work(self._shutdown))
 
     @cached_property
-    def _together(self) -> Together:
-        return Together(self._birth.bench, self._birth.max_games, self._tables)
+    def _concurrency(self) -> ConcurrencySteps:
+        return ConcurrencySteps(self._start_up.bot, self._start_up.max_games, self._tables)
 
     @cached_property
-    def _endings(self) -> ShutdownSteps:
-        games = plans("ending", self._tables, 1)
-        return ShutdownSteps(self._birth.bench, games[0] if games else None)
+    def _shutdown(self) -> ShutdownSteps:
+        games = plan_games("ending", self._tables, 1)
+        return ShutdownSteps(self._start_up.bot, games[0] if games else None)
 
-    def _with_together(self, work: Callable[[Together], Awaitable[Finding]]) -> Work:
-        return lambda: work(self._together)
-
-    def _with_endings(self, work: Callable[[ShutdownSteps], Awaitable[Finding]]) -> Work:
-        return lambda: work(self._endings)
-
-    async def _decisions(self, ruleset: Ruleset) -> Finding:
-        if ruleset.name not in self._birth.spec.rulesets:
+    async def _check_ruleset(self, ruleset: Ruleset) -> Finding:
+        if ruleset.name not in self._start_up.spec.rulesets:
             return skipped("not among the rulesets of its bot.toml")
-        finding = await decisions(self._birth.bench, ruleset, _TABLES[ruleset.name])
-        self._sound.append(ruleset)
+        finding = await check_decisions(self._start_up.bot, ruleset, _TABLES[ruleset.name])
+        self._passed_rulesets.append(ruleset)
         return finding
 
-    async def _full_games(self, players: int) -> Finding:
-        """One game of each ruleset that went well so far and is for so many."""
+    async def _play_full_games(self, players: int) -> Finding:
+        """Play one game of each passed ruleset that allows this number of players."""
         tables = [
-            Table(each, players)
-            for each in self._sound
-            if each.min_players <= players <= each.max_players
+            Table(ruleset, players)
+            for ruleset in self._passed_rulesets
+            if ruleset.min_players <= players <= ruleset.max_players
         ]
         if not tables:
-            why = "that went well " if len(self._sound) < len(self._birth.spec.rulesets) else ""
-            return skipped(f"none of its rulesets {why}is for {players} players")
-        games = plans(f"full-{players}", tables, len(tables))
-        bench = self._birth.bench
-        async with bench.bot() as process:
-            played = await play_one_by_one(bench, process, games)
-        answers = [answer for game in played for answer in game.answers]
-        for answer in answers:
-            self._meter.answered(answer.kind, answer.elapsed_us)
+            some_failed = len(self._passed_rulesets) < len(self._start_up.spec.rulesets)
+            qualifier = "that went well " if some_failed else ""
+            return skipped(f"none of its rulesets {qualifier}is for {players} players")
+        games = plan_games(f"full-{players}", tables, len(tables))
+        bot = self._start_up.bot
+        async with bot.run() as process:
+            played = await play_in_sequence(bot, process, games)
+        decisions = [decision for game in played for decision in game.decisions]
+        for decision in decisions:
+            self._measurements.add_decision(decision.kind, decision.elapsed_us)
         self._tables += tables[: len(played)]
-        each = "" if len(played) == len(tables) else f" of {len(tables)}, for it is slow"
-        return passed(f"{counted(len(answers), 'answer')} in {counted(len(played), 'game')}{each}")
+        shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, for it is slow"
+        return passed(
+            f"{count_text(len(decisions), 'answer')} in {count_text(len(played), 'game')}{shortfall}"
+        )
 
-    async def _latency(self) -> Finding:
-        rows = self._meter.latencies
+    async def _report_latency(self) -> Finding:
+        rows = self._measurements.latencies
         if not rows:
             return skipped("nothing was answered")
-        return told(
+        return noted(
             "\n".join(
                 (
                     f"{'in ms':18} {'p50':>7} {'p95':>7} {'max':>7}",
                     *(
-                        f"{kind_name(each.kind):18} {_ms(each.p50_us)} {_ms(each.p95_us)}"
-                        f" {_ms(each.max_us)}"
-                        for each in rows
+                        f"{kind_name(row.kind):18} {_ms(row.p50_us)} {_ms(row.p95_us)}"
+                        f" {_ms(row.max_us)}"
+                        for row in rows
                     ),
                 )
             )
         )
 
-    async def _usage(self) -> Finding:
-        usage = self._meter.usage
+    async def _report_usage(self) -> Finding:
+        usage = self._measurements.usage
         if usage is None:
             return skipped("the bot never ran")
-        return told(
+        return noted(
             f"{usage.cpu_s:.1f} s of CPU so far, {usage.memory_bytes / 2**20:.0f} MiB at most"
         )
 
-    async def _against_chance(self) -> Finding:
-        at_once = self._birth.max_games if self._together.went_well else 1
-        found = await strength(self._birth.bench, self._tables, at_once)
-        if found is None:
+    async def _report_strength(self) -> Finding:
+        max_games = self._start_up.max_games if self._concurrency.went_well else 1
+        strength = await measure_strength(self._start_up.bot, self._tables, max_games)
+        if strength is None:
             return skipped("its games take too long: not measured")
-        self._strength = found
-        return told(
-            f"{found.margin:+.1f} ± {found.interval:.1f} points a game against random play"
-            f" ({counted(found.games, 'game')} of {found.ruleset} with {found.players} players)"
+        self._strength = strength
+        return noted(
+            f"{strength.margin:+.1f} ± {strength.interval:.1f} points a game against random play"
+            f" ({count_text(strength.games, 'game')} of {strength.ruleset} with {strength.players} players)"
         )
 
 
-def _too_slow() -> Finding:
-    raise StepFailure(
+def _time_is_over() -> StepFailure:
+    return StepFailure(
         f"answers so quick that a check is done within {_LIMIT_S / 60:g} minutes",
         "not tried: that time is over",
     )
 
 
-def _not_tried(broken: Step) -> Finding:
-    return skipped(f"not tried: step {broken.number} ({broken.name}) failed")
+def _skipped_after(failed: Step) -> Finding:
+    return skipped(f"not tried: step {failed.number} ({failed.name}) failed")
 
 
 def _ms(duration_us: int) -> str:

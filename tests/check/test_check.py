@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from referee.bots import ProcessGroupLauncher
-from referee.check import Verdict, check, games, trials
+from referee.check import Verdict, check, game_steps, games, positions
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
 
@@ -52,9 +52,9 @@ ALL_GAMES = STEPS[10:14]
 @pytest.fixture
 def short(monkeypatch):
     """A bot that is asked as little as a slow one, where how much it is asked is not looked at."""
-    monkeypatch.setattr(trials, "GAMES", 8)
-    monkeypatch.setattr(games, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(trials, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(game_steps, "STRENGTH_GAMES", 8)
+    monkeypatch.setattr(games, "TIME_BUDGET_S", 0.0)
+    monkeypatch.setattr(positions, "TIME_BUDGET_S", 0.0)
 
 
 def bot_folder(folder, name, *, more=""):

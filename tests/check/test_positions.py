@@ -1,10 +1,10 @@
-"""Scripted positions: that they hold what they are for."""
+"""Test that scripted positions have every kind of decision and are reproducible."""
 
 from collections import Counter
 
 import pytest
 
-from referee.check.positions import TIMES, kinds_of, script
+from referee.check.positions import MIN_REPEATS, decision_kinds, find_script
 from referee.clocks import Clocks
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import RULESETS
@@ -17,21 +17,21 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("ruleset", "players"), TABLES)
-async def test_one_seat_meets_every_kind_of_its_ruleset(ruleset, players):
-    scripted = await script(ruleset, players, Clocks())
-    met = Counter(request.decision.kind for request in scripted.requests)
-    assert set(met) == set(kinds_of(ruleset))
-    assert min(met.values()) >= TIMES
-    assert {request.decision.seat for request in scripted.requests} == {scripted.seat}
-    numbers = [request.number for request in scripted.requests]
+async def test_script_has_every_kind_of_its_ruleset_for_one_seat(ruleset, players):
+    script = await find_script(ruleset, players, Clocks())
+    seen = Counter(request.decision.kind for request in script.requests)
+    assert set(seen) == set(decision_kinds(ruleset))
+    assert min(seen.values()) >= MIN_REPEATS
+    assert {request.decision.seat for request in script.requests} == {script.game.seat}
+    numbers = [request.number for request in script.requests]
     assert numbers == sorted(set(numbers))
 
 
-async def test_they_are_the_same_every_time():
+async def test_script_is_reproducible():
     ruleset = RULESETS["duel"]
-    assert await script(ruleset, 2, Clocks()) == await script(ruleset, 2, Clocks())
+    assert await find_script(ruleset, 2, Clocks()) == await find_script(ruleset, 2, Clocks())
 
 
-def test_the_kinds_of_all_rulesets_are_all_kinds():
-    kinds = {kind for ruleset in RULESETS.values() for kind in kinds_of(ruleset)}
+def test_rulesets_together_have_all_kinds_of_decisions():
+    kinds = {kind for ruleset in RULESETS.values() for kind in decision_kinds(ruleset)}
     assert kinds == set(DecisionKind)

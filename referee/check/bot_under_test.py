@@ -1,0 +1,134 @@
+"""Start the bot under test, measure its processes, and end them whatever a step does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from referee.bots import BotProcess, Launcher
+from referee.bots.manifest import BotSpec
+from referee.check.report import Latency, StepFailure, Usage, fault_text
+from referee.clocks import Clocks
+from referee.errors import Forfeit
+from referee.rules.actions import DecisionKind
+
+_INTERVAL_S = 0.1
+"""The pause between two measurements of a process tree."""
+_OUTPUT_BYTES = 4096
+"""How many bytes from the end of the bot's output a finding keeps."""
+
+
+class Measurements:
+    """The response times and the usage of the bot, over all its processes in a check."""
+
+    def __init__(self) -> None:
+        self._elapsed_us = defaultdict[DecisionKind, list[int]](list)
+        self._cpu_s: dict[tuple[int, float], float] = {}
+        """The CPU time of each process by pid and start time, as last seen."""
+        self._memory_bytes = 0
+
+    def add_decision(self, kind: DecisionKind, elapsed_us: int) -> None:
+        """Add the time of a decision during which the bot had nothing else to do."""
+        self._elapsed_us[kind].append(elapsed_us)
+
+    @asynccontextmanager
+    async def watch(self, pid: int) -> AsyncIterator[None]:
+        """Measure a process tree repeatedly while this context is open."""
+        watcher = asyncio.ensure_future(self._watch(pid))
+        try:
+            yield
+        finally:
+            watcher.cancel()
+            await asyncio.to_thread(self._measure, pid)
+
+    @property
+    def latencies(self) -> tuple[Latency, ...]:
+        """The latency of each kind of decision that the bot has taken."""
+        return tuple(
+            _latency(kind, sorted(self._elapsed_us[kind]))
+            for kind in DecisionKind
+            if kind in self._elapsed_us
+        )
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of all processes; None if none was measured."""
+        if not self._cpu_s:
+            return None
+        return Usage(sum(self._cpu_s.values()), self._memory_bytes)
+
+    async def _watch(self, pid: int) -> None:
+        while True:
+            await asyncio.to_thread(self._measure, pid)
+            await asyncio.sleep(_INTERVAL_S)
+
+    def _measure(self, pid: int) -> None:
+        memory_bytes = 0
+        with suppress(psutil.Error):
+            program = psutil.Process(pid)
+            for process in (program, *program.children(recursive=True)):
+                with suppress(psutil.Error), process.oneshot():
+                    times = process.cpu_times()
+                    memory_bytes += process.memory_info().rss
+                    self._cpu_s[process.pid, process.create_time()] = times.user + times.system
+        self._memory_bytes = max(self._memory_bytes, memory_bytes)
+
+
+def _latency(kind: DecisionKind, sorted_us: Sequence[int]) -> Latency:
+    count = len(sorted_us)
+    p50_us, p95_us = (sorted_us[min(count - 1, count * percent // 100)] for percent in (50, 95))
+    return Latency(kind, count, p50_us, p95_us, sorted_us[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class BotUnderTest:
+    """Starts processes of the bot under test."""
+
+    spec: BotSpec
+    folder: Path
+    """Where the folders of the processes are created."""
+    clocks: Clocks
+    measurements: Measurements
+    launcher: Launcher
+
+    async def start(self) -> BotProcess:
+        """Start a process and wait for its hello. The caller must stop it. Raises its `Forfeit`."""
+        return await BotProcess.start(
+            self.spec,
+            launcher=self.launcher,
+            folder=self.folder,
+            limit_us=self.clocks.start_up_us,
+            tokens=set(),
+        )
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[BotProcess]:
+        """Run and measure a fresh process; its process tree is ended with this context.
+
+        Raises `StepFailure` if the bot does not start. Adds the end of the bot's output to any `StepFailure`
+        that is raised within the context.
+        """
+        try:
+            process = await self.start()
+        except Forfeit as fault:
+            raise StepFailure(
+                "the bot starts again, as it did before",
+                fault_text(fault),
+                fault.evidence.stderr_tail,
+            ) from None
+        try:
+            async with self.measurements.watch(process.pid):
+                yield process
+                self.launcher.tidy()
+        except StepFailure as failure:
+            await process.stop(gently=False)
+            output = process.stderr_tail() or process.output.tail(_OUTPUT_BYTES)
+            raise StepFailure(failure.expected, failure.came, output) from None
+        finally:
+            await process.stop(gently=False)

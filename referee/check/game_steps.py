@@ -1,0 +1,194 @@
+"""The steps that need many games: concurrent games, determinism, and strength against random players."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
+from math import sqrt
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from referee.check.bot_under_test import BotUnderTest
+from referee.check.games import (
+    BotDecision,
+    CheckedGame,
+    CheckGame,
+    Table,
+    plan_games,
+    play_concurrently,
+    play_game,
+    play_in_sequence,
+)
+from referee.check.report import (
+    Finding,
+    StepFailure,
+    Strength,
+    action_text,
+    count_text,
+    kind_name,
+    noted,
+    passed,
+    skipped,
+)
+
+MAX_CONCURRENT_GAMES = 32
+"""The most games at once that a check tries, whatever the bot's hello says."""
+_COMPARED_GAMES = 4
+"""How many of these games are also played alone."""
+STRENGTH_GAMES = 100
+"""The most games for the strength."""
+STRENGTH_CONCURRENCY = 4
+"""How many of them are played at once at most."""
+STRENGTH_BUDGET_S = 4.0
+"""After this time no further game is started for the strength."""
+_MIN_STRENGTH_GAMES = 2
+_NORMAL_95 = 1.96
+"""The 97.5 % quantile of the normal distribution."""
+
+
+class ConcurrencySteps:
+    """The steps that play the same games at once and alone, and compare the bot's decisions.
+
+    Args:
+        bot: the bot under test.
+        max_games: how many games the bot can play at once, by its hello.
+        tables: the tables at which the bot can play; at least one.
+    """
+
+    def __init__(self, bot: BotUnderTest, max_games: int, tables: Sequence[Table]) -> None:
+        self._bot = bot
+        self._max_games = max_games
+        at_once = min(max_games, MAX_CONCURRENT_GAMES)
+        self._games = plan_games("together", tables, max(at_once, _COMPARED_GAMES))
+        self._concurrent: list[CheckedGame] | None = None
+        """The games as played at once; None until then."""
+        self._sequential: tuple[list[CheckedGame], list[CheckedGame]] | None = None
+        """The first games as played one after another, by two processes; None until then."""
+
+    @property
+    def went_well(self) -> bool:
+        """Whether the bot has played games at once without a failure."""
+        return self._concurrent is not None
+
+    async def check_interleaved(self) -> Finding:
+        """Play as many games at once as the hello promises. Raises `StepFailure`."""
+        if self._max_games == 1:
+            return skipped("max_games is 1: one game at a time")
+        games = self._games[: min(self._max_games, MAX_CONCURRENT_GAMES)]
+        async with self._bot.run() as process:
+            self._concurrent = await play_concurrently(self._bot, process, games)
+        promise = f"; its hello says {self._max_games:,}" if len(games) < self._max_games else ""
+        decisions = sum(len(game.decisions) for game in self._concurrent)
+        return passed(f"{len(games)} games at once{promise}; {count_text(decisions, 'answer')}")
+
+    async def check_separation(self) -> Finding:
+        """Compare decisions in games at once with those in the same games alone. Raises `StepFailure`."""
+        if self._max_games == 1:
+            return skipped("max_games is 1: one game at a time")
+        if self._concurrent is None:
+            return skipped("the games at once did not go well: see the step before")
+        first, second = await self._play_alone()
+        if _first_difference(first, second) is not None:
+            return passed(
+                "every answer named its game and was legal in it; more cannot be said, since the bot"
+                " answers differently each time"
+            )
+        if (difference := _first_difference(first, self._concurrent)) is not None:
+            raise StepFailure(
+                "the same answers, whether a game is played alone or beside others: what the bot knows"
+                " of a game is kept under its game_id, and so is its chance, by the seed of the game",
+                difference.describe(
+                    "played alone", f"beside {count_text(len(self._concurrent) - 1, 'game')}"
+                ),
+            )
+        return passed(f"{count_text(len(first), 'game')} alone: the same answers")
+
+    async def report_determinism(self) -> Finding:
+        """Report whether a new process decides the same. Raises `StepFailure` if the bot fails to play."""
+        first, second = await self._play_alone()
+        difference = _first_difference(first, second)
+        if difference is None:
+            return noted(f"yes: {count_text(len(first), 'game')} played again went the same")
+        return noted(f"no: {difference.describe('the first time', 'by a new process')}")
+
+    async def _play_alone(self) -> tuple[list[CheckedGame], list[CheckedGame]]:
+        """Play the first games one after another by each of two new processes; only once."""
+        if self._sequential is None:
+            self._sequential = await self._play_by_new_process(), await self._play_by_new_process()
+        return self._sequential
+
+    async def _play_by_new_process(self) -> list[CheckedGame]:
+        async with self._bot.run() as process:
+            return await play_in_sequence(self._bot, process, self._games[:_COMPARED_GAMES])
+
+
+class _Difference(NamedTuple):
+    """The first decision that differs between two runs of a game."""
+
+    game: CheckGame
+    number: int
+    """The number of the bot's decision in the game, from 1."""
+    first: BotDecision | None
+    """The decision in the first run; None if that game was over by then."""
+    second: BotDecision | None
+
+    def describe(self, first_run: str, second_run: str) -> str:
+        """Return the difference as text, with these names for the two runs."""
+        decision = self.first or self.second
+        kind = f" ({kind_name(decision.kind)})" if decision is not None else ""
+        return (
+            f"answer {self.number}{kind} {self.game.description}:"
+            f" {first_run} {_decision_text(self.first)}, {second_run} {_decision_text(self.second)}"
+        )
+
+
+def _decision_text(decision: BotDecision | None) -> str:
+    return "none" if decision is None else action_text(decision.action)
+
+
+def _first_difference(
+    first_run: Sequence[CheckedGame], second_run: Sequence[CheckedGame]
+) -> _Difference | None:
+    """Compare two runs of the same games; if one run has fewer, compare these."""
+    for first_game, second_game in zip(first_run, second_run, strict=False):
+        decisions = zip_longest(first_game.decisions, second_game.decisions)
+        for number, (first, second) in enumerate(decisions, start=1):
+            if first is None or second is None or first.action != second.action:
+                return _Difference(first_game.game, number, first, second)
+    return None
+
+
+async def measure_strength(
+    bot: BotUnderTest, tables: Sequence[Table], max_games: int
+) -> Strength | None:
+    """Play against random players for a limited time: duels if possible, else at the first table.
+
+    Args:
+        bot: the bot under test.
+        tables: the tables at which the bot can play; at least one.
+        max_games: how many games it can play at once.
+
+    Returns None if the time was too short for two games. Raises `StepFailure`.
+    """
+    table = next((table for table in tables if table.ruleset.name == "duel"), tables[0])
+    waiting = plan_games("strength", [table], STRENGTH_GAMES)[::-1]
+    margins: list[float] = []
+    until_s = time.monotonic() + STRENGTH_BUDGET_S
+    async with bot.run() as process:
+
+        async def keep_playing() -> None:
+            while waiting and time.monotonic() < until_s:
+                margins.append((await play_game(bot, process, waiting.pop())).margin)
+
+        results = await asyncio.gather(
+            *(keep_playing() for _ in range(min(max_games, STRENGTH_CONCURRENCY))),
+            return_exceptions=True,
+        )
+        for error in filter(None, results):
+            raise error
+    if len(margins) < _MIN_STRENGTH_GAMES:
+        return None
+    interval = _NORMAL_95 * stdev(margins) / sqrt(len(margins))
+    return Strength(table.ruleset.name, table.players, len(margins), fmean(margins), interval)

@@ -1,0 +1,203 @@
+"""The steps at the start and at the end of a bot's life: from its folder to a hello, and its shutdown."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from referee.bots import Shutdown
+from referee.bots.build import LIMIT_S
+from referee.bots.manifest import BotSpec, Manifest, load_manifest
+from referee.bots.process import GOODBYE_S, TERM_S
+from referee.check.bot_under_test import BotUnderTest, Measurements
+from referee.check.games import CheckGame, play_game
+from referee.check.report import Finding, StepFailure, fault_text, join_names, passed, skipped
+from referee.clocks import Clocks
+from referee.errors import Cause, Forfeit, UserError
+from referee.roster.workshop import BuildError, Copy, Workshop
+from referee.rules.ruleset import RULESETS
+from referee.sandbox.launcher import signal_name
+
+_NO_HELLO_CAUSES = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
+"""Causes for which the start fails. After any other the start passes, and the hello fails."""
+_SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
+"""The exit codes of a program with a handler, of one without, and of a shell or a JVM."""
+
+
+class StartUpSteps:
+    """The steps up to the hello. Each one may run only if those before it have passed.
+
+    Args:
+        folder: the bot's folder, of which a copy is built and run.
+        workshop: makes the copy, and has the launcher for the bot.
+        scratch: an empty folder.
+        clocks: has the start-up limit.
+        measurements: where the processes are measured.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        workshop: Workshop,
+        scratch: Path,
+        clocks: Clocks,
+        measurements: Measurements,
+    ) -> None:
+        self._folder = folder
+        self._workshop = workshop
+        self._scratch = scratch
+        self._clocks = clocks
+        self._measurements = measurements
+        self._hello_fault: Forfeit | None = None
+        """The fault if the bot has connected but its hello was wrong."""
+        self.manifest: Manifest | None = None
+        """The bot's manifest; None before `read_manifest`."""
+        self.copy: Copy | None = None
+        """The built copy; None before `build`."""
+        self.max_games = 1
+        """How many games the bot can play at once, by its hello."""
+
+    @property
+    def spec(self) -> BotSpec:
+        """How to start the copy."""
+        assert self.copy is not None  # noqa: S101 - `build` has run
+        return self.copy.spec
+
+    @property
+    def bot(self) -> BotUnderTest:
+        """The bot, once it is built."""
+        return BotUnderTest(
+            self.spec, self._scratch, self._clocks, self._measurements, self._workshop.launcher
+        )
+
+    async def read_manifest(self) -> Finding:
+        """Check `bot.toml`. Raises `StepFailure`."""
+        try:
+            self.manifest = manifest = load_manifest(self._folder)
+        except UserError as error:
+            raise StepFailure(
+                "a bot.toml with name, version, author, language and [run] command, as the guide has it",
+                str(error),
+            ) from None
+        is_complete = set(manifest.rulesets) == set(RULESETS)
+        rulesets = "all" if is_complete else join_names(manifest.rulesets)
+        return passed(f"{manifest.bot}, {manifest.language}; rulesets: {rulesets}")
+
+    async def build(self) -> Finding:
+        """Copy the folder and run the manifest's build command in the copy. Raises `StepFailure`."""
+        assert self.manifest is not None  # noqa: S101 - `read_manifest` has run
+        command = " ".join(self.manifest.build.command) if self.manifest.build else ""
+        try:
+            self.copy = copy = await self._workshop.copy(self._folder)
+        except BuildError as error:
+            raise StepFailure(
+                f"`{command}` exits with 0 within {LIMIT_S / 60:g} minutes, in a copy of the folder",
+                error.reason,
+                error.output,
+            ) from None
+        except UserError as error:
+            raise StepFailure(
+                "a folder that can be copied: builds run in a copy", str(error)
+            ) from None
+        if not command:
+            return passed("no build command: nothing to build")
+        if copy.build_s is None:
+            return passed(f"the same content was built before: {command}")
+        return passed(f"{copy.build_s:.1f} s: {command}")
+
+    async def start(self) -> Finding:
+        """Start the first process and wait for its hello. Raises `StepFailure`."""
+        began_s = time.monotonic()
+        try:
+            process = await self.bot.start()
+        except Forfeit as fault:
+            if fault.cause in _NO_HELLO_CAUSES:
+                raise StepFailure(
+                    f"`{' '.join(self.spec.command)}` starts, connects to REFEREE_ADDRESS and sends its"
+                    f" hello within {self._clocks.start_up_us / 1e6:g} s",
+                    fault_text(fault),
+                    fault.evidence.stderr_tail,
+                ) from None
+            self._hello_fault = fault
+            return passed("it started and connected")
+        start_up_s = time.monotonic() - began_s
+        self.max_games = process.max_games
+        async with self._measurements.watch(process.pid):
+            await process.stop()
+        return passed(f"hello after {start_up_s:.2f} s")
+
+    async def check_hello(self) -> Finding:
+        """Check what the hello says. Raises `StepFailure`."""
+        if self._hello_fault is not None:
+            raise StepFailure(
+                "the first message has hello set, with protocol_version 1 and the token of REFEREE_TOKEN",
+                fault_text(self._hello_fault),
+                self._hello_fault.evidence.stderr_tail,
+            )
+        return passed(f"version 1, the right token, max_games {self.max_games:,}")
+
+
+class ShutdownSteps:
+    """The steps that end the bot in every way that the referee uses.
+
+    Args:
+        bot: the bot under test.
+        game: a game to play before; None if the bot cannot play.
+    """
+
+    def __init__(self, bot: BotUnderTest, game: CheckGame | None) -> None:
+        self._bot = bot
+        self._game = game
+        self._left_running: dict[str, tuple[str, ...]] = {}
+        """The processes that were left running, by the event after which the bot exited."""
+
+    async def check_goodbye(self) -> Finding:
+        """Send a goodbye. Raises `StepFailure` if the bot does not exit."""
+        return await self._shut_down(
+            "the goodbye",
+            f"it closes its stream and exits with 0 within {GOODBYE_S:g} s of the goodbye",
+            {0},
+        )
+
+    async def check_sigterm(self) -> Finding:
+        """Send SIGTERM, as the referee does after an ignored goodbye. Raises `StepFailure`."""
+        return await self._shut_down(
+            "SIGTERM",
+            f"it ends within {TERM_S:g} s of SIGTERM, by the signal or with exit code 0",
+            _SIGTERM_CODES,
+        )
+
+    async def check_nothing_left(self) -> Finding:
+        """Check that both shutdowns left no process running. Raises `StepFailure`."""
+        if not self._left_running:
+            return skipped("the bot never ended by itself: see the steps before")
+        left = [
+            f"after {event}: {', '.join(names)}"
+            for event, names in self._left_running.items()
+            if names
+        ]
+        if left:
+            raise StepFailure(
+                "when the bot has ended, so has every process that it started",
+                "\n".join(("still running a second later,", *left)),
+            )
+        return passed(f"no process after {' and '.join(self._left_running)}")
+
+    async def _shut_down(self, event: str, expected: str, exit_codes: set[int]) -> Finding:
+        async with self._bot.run() as process:
+            if self._game is not None:
+                await play_game(self._bot, process, self._game)
+            shutdown = await process.shut_down(goodbye=event != "SIGTERM")
+            if shutdown.exit_code is not None:
+                self._left_running[event] = shutdown.left_running
+            if shutdown.exit_code not in exit_codes:
+                raise StepFailure(expected, _shutdown_text(shutdown))
+        return passed(f"{_shutdown_text(shutdown)} after {shutdown.elapsed_s:.2f} s")
+
+
+def _shutdown_text(shutdown: Shutdown) -> str:
+    code = shutdown.exit_code
+    if code is None:
+        return f"it still ran after {shutdown.elapsed_s:.1f} s"
+    return f"ended by {signal_name(-code)}" if code < 0 else f"exited with {code}"
