@@ -19,7 +19,7 @@ from enum import Enum
 
 
 class Cause(Enum):
-    """What a bot did wrong. The names are those of the fault list in the README."""
+    """What a bot did wrong. The names are those of the causes in `proto/README.md`, section 12."""
 
     NO_START = "no_start"
     """The program is missing or cannot be executed."""

@@ -75,7 +75,7 @@ def check_lines(data: Mapping[str, Any]) -> Table:
 
 
 def check_data(report: Report) -> dict[str, object]:
-    """The same for programs; see the README beside this file."""
+    """Return the same for programs, with the keys described in `referee/ratings/README.md`."""
     return {
         "bot": None if report.bot is None else str(report.bot),
         "ok": report.ok,

@@ -2,7 +2,7 @@
 
 Records of games as JSON values, for programs that know nothing of this one.
 
-The keys are described in the README beside this file. They are stable: further ones may come, none
+The keys are described in `referee/ratings/README.md`. They are stable: further ones may come, none
 goes or changes its meaning while `format` stays what it is.
 """
 

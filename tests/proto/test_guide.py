@@ -2,17 +2,20 @@
 
 import re
 import runpy
+import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import Parse
 
-from referee.bots.manifest import Manifest, load_manifest
+from referee.bots.manifest import Build, Manifest, Run, load_manifest
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause
 from referee.pb import play_pb2, record_pb2, table_pb2
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import RULESETS
+from referee.sandbox.launcher import Limits, LimitsTable
 
 PROTO = Path(__file__).parents[2] / "proto"
 GUIDE = (PROTO / "README.md").read_text()
@@ -128,11 +131,32 @@ def test_every_json_block_is_the_message_it_says():
         assert message == exchange[block["key"]]
 
 
-def test_the_example_of_a_manifest_is_one(tmp_path):
+def test_the_example_of_a_manifest_is_one_and_shows_every_key(tmp_path):
     [example] = re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     (tmp_path / "bot.toml").write_text(example)
     manifest = load_manifest(tmp_path)
-    assert all(getattr(manifest, key) is not None for key in Manifest.model_fields)
+    assert manifest.model_fields_set == set(Manifest.model_fields)
+    assert manifest.build.command == ("go", "build", "-o", "bot", ".")
+    assert manifest.run.model_fields_set == set(Run.model_fields)
+    assert tomllib.loads(example)["limits"] == asdict(Limits())
+
+
+def test_every_key_of_a_manifest_is_listed():
+    tables = {"build": Build, "run": Run}
+    flat = []
+    for name in Manifest.model_fields:
+        inner = tables[name].model_fields if name in tables else ()
+        own = "[limits]" if name == "limits" else name
+        flat += [f"{name}.{part}" for part in inner] or [own]
+    assert first_cells("## 3. The folder of a bot") == flat
+
+
+def test_every_limit_is_listed_with_its_default():
+    limits = asdict(Limits())
+    assert [row[:2] for row in rows("### Limits")] == [
+        [f"`limits.{key}`", str(default)] for key, default in limits.items()
+    ]
+    assert set(limits) == set(LimitsTable.model_fields)
 
 
 def test_the_contents_are_the_sections():

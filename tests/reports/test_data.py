@@ -13,6 +13,7 @@ from typing import Annotated
 import pytest
 from played import Finished, standings
 
+import referee.ratings
 import referee.reports
 from referee.errors import Cause
 from referee.ratings import rate
@@ -46,7 +47,7 @@ ROW_TYPES = [
     ProtectionRow,
     RefusalRow,
 ]
-README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(referee.ratings.__file__).parent / "README.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,9 @@ def test_every_field_has_a_column(row_type):
 
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)
-def test_the_readme_explains_every_key(row_type):
-    section = README.split(f"### `{row_type.__name__}`")[1].split("\n### ")[0]
+def test_the_page_explains_every_key(row_type):
+    [_, section] = PAGE.split(f"\n#### `{row_type.__name__}`")
+    section = re.split(r"^#+ ", section, maxsplit=1, flags=re.MULTILINE)[0]
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| \S", section, re.MULTILINE)
     assert re.findall(r"\w+", " ".join(rows)) == keys_of(row_type)
 

@@ -1,4 +1,4 @@
-"""The record of a game as JSON: enough for another engine, and as the README says."""
+"""The record of a game as JSON is enough for another engine, and is as `referee/ratings/README.md` says."""
 
 import importlib.util
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from played import record
 
-import referee.reports
+import referee.ratings
 from referee.clocks import Clocks
 from referee.reports.game_rows import action_json, record_json
 from referee.rules.actions import Choice, DrawDisplay, Play, SnatchGhost
@@ -16,7 +16,8 @@ from referee.rules.cards import JOKER, Layer
 from referee.rules.events import GameOver, Termination
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
 
-README = (Path(referee.reports.__file__).parent / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(referee.ratings.__file__).parent / "README.md").read_text(encoding="utf-8")
+DESCRIPTION = PAGE.split("\n### A game's record\n")[1].split("\n### ")[0]
 CHOICES = {choice.value: choice for choice in Choice}
 
 
@@ -84,7 +85,7 @@ def plays_again(game):
 def test_actions(action, value):
     assert action_json(action) == value
     assert action_of(value) == action
-    assert f"`{value['kind']}`" in README
+    assert f"`{value['kind']}`" in DESCRIPTION
 
 
 def test_the_whole_record_is_there():
@@ -125,20 +126,21 @@ def test_the_whole_record_is_there():
 
 
 def keys_of(heading):
-    section = README.split(f"\n{heading}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    section = DESCRIPTION.split(f"\n{heading}\n")[1] if heading else DESCRIPTION
+    section = section.split("\n#### ")[0]
     lines = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
     return {key for line in lines for key in re.findall(r"`([\w.]+)`", line)}
 
 
-def test_the_readme_explains_every_key():
+def test_the_page_explains_every_key():
     value = written(record(strike_at=2))
-    assert keys_of("## A game's record") == set(value)
-    assert keys_of("### `ruleset`") == set(value["ruleset"]) - {
+    assert keys_of(None) == set(value)
+    assert keys_of("#### `ruleset`") == set(value["ruleset"]) - {
         "name",
         "min_players",
         "max_players",
     }
-    assert keys_of("### `faults`") == set(value["faults"][0])
-    assert keys_of("### `result`") == set(value["result"])
+    assert keys_of("#### `faults`") == set(value["faults"][0])
+    assert keys_of("#### `result`") == set(value["result"])
     for key in [*value["moves"][0], *value["clocks"], *value["seating"][0]]:
-        assert key in README
+        assert key in DESCRIPTION

@@ -38,13 +38,6 @@ def test_manifest(name):
     assert manifest.build is None
 
 
-def test_the_manifest_of_the_readme_is_one(tmp_path):
-    (tmp_path / "bot.toml").write_text(README.split("```toml\n")[1].split("```")[0])
-    manifest = load_manifest(tmp_path)
-    assert manifest.build.command == ("make",)
-    assert manifest.model_fields_set == set(type(manifest).model_fields)  # it shows every key
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_imports_the_kit_and_the_standard_library_only(name):
     tree = ast.parse((FOLDER / name / "bot.py").read_text())

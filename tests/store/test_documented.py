@@ -17,11 +17,11 @@ QUERIES = re.findall(r"^```sql\n(.*?);\n```$", TEXT, re.MULTILINE | re.DOTALL)
 
 def described(title):
     """Each table of a section, with its columns in their order."""
-    section = re.split(r"^## ", TEXT.split(f"\n## {title}\n")[1], flags=re.MULTILINE)[0]
+    section = re.split(r"^### ", TEXT.split(f"\n### {title}\n")[1], flags=re.MULTILINE)[0]
     return {
         name: re.findall(r"^\| `(\w+)` \| \S", text, re.MULTILINE)
         for name, text in re.findall(
-            r"^### `(\w+)`$(.*?)(?=^###|\Z)", section, re.MULTILINE | re.DOTALL
+            r"^#### `(\w+)`$(.*?)(?=^####|\Z)", section, re.MULTILINE | re.DOTALL
         )
     }
 

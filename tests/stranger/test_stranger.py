@@ -1,4 +1,4 @@
-"""A verifier in another language, written from the README alone, agrees with the referee."""
+"""A verifier in another language, written from `proto/DEALS.md` alone, agrees with the referee."""
 
 import json
 import random

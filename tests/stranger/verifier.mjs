@@ -1,5 +1,5 @@
-// A stranger's view of the deals: written from the README's "Deals that anyone can check" alone, in
-// another language than the referee, so that a test can hold both to that page.
+// Computes deals in another language than the referee. It was written from `proto/DEALS.md` alone, so that
+// a test can compare both with that page.
 //
 //   node verifier.mjs < DEALS
 //   node verifier.mjs ARCHIVE
