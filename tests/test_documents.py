@@ -1,0 +1,320 @@
+"""The pages of the project: every link leads somewhere, and what they say about the code is true."""
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+from readme_bot import write_bot_of_readme
+
+from referee import cli, deals
+from referee.cli import options
+from referee.rules.ruleset import RULESETS
+from referee.tournament.config_file import TournamentFile
+from referee.tournament.reading import load_tournament
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = (".github", "proto", "referee", "sample_bots", "tests", "tournaments")
+MADE_BY_TOOLS = {"node_modules", "target", "build", "dist", "__pycache__", ".pytest_cache"}
+PAGES = sorted(
+    page
+    for top in (ROOT, *(ROOT / folder for folder in FOLDERS))
+    for page in (top.glob("*.md") if top == ROOT else top.rglob("*.md"))
+    if not MADE_BY_TOOLS & set(page.relative_to(ROOT).parts)
+    and not page.is_relative_to(ROOT / "referee" / "sample_bots")  # a link to `sample_bots`
+)
+MOST_BYTES = 8192
+"""The limit for README.md."""
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)")
+CODE_SPAN = re.compile(r"(`+)(?:(?!\n\n|`).)+\1", re.DOTALL)
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose_lines(page):
+    """Return the lines of a page; lines of fenced code blocks are empty."""
+    lines, fence = [], None
+    for line in page.read_text(encoding="utf-8").splitlines():
+        mark = re.match(r" {0,3}(```+|~~~+)", line)
+        inside = fence is not None
+        if mark and not inside:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence):
+            fence = None
+        lines.append("" if inside or mark else line)
+    assert fence is None, f"{name_of(page)}: a code block is not closed"
+    return lines
+
+
+def anchor_of(heading):
+    """Return the anchor that GitHub gives to a heading."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    text = re.sub(r"[`*]", "", text).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+@cache
+def anchors(page):
+    """Return the anchors of a page; equal headings are numbered as GitHub does."""
+    found, counts = set(), {}
+    for line in prose_lines(page):
+        if heading := re.fullmatch(r"#{1,6} +(.*?)(?: +#+)?", line):
+            anchor = anchor_of(heading[1])
+            count = counts.get(anchor, 0)
+            counts[anchor] = count + 1
+            found.add(f"{anchor}-{count}" if count else anchor)
+    return found
+
+
+def links(page):
+    """Yield the line number and the target of every link, code spans excluded.
+
+    The text of a link, and a code span, may continue on the next line of their paragraph.
+    """
+    text = "\n".join(prose_lines(page))
+    text = CODE_SPAN.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), text)
+    for link in LINK.finditer(text):
+        yield text.count("\n", 0, link.start(1)) + 1, link[1]
+
+
+def broken_links(page):
+    """Return `FILE:LINE: reason` for each relative link that leads nowhere."""
+    problems = []
+    for number, target in links(page):
+        if re.match(r"[a-z][a-z0-9+.-]*:", target):
+            continue
+        place = f"{name_of(page)}:{number}: {target}"
+        path, _, anchor = target.partition("#")
+        goal = (page.parent / path).resolve() if path else page
+        if not goal.is_relative_to(ROOT):
+            problems.append(f"{place}: outside of the repository")
+        elif not goal.exists():
+            problems.append(f"{place}: no such file")
+        elif anchor and goal.suffix == ".md" and anchor not in anchors(goal):
+            problems.append(f"{place}: no such heading")
+        elif anchor and goal.suffix != ".md":
+            problems.append(f"{place}: an anchor into a file that is no page")
+    return problems
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_of_a_page_leads_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_pages_are_found():
+    names = {name_of(page) for page in PAGES}
+    assert {"README.md", "proto/README.md", "proto/DEALS.md", ".github/CONTRIBUTING.md"} <= names
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[a](missing.md)", "no such file"),
+        ("[a](#no-heading)", "no such heading"),
+        ("[a](README.md#no-heading)", "no such heading"),
+        ("[a](../../../etc/passwd)", "outside of the repository"),
+        ("![a](picture.svg)", "no such file"),
+        ("a | [`b` c](missing.md) | d", "no such file"),
+        ("[![a](README.md)](missing.md)", "no such file"),
+        ("[a](README.md) [b](missing.md)", "no such file"),
+    ],
+)
+def test_a_broken_link_is_reported_with_file_and_line(tmp_path, monkeypatch, text, reason):
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    (tmp_path / "README.md").write_text("# Heading\n")
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{text}\n")
+    [problem] = broken_links(page)
+    assert problem.startswith("page.md:3: ")
+    assert problem.endswith(reason)
+
+
+def test_a_broken_link_with_a_text_on_two_lines_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\nSee [the\npage](missing.md) of `a`.\n")
+    assert broken_links(page) == ["page.md:4: missing.md: no such file"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a](https://example.org/#x)",
+        "[a](#page)",
+        "[a](other.md#a-heading-with-code-1)",
+        "`[a](missing.md)`",
+        "```\n[a](missing.md)\n```",
+    ],
+)
+def test_a_good_link_is_not_reported(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    (tmp_path / "other.md").write_text(
+        "# A heading\n## A heading, with `code`\n### A heading with code\n"
+    )
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{text}\n")
+    assert broken_links(page) == []
+
+
+# README.md
+
+
+def test_the_readme_is_short():
+    assert (ROOT / "README.md").stat().st_size <= MOST_BYTES
+
+
+def test_the_readme_lists_every_page():
+    """The pages of single sample bots are listed in the page of the sample bots."""
+    index = (ROOT / "README.md").read_text().split("\n## Where the rest is\n")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\) \|", index, re.MULTILINE)
+    assert all(name == target for name, target in listed)
+    names = {name_of(page) for page in PAGES} - {"README.md"}
+    bots = {name for name in names if re.fullmatch(r"sample_bots/\w+/README\.md", name)}
+    assert [target for _, target in listed] == list(dict.fromkeys(target for _, target in listed))
+    assert {target for _, target in listed} == names - bots
+    linked = {f"sample_bots/{target}" for _, target in links(ROOT / "sample_bots" / "README.md")}
+    assert bots <= linked
+
+
+def test_the_picture_shows_the_ratings_of_the_demo():
+    [target] = [target for _, target in links(ROOT / "README.md") if target.endswith(".svg")]
+    picture = (ROOT / target).read_text()
+    assert "Generated with Rich" in picture
+    bots = re.findall(r"sample_bots/(\w+)", (ROOT / "tournaments" / "demo.toml").read_text())
+    assert len(bots) == 5
+    assert all(f"{bot}@" in picture for bot in bots)
+
+
+# Sections of pages
+
+
+def section(name, title):
+    """Return the text of a page from a heading of any level to the next heading."""
+    [_, text] = re.split(rf"^#+ {re.escape(title)}$", (ROOT / name).read_text(), flags=re.MULTILINE)
+    return re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def table(name, title):
+    """Return the rows of a section's first table, without its header, each a list of cells."""
+    lines = re.search(r"(?:^\|.*\n)+", section(name, title), re.MULTILINE)[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+# Tournaments
+
+
+def test_exit_codes():
+    codes = {int(row[0]) for row in table("tournaments/README.md", "Exit codes")}
+    assert codes == {0, options.UNSOUND, options.USER_ERROR, options.INTERRUPTED}
+    assert all(str(code) in cli.__doc__ for code in codes)
+
+
+def test_every_key_of_a_tournament_file_is_listed_with_its_default():
+    rows = table("tournaments/README.md", "Keys")
+    listed = {row[0].strip("`"): row[1].strip('`"') for row in rows}
+    flat = {}
+    for name, field in TournamentFile.model_fields.items():
+        if name in {"clocks", "faults"}:
+            flat |= {
+                f"{name}.{inner}": part.default
+                for inner, part in field.annotation.model_fields.items()
+            }
+        else:
+            flat[{"stage": "[[stage]]", "limits": "[limits]"}.get(name, name)] = field.default
+    assert set(listed) == set(flat)
+    for key, default in flat.items():
+        if isinstance(default, bool | int | float):
+            assert listed[key] == str(default).lower(), key
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("README.md", "A minimal tournament file"),
+        ("tournaments/README.md", "Tournament files"),
+    ],
+)
+def test_the_example_of_a_tournament_file_is_one(tmp_path, page, title):
+    [example] = re.findall(r"^```toml\n(.*?)^```$", section(page, title), re.MULTILINE | re.DOTALL)
+    (tmp_path / "sample_bots").symlink_to(ROOT / "sample_bots")
+    [*_, own] = tomllib.loads(example)["bots"]
+    if own == "../my_bot":
+        write_bot_of_readme(tmp_path / "my_bot")
+    path = tmp_path / "tournaments" / "example.toml"
+    path.parent.mkdir()
+    path.write_text(example)
+    assert load_tournament(path).name == tomllib.loads(example)["name"]
+
+
+# Rules and deals
+
+
+def test_every_ruling_is_listed():
+    rows = table("referee/rules/README.md", "Rulings")
+    assert [row[0] for row in rows] == [f"R{number}" for number in range(1, 16)]
+
+
+def test_every_ruleset_has_its_sources():
+    rows = table("referee/rules/README.md", "Sources and rulesets")
+    listed = [name for row in rows for name in re.findall(r"`([\w-]+)`", row[0])]
+    assert sorted(listed) == sorted(RULESETS)
+
+
+def test_the_example_of_a_deal():
+    text = section("proto/DEALS.md", "Test values")
+    seed = bytes(32)
+    assert deals.commitment(seed) in text
+    deck = deals.deck(seed, "demo-deal-1", RULESETS["basic"])
+    begins = re.search(r"begins\s+with\s+the\s+cards\s+([\d\s]+)\.", text)[1].split()
+    assert [int(card) for card in begins] == list(deck[: len(begins)])
+    assert len(begins) == 13
+
+
+# The map of the code and the glossary
+
+
+def test_every_part_of_the_package_is_in_the_map():
+    parts = {
+        path.name
+        for path in (ROOT / "referee").iterdir()
+        if not path.name.startswith("_") and path.name != "py.typed" and path.suffix != ".md"
+    }
+    assert {row[0].strip("`") for row in table("referee/README.md", "Packages")} == parts
+
+
+def test_the_layers_are_those_that_are_enforced():
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contract = configuration["tool"]["importlinter"]["contracts"][0]
+    [listed] = re.findall(
+        r"^```\n(.*?)^```$", section("referee/README.md", "Import rules"), re.MULTILINE | re.DOTALL
+    )
+    assert listed.splitlines() == contract["layers"]
+
+
+MAP = (ROOT / "referee" / "README.md").read_text()
+GLOSSARY = re.findall(
+    r"^\| ([^|]+) \| ([^|]+) \| `(\w+)` in `([\w/.]+)` \|$",
+    MAP.split("\n## Glossary\n")[1],
+    re.MULTILINE,
+)
+
+
+def test_every_row_of_the_glossary_names_a_place():
+    rows = [line for line in MAP.split("\n## Glossary\n")[1].splitlines() if line.startswith("| ")]
+    headers = [line for line in rows if line == "| term | meaning | where |"]
+    assert len(rows) - len(headers) == len(GLOSSARY) > 60
+
+
+def test_no_term_of_the_glossary_occurs_twice():
+    terms = [term for row in GLOSSARY for term in row[0].split(", ")]
+    assert sorted(terms) == sorted(set(terms))
+
+
+@pytest.mark.parametrize(("term", "identifier", "module"), [(row[0], *row[2:]) for row in GLOSSARY])
+def test_a_term_of_the_glossary_is_in_its_module(term, identifier, module):
+    text = (ROOT / "referee" / module).read_text()
+    assert re.search(rf"\b{identifier}\b", text), f"{term}: not in {module}"
