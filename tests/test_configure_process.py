@@ -30,7 +30,7 @@ def test_import_of_the_packages_leaves_environment_and_garbage_collector_alone()
     script = """
 import gc, os
 before = dict(os.environ)
-import referee.bots, referee.sandbox, referee.tournament.worker, referee.cli.app
+import referee.bots.player, referee.sandbox.ladder, referee.tournament.worker, referee.cli.app
 assert dict(os.environ) == before
 if os.fork() == 0:
     os._exit(gc.get_freeze_count())

@@ -1,20 +1,6 @@
-"""Bots as processes: started, spoken to over their streams, watched and ended.
+"""Run bots as processes and speak with them over their streams.
 
-`pool.BotPool` keeps the processes of a worker; `player.BotPlayer` is one of them in one game, behind
-the seam that `match` knows. Isolation goes behind `launcher.Launcher`.
+`manifest`, `snapshot` and `build` deal with a bot's folder. `server`, `session`, `inbox` and `clock` deal with
+its stream. `process` combines both for one running bot; `player` keeps these processes and plays games with
+them. Everything that is true of any untrusted program is in `referee.sandbox`.
 """
-
-from referee.bots.player import BotPlayer, BotPool, GameOpening
-from referee.bots.process import BotProcess, Shutdown
-from referee.sandbox.launcher import Launcher
-from referee.sandbox.process_group import ProcessGroupLauncher
-
-__all__ = [
-    "BotPlayer",
-    "BotPool",
-    "BotProcess",
-    "GameOpening",
-    "Launcher",
-    "ProcessGroupLauncher",
-    "Shutdown",
-]

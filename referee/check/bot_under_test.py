@@ -11,12 +11,13 @@ from pathlib import Path
 
 import psutil
 
-from referee.bots import BotProcess, Launcher
 from referee.bots.manifest import BotSpec
+from referee.bots.process import BotProcess
 from referee.check.report import Latency, StepFailure, Usage, fault_text
 from referee.clocks import Clocks
 from referee.errors import Forfeit
 from referee.rules.actions import DecisionKind
+from referee.sandbox.launcher import Launcher
 
 _INTERVAL_S = 0.1
 """The pause between two measurements of a process tree."""

@@ -11,7 +11,8 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from referee import deals
-from referee.bots import BotPlayer, BotProcess, GameOpening
+from referee.bots.player import BotPlayer, GameOpening
+from referee.bots.process import BotProcess
 from referee.check.bot_under_test import BotUnderTest
 from referee.check.report import (
     StepFailure,

@@ -6,10 +6,9 @@ import signal
 import time
 from pathlib import Path
 
-from referee.bots import Shutdown
 from referee.bots.build import LIMIT_S
 from referee.bots.manifest import BotSpec, Manifest, load_manifest
-from referee.bots.process import GOODBYE_S, TERM_S
+from referee.bots.process import GOODBYE_S, TERM_S, Shutdown
 from referee.check.bot_under_test import BotUnderTest, Measurements
 from referee.check.games import CheckGame, play_game
 from referee.check.report import Finding, StepFailure, fault_text, join_names, passed, skipped

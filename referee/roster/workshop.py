@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from referee.bots import Launcher
 from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
 from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
 from referee.errors import UserError
+from referee.sandbox.launcher import Launcher
 
 _HASH_LENGTH = 16
 _BOT = "bot"

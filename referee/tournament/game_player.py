@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from referee import deals
-from referee.bots import BotPlayer, BotPool, BotProcess, GameOpening
 from referee.bots.manifest import BotSpec
+from referee.bots.player import BotPlayer, BotPool, GameOpening
+from referee.bots.process import BotProcess
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match import GameSetup, RecordedGame, play_game

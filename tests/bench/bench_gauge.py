@@ -19,9 +19,10 @@ from referee import configure_process
 
 configure_process()  # before anything imports gRPC
 
-from referee.bots import BotProcess, ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
+from referee.bots.process import BotProcess
 from referee.records import BotId
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 TIMES = 500

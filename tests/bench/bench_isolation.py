@@ -26,7 +26,7 @@ configure_process()  # before anything imports gRPC
 
 from bench_referee import BOTS, order, settings
 
-from referee.bots import BotPool
+from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.sandbox.ladder import make_launcher, select_isolation
 from referee.sandbox.rungs import NO_ISOLATION, Isolation

@@ -28,13 +28,14 @@ from referee import configure_process
 
 configure_process()  # before anything imports gRPC
 
-from referee.bots import BotPool, ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
+from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import Limits, RunningProgram
+from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.schedule import Stage, round_robin
 from referee.tournament import game_player

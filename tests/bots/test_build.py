@@ -4,8 +4,8 @@ import time
 import psutil
 import pytest
 
-from referee.bots import ProcessGroupLauncher
 from referee.bots.build import build, how_to_install, missing_in
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 
 async def built(tmp_path, *command, limit_s=20.0):

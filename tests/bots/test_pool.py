@@ -9,11 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.bots import BotPool, ProcessGroupLauncher, process
+from referee.bots import process
 from referee.bots.manifest import BotSpec
+from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.records import BotId
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 FAIR = (sys.executable, "bot.py", "fair")

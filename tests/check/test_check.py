@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.bots import ProcessGroupLauncher
 from referee.check import Verdict, check, game_steps, games, positions
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 HERE = Path(__file__).parent
 SAMPLE_BOTS = HERE.parents[1] / "sample_bots"

@@ -14,9 +14,9 @@ import psutil
 import pytest
 from real_runs import BIN, let_run, place, read_until
 
-from referee.bots import ProcessGroupLauncher
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
+from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.store import League
 from referee.tournament import conduct

@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import BotSpec
 from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2
 from referee.sandbox.folders import BotFolder
 from referee.sandbox.launcher import KEPT, Output, RunningProgram
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
 PATIENCE_S = 60

@@ -14,7 +14,7 @@ from policy import choose
 from record_corpus import SEED, TABLES
 
 from referee import deals
-from referee.bots import BotPlayer, BotPool, GameOpening, ProcessGroupLauncher
+from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Strike
 from referee.match import GameSetup, play_game
@@ -23,6 +23,7 @@ from referee.protocol import encode
 from referee.protocol.values import action_value, ruleset_message
 from referee.records import BotId, Reply
 from referee.rules.game import Game
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 pytestmark = [
     pytest.mark.timeout(900),  # the first test with a bot builds it

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from referee import deals
-from referee.bots import BotPlayer, BotPool, GameOpening, ProcessGroupLauncher
 from referee.bots.manifest import load_bot
+from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.clocks import Clocks
 from referee.match import GameSetup, play_game
 from referee.protocol import encode
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 FOLDER = Path(__file__).parent / "guide_bot"
 CLOCKS = Clocks()

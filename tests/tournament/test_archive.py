@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from referee import deals
-from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
 from referee.match import Difference, stand_in_action
 from referee.protocol import record as wire
@@ -22,6 +21,7 @@ from referee.records import BotId, GameRecord, Move, Result, Usage
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.rules.game import Game
+from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import League
 from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_reader import ArchivedTournament

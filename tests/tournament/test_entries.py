@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from referee.bots import ProcessGroupLauncher
 from referee.errors import NotFoundError, UserError
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
+from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import League
 from referee.tournament.create import check_bots, enter_bots
 from referee.tournament.reading import load_tournament

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from referee import deals
-from referee.bots import BotPool
 from referee.bots.manifest import BotSpec
+from referee.bots.player import BotPool
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, VoidGame
 from referee.match import GameSetup, check_record

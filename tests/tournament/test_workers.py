@@ -11,10 +11,10 @@ import psutil
 import pytest
 from real_runs import THREE, place, read_until, workers
 
-from referee.bots import ProcessGroupLauncher
 from referee.bots.manifest import load_bot
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
+from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import League
 from referee.tournament.create import create_tournament, enter_bots
 from referee.tournament.reading import load_tournament
