@@ -147,11 +147,6 @@ def conduct(
     conductor = Conductor(
         league, tournament, roster, isolation, on_game_stored=screen.add, on_worker_lost=screen.lost
     )
-    with screen:
-        return asyncio.run(_play(conductor, screen, interrupts))
-
-
-async def _play(conductor: Conductor, screen: _Screen, interrupts: Interrupts) -> bool:
     count = 0
 
     def interrupt() -> None:
@@ -164,12 +159,14 @@ async def _play(conductor: Conductor, screen: _Screen, interrupts: Interrupts) -
             screen.say("Stopping at once.")
             conductor.kill()
 
-    interrupts.tell(asyncio.get_running_loop(), interrupt)
-    refreshing = asyncio.ensure_future(screen.keep_fresh(if_unread=conductor.drain))
-    try:
-        return await conductor.play_missing_games()
-    finally:
-        refreshing.cancel()
+    with screen, asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        interrupts.tell(loop, interrupt)
+        refreshing = loop.create_task(screen.keep_fresh(if_unread=conductor.drain))
+        try:
+            return runner.run(conductor.play_missing_games())
+        finally:
+            refreshing.cancel()
 
 
 class _Screen:

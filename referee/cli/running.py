@@ -153,7 +153,17 @@ def play_to_end(
 
     Raises typer.Exit where it was interrupted, and UserError and RefereeError where it cannot go on.
     """
-    finished = _conduct(store, tournament, isolation, interrupts)
+    try:
+        _announce(store, tournament)
+        announce_isolation(isolation, console)
+        finished = conduct(store, tournament, roster_of(store), isolation, console, interrupts)
+    except UserError:
+        raise
+    except (RefereeError, OSError):
+        console.print(
+            f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
+        )
+        raise
     tournament = find_tournament(store, tournament.name)  # it may have stopped
     rows = current_ratings(store, GameFilter(tournament=tournament.name))
     if rows:
@@ -171,23 +181,6 @@ def play_to_end(
         seed = part.seed.hex() if part.seed is not None else ""
         said = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
         console.print(f"{said}: {seed}", soft_wrap=True)
-
-
-def _conduct(
-    store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
-) -> bool:
-    """Play; returns whether the tournament is finished, and says what to do where it cannot be."""
-    try:
-        _announce(store, tournament)
-        announce_isolation(isolation, console)
-        return conduct(store, tournament, roster_of(store), isolation, console, interrupts)
-    except UserError:
-        raise
-    except (RefereeError, OSError):
-        console.print(
-            f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
-        )
-        raise
 
 
 def _announce(store: League, tournament: Tournament) -> None:
