@@ -1,8 +1,6 @@
 """New bots are the sample bots under another name."""
 
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -87,47 +85,3 @@ def test_what_is_there_is_left_alone(tmp_path):
     with pytest.raises(UserError, match=r"/new: is there already"):
         make(tmp_path / "new")
     assert (tmp_path / "new" / "work").read_text() == "of years"
-
-
-def test_the_package_brings_the_templates(tmp_path):
-    """As from a package index: nothing of the clone is needed."""
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, _clone(tmp_path)],
-        check=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    for sample in roster.LANGUAGES.values():
-        made = make(tmp_path / f"new-{sample}", language=_language(sample))
-        missing = {
-            name
-            for path in made.rglob("*")
-            if path.is_file()
-            and (name := f"referee/sample_bots/{sample}/{path.relative_to(made)}") not in names
-        }
-        assert missing == set()
-    assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
-
-
-def _language(sample):
-    return next(key for key, value in roster.LANGUAGES.items() if value == sample)
-
-
-def _clone(tmp_path):
-    """What git has, as it is here: a build leaves things behind."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    target = tmp_path / "clone"
-    for name in filter(None, listed.split("\0")):
-        source = ROOT / name
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        if source.is_symlink():
-            (target / name).symlink_to(source.readlink())
-        elif source.exists():
-            (target / name).write_bytes(source.read_bytes())
-    return target

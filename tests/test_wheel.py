@@ -1,0 +1,133 @@
+"""Build the wheel and use it outside the clone, as somebody does who installs it from a package index."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from strongest_isolation import strongest
+
+from referee.roster import roster
+
+ROOT = Path(__file__).parents[1]
+SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
+TIMEOUT_S = 120
+pytestmark = [
+    pytest.mark.unmeasured,
+    pytest.mark.extended("builds and installs the wheel"),
+]
+
+
+def run(*command, cwd, **environment):
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """Copy what git has, with its present content, because a build leaves files behind."""
+    target = tmp_path_factory.mktemp("clone")
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    for name in filter(None, listed.split("\0")):
+        source = ROOT / name
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            (target / name).symlink_to(source.readlink())
+        elif source.exists():
+            shutil.copy(source, target / name)
+    return target
+
+
+@pytest.fixture(scope="module")
+def wheel(clone, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, clone)
+    run(sys.executable, "-m", "pip", *build, cwd=folder)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Create an environment with this wheel and with copies of all packages that the tests use."""
+    folder = tmp_path_factory.mktemp("environment")
+    folder.chmod(0o755)  # under root, bots are another user
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    (packages,) = folder.glob("lib/python*/site-packages")
+    own = shutil.ignore_patterns("__editable__*", "linko_referee*", "referee")
+    shutil.copytree(SITE_PACKAGES, packages, ignore=own, copy_function=link, dirs_exist_ok=True)
+    install = ("install", "--no-deps", "--no-index", wheel)
+    run(sys.executable, "-m", "pip", "--python", python, *install, cwd=folder)
+    return folder
+
+
+def link(source, target):
+    """Share the file, which takes no time, or copy it where the file systems differ."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def test_wheel_has_every_file_of_the_templates(wheel, tmp_path):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for language, sample in roster.LANGUAGES.items():
+        folder = tmp_path / sample
+        roster.make(folder, name="mine", language=language, author="Ada")
+        files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        assert {f"referee/sample_bots/{sample}/{file}" for file in files} <= names
+    assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
+
+
+def test_wheel_has_types_and_no_tests(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "referee/py.typed" in names
+    folders = {name.split("/")[0] for name in names}
+    assert folders == {"referee", wheel.name.rsplit("-", 3)[0] + ".dist-info"}
+
+
+def test_installed_wheel_plays_a_tournament_of_its_sample_bots(installed, tmp_path):
+    """The bots run under the strongest isolation, whose scripts come from the wheel too."""
+    environment = {"REFEREE_LEAGUE": "", "PYTHONPATH": ""}
+    environment |= {"PATH": f"{installed / 'bin'}:{os.environ['PATH']}"}
+    cwd = tmp_path / "elsewhere"
+    cwd.mkdir()
+
+    def referee(*arguments):
+        return run(installed / "bin" / "referee", *arguments, cwd=cwd, **environment)
+
+    where = "import referee; print(referee.__file__)"
+    package = Path(run(installed / "bin" / "python", "-c", where, cwd=cwd, **environment)).parent
+    assert package.is_relative_to(installed)
+    bots = [str(package / "sample_bots" / name) for name in ("random", "greedy", "bait")]
+    (cwd / "cup.toml").write_text(
+        f'name = "cup"\nruleset = "classic"\nseats = 3\nmatches = 2\nbots = {json.dumps(bots)}\n'
+    )
+    assert "All games are played." in referee("tournament", "run", "cup.toml")
+    assert referee("verify") == "cup: 6 games check.\n"
+    assert {row["bot"].split("@")[0] for row in json.loads(referee("ratings", "--json"))} == {
+        "random",
+        "greedy",
+        "bait",
+    }
+    (first, *_) = json.loads(referee("game", "list", "--json"))
+    shown = json.loads(referee("game", "show", first["game_id"], "--json"))
+    assert shown["isolation"] == strongest().words
+    referee("bots", "init", "mine", "--author", "Ada")
+    assert "mine" in referee("play", "./mine", bots[0])
