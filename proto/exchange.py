@@ -1,8 +1,8 @@
-"""Write the worked exchange of `proto/README.md` anew: `python proto/exchange.py`.
+"""Update the worked exchange of `proto/README.md`: `python proto/exchange.py`.
 
-Every JSON block of the guide stands below a comment that names its message and its place in the
-exchange, `<!-- RefereeMessage: game start -->`. What the referee says there is what its own encoders
-made of one fixed game, played by the engine. A test holds the guide to it.
+Every JSON block of the guide follows a comment that names its message and its place in the exchange,
+`<!-- RefereeMessage: game start -->`. The messages are those of one fixed game, made by the referee's own
+encoders. A test compares the guide with them.
 """
 
 from __future__ import annotations
@@ -33,39 +33,40 @@ BLOCK = re.compile(
     r"<!-- (?P<message>\w+): (?P<key>[\w ]+) -->\n```json\n(?P<json>.*?)```\n", re.DOTALL
 )
 WIDTH = 98
-"""Characters a line of JSON may have."""
+"""The longest line of JSON, in characters."""
 
 SEED = bytes(32)
 DEAL = "example-3673"
-"""Chosen so that the first four decisions of `SEAT` are of four kinds, with few words."""
+"""The first four decisions of `SEAT` in this deal are of four kinds, and their messages are short."""
 SEAT = 1
 PLAYERS = 3
 RULES = RULESETS["advanced"]
 CLOCKS = Clocks(bank_us=30 * SECOND_US, increment_us=SECOND_US // 10)
 GAME_ID = deals.opaque_id(SEED, DEAL)
-SHOWN = 4
-"""How many decisions the guide shows."""
+DECISIONS = 4
+"""The number of decisions in the guide."""
 
 
 class Scripted:
-    """A player that picks any legal action, always the same, and keeps what it was asked."""
+    """A player that picks a legal action by a hash and records its decisions."""
 
     def __init__(self, deal: str, seat: int) -> None:
         self._name = f"{deal}/{seat}"
-        self.asked: list[tuple[Request, Reply]] = []
+        self.decisions: list[tuple[Request, Reply]] = []
 
     async def decide(self, request: Request) -> Reply:
-        """Answer by a hash of where the game is."""
+        """Pick an action by a hash of the deal, the seat and the number of the decision."""
         digest = hashlib.sha256(f"{self._name}/{request.number}".encode()).digest()
         action = request.decision.legal[
             int.from_bytes(digest[:4], "big") % len(request.decision.legal)
         ]
-        self.asked.append((request, Reply(action, 300 + digest[4], 0)))
-        return self.asked[-1][1]
+        reply = Reply(action, 300 + digest[4], 0)
+        self.decisions.append((request, reply))
+        return reply
 
 
 def play(deal: str) -> tuple[RecordedGame, list[tuple[Request, Reply]]]:
-    """One game of a deal, and what `SEAT` was asked and answered in it."""
+    """Play one game of a deal; return it with the decisions of `SEAT`."""
     setup = GameSetup(
         game_id=deal,
         ruleset=RULES,
@@ -77,14 +78,14 @@ def play(deal: str) -> tuple[RecordedGame, list[tuple[Request, Reply]]]:
     )
     players = [Scripted(deal, seat) for seat in range(PLAYERS)]
     game = play_game(setup, players, now_us=int, monotonic_us=int)
-    return asyncio.run(game), players[SEAT].asked
+    return asyncio.run(game), players[SEAT].decisions
 
 
 def exchange() -> Iterator[tuple[str, Message]]:
-    """The messages of the example in their order, each with its key in the guide."""
-    played, asked = play(DEAL)
+    """Yield the messages of the exchange in order, each with its key in the guide."""
+    played, decisions = play(DEAL)
     hello = play_pb2.Hello(protocol_version=encode.PROTOCOL_VERSION, name="mine", max_games=4)
-    hello.token = "9f2c51d0e7"  # noqa: S105 - of nobody
+    hello.token = "9f2c51d0e7"  # noqa: S105 - an example
     yield "hello", play_pb2.BotMessage(hello=hello)
     game_start = encode.game_start(
         GAME_ID,
@@ -98,10 +99,10 @@ def exchange() -> Iterator[tuple[str, Message]]:
     yield "game start", play_pb2.RefereeMessage.FromString(game_start)
     yield "ready", play_pb2.BotMessage(ready=[play_pb2.Ready(game_id=GAME_ID)])
     encoder = encode.RequestEncoder(GAME_ID)
-    for number, (request, answer) in enumerate(asked[:SHOWN], start=1):
+    for number, (request, decided) in enumerate(decisions[:DECISIONS], start=1):
         yield f"request {number}", play_pb2.RefereeMessage.FromString(encoder.encode(request))
         reply = play_pb2.Reply(
-            game_id=GAME_ID, decision_id=request.number, action=action_message(answer.action)
+            game_id=GAME_ID, decision_id=request.number, action=action_message(decided.action)
         )
         yield f"reply {number}", play_pb2.BotMessage(replies=[reply])
     game_end = encode.game_end(
@@ -112,12 +113,12 @@ def exchange() -> Iterator[tuple[str, Message]]:
 
 
 def to_json(message: Message) -> str:
-    """A message in protobuf's JSON, with the field names of the schema, in few lines."""
+    """Write a message in protobuf's JSON on few lines, with the field names of the schema."""
     return _layout(MessageToDict(message, preserving_proto_field_name=True), indent=0) + "\n"
 
 
 def _layout(value: Any, indent: int, before: int = 0) -> str:
-    """Whatever fits stays on one line; lists of small things fill lines."""
+    """Keep a value on one line if it fits; fill lines with the short items of a list."""
     flat = json.dumps(value, ensure_ascii=False)
     if indent + before + len(flat) <= WIDTH or not isinstance(value, dict | list):
         return flat
@@ -137,8 +138,8 @@ def _layout(value: Any, indent: int, before: int = 0) -> str:
     return "[\n" + ",\n".join(lines) + f"\n{' ' * indent}]"
 
 
-def rewritten(guide: str) -> str:
-    """The guide with every JSON block as it must be. Raises KeyError for an unknown block."""
+def update_guide(guide: str) -> str:
+    """Return the guide with current JSON blocks. Raises KeyError for an unknown block."""
     messages = dict(exchange())
     return BLOCK.sub(
         lambda block: (
@@ -150,4 +151,4 @@ def rewritten(guide: str) -> str:
 
 
 if __name__ == "__main__":
-    GUIDE.write_text(rewritten(GUIDE.read_text()))
+    GUIDE.write_text(update_guide(GUIDE.read_text()))

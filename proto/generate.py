@@ -1,10 +1,10 @@
-"""Write what follows from the schema: `python proto/generate.py`.
+"""Write the Python stubs and the copies of the schema: `python proto/generate.py`.
 
-The Python stubs in `referee/pb`, and the copies of the schema in those sample bots that have one: a
-bot's folder holds all that its build needs.
+The stubs go into `referee/pb`. The copies go into the sample bots that are built from the schema, because a
+bot's folder must contain everything that its build needs.
 
-protoc's Python output imports its siblings as `linko.v1.x_pb2`, a top-level package that the
-distribution does not have; those imports are rewritten to where the stubs live.
+protoc's Python output imports its siblings as `linko.v1.x_pb2`, a top-level package that the distribution does
+not have. Those imports are changed to `referee.pb`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCHEMA = PROTO / "linko" / "v1"
 STUBS = PROTO.parent / "referee" / "pb"
 SAMPLE_BOTS = PROTO.parent / "sample_bots"
 FOR_BOTS = ("play.proto", "table.proto")
-"""Records are none of a bot's business."""
+"""Bots do not need `record.proto`."""
 
 
 def generate(folder: Path) -> list[Path]:
@@ -50,7 +50,7 @@ def generate(folder: Path) -> list[Path]:
 
 
 def copies() -> dict[Path, Path]:
-    """Every copy of a schema in a sample bot, and what it is a copy of."""
+    """Map every copy of a schema in a sample bot to its original."""
     return {
         folder / "linko" / "v1" / name: SCHEMA / name
         for folder in sorted(SAMPLE_BOTS.glob("*/proto"))

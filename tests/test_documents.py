@@ -3,10 +3,9 @@
 import re
 import tomllib
 from functools import cache
-from pathlib import Path
 
 import pytest
-from readme_bot import write_bot_of_readme
+from pages import PAGES, ROOT, blocks, name_of, section, table, write_bot_of_readme
 
 from referee import cli, deals
 from referee.cli import options
@@ -14,24 +13,10 @@ from referee.rules.ruleset import RULESETS
 from referee.tournament.config_file import TournamentFile
 from referee.tournament.reading import load_tournament
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = (".github", "proto", "referee", "sample_bots", "tests", "tournaments")
-MADE_BY_TOOLS = {"node_modules", "target", "build", "dist", "__pycache__", ".pytest_cache"}
-PAGES = sorted(
-    page
-    for top in (ROOT, *(ROOT / folder for folder in FOLDERS))
-    for page in (top.glob("*.md") if top == ROOT else top.rglob("*.md"))
-    if not MADE_BY_TOOLS & set(page.relative_to(ROOT).parts)
-    and not page.is_relative_to(ROOT / "referee" / "sample_bots")  # a link to `sample_bots`
-)
 MOST_BYTES = 8192
 """The limit for README.md."""
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)")
 CODE_SPAN = re.compile(r"(`+)(?:(?!\n\n|`).)+\1", re.DOTALL)
-
-
-def name_of(page):
-    return page.relative_to(ROOT).as_posix()
 
 
 def prose_lines(page):
@@ -45,7 +30,7 @@ def prose_lines(page):
         elif mark and mark[1].startswith(fence):
             fence = None
         lines.append("" if inside or mark else line)
-    assert fence is None, f"{name_of(page)}: a code block is not closed"
+    assert fence is None, f"{page}: a code block is not closed"
     return lines
 
 
@@ -80,16 +65,16 @@ def links(page):
         yield text.count("\n", 0, link.start(1)) + 1, link[1]
 
 
-def broken_links(page):
-    """Return `FILE:LINE: reason` for each relative link that leads nowhere."""
+def broken_links(page, root=ROOT):
+    """Return `FILE:LINE: TARGET: reason` for each relative link that leads nowhere."""
     problems = []
     for number, target in links(page):
         if re.match(r"[a-z][a-z0-9+.-]*:", target):
             continue
-        place = f"{name_of(page)}:{number}: {target}"
+        place = f"{page.relative_to(root).as_posix()}:{number}: {target}"
         path, _, anchor = target.partition("#")
         goal = (page.parent / path).resolve() if path else page
-        if not goal.is_relative_to(ROOT):
+        if not goal.is_relative_to(root):
             problems.append(f"{place}: outside of the repository")
         elif not goal.exists():
             problems.append(f"{place}: no such file")
@@ -123,21 +108,19 @@ def test_pages_are_found():
         ("[a](README.md) [b](missing.md)", "no such file"),
     ],
 )
-def test_a_broken_link_is_reported_with_file_and_line(tmp_path, monkeypatch, text, reason):
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+def test_a_broken_link_is_reported_with_file_and_line(tmp_path, text, reason):
     (tmp_path / "README.md").write_text("# Heading\n")
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n\n{text}\n")
-    [problem] = broken_links(page)
+    [problem] = broken_links(page, tmp_path)
     assert problem.startswith("page.md:3: ")
     assert problem.endswith(reason)
 
 
-def test_a_broken_link_with_a_text_on_two_lines_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+def test_a_broken_link_with_a_text_on_two_lines_is_reported(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# Page\n\nSee [the\npage](missing.md) of `a`.\n")
-    assert broken_links(page) == ["page.md:4: missing.md: no such file"]
+    assert broken_links(page, tmp_path) == ["page.md:4: missing.md: no such file"]
 
 
 @pytest.mark.parametrize(
@@ -150,14 +133,13 @@ def test_a_broken_link_with_a_text_on_two_lines_is_reported(tmp_path, monkeypatc
         "```\n[a](missing.md)\n```",
     ],
 )
-def test_a_good_link_is_not_reported(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+def test_a_good_link_is_not_reported(tmp_path, text):
     (tmp_path / "other.md").write_text(
         "# A heading\n## A heading, with `code`\n### A heading with code\n"
     )
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n\n{text}\n")
-    assert broken_links(page) == []
+    assert broken_links(page, tmp_path) == []
 
 
 # README.md
@@ -169,7 +151,7 @@ def test_the_readme_is_short():
 
 def test_the_readme_lists_every_page():
     """The pages of single sample bots are listed in the page of the sample bots."""
-    index = (ROOT / "README.md").read_text().split("\n## Where the rest is\n")[1].split("\n## ")[0]
+    index = section("README.md", "Where the rest is")
     listed = re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\) \|", index, re.MULTILINE)
     assert all(name == target for name, target in listed)
     names = {name_of(page) for page in PAGES} - {"README.md"}
@@ -187,21 +169,6 @@ def test_the_picture_shows_the_ratings_of_the_demo():
     bots = re.findall(r"sample_bots/(\w+)", (ROOT / "tournaments" / "demo.toml").read_text())
     assert len(bots) == 5
     assert all(f"{bot}@" in picture for bot in bots)
-
-
-# Sections of pages
-
-
-def section(name, title):
-    """Return the text of a page from a heading of any level to the next heading."""
-    [_, text] = re.split(rf"^#+ {re.escape(title)}$", (ROOT / name).read_text(), flags=re.MULTILINE)
-    return re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def table(name, title):
-    """Return the rows of a section's first table, without its header, each a list of cells."""
-    lines = re.search(r"(?:^\|.*\n)+", section(name, title), re.MULTILINE)[0].splitlines()[2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 # Tournaments
@@ -239,7 +206,7 @@ def test_every_key_of_a_tournament_file_is_listed_with_its_default():
     ],
 )
 def test_the_example_of_a_tournament_file_is_one(tmp_path, page, title):
-    [example] = re.findall(r"^```toml\n(.*?)^```$", section(page, title), re.MULTILINE | re.DOTALL)
+    [example] = blocks("toml", section(page, title))
     (tmp_path / "sample_bots").symlink_to(ROOT / "sample_bots")
     [*_, own] = tomllib.loads(example)["bots"]
     if own == "../my_bot":
@@ -289,9 +256,7 @@ def test_every_part_of_the_package_is_in_the_map():
 def test_the_layers_are_those_that_are_enforced():
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contract = configuration["tool"]["importlinter"]["contracts"][0]
-    [listed] = re.findall(
-        r"^```\n(.*?)^```$", section("referee/README.md", "Import rules"), re.MULTILINE | re.DOTALL
-    )
+    [listed] = blocks("", section("referee/README.md", "Import rules"))
     assert listed.splitlines() == contract["layers"]
 
 

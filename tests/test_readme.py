@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from readme_bot import write_bot_of_readme
+from pages import PAGES, ROOT, blocks, name_of, table, write_bot_of_readme
 from real_runs import run_here
 
 from referee.bots.manifest import load_manifest
 from referee.cli import app
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 INSTALL = "python3 -m venv .venv && .venv/bin/pip install -e"
 DEMO = f"{INSTALL} . && .venv/bin/referee tournament run tournaments/demo.toml"
@@ -30,9 +29,7 @@ PAGES_WITH_EXAMPLES = (
 EXAMPLES = [
     line
     for page in PAGES_WITH_EXAMPLES
-    for block in re.findall(
-        r"^```console\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL
-    )
+    for block in blocks("console", (ROOT / page).read_text())
     for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
 ]
 
@@ -59,10 +56,9 @@ def test_every_command_has_help_with_an_example(words):
 
 
 def test_the_everyday_commands_exist():
-    section = README.split("\n## Everyday commands\n")[1].split("\n## ")[0]
     everyday = [
-        " ".join(re.findall(r"\b[a-z]+\b", cell))
-        for cell in re.findall(r"^\| `(.*?)` \|", section, re.MULTILINE)
+        " ".join(re.findall(r"\b[a-z]+\b", row[0]))
+        for row in table("README.md", "Everyday commands")
     ]
     assert len(everyday) == len(set(everyday)) == 8
     assert set(everyday) <= set(COMMANDS)
@@ -101,13 +97,8 @@ def workplace(tmp_path_factory):
 
 
 def test_no_other_page_has_examples():
-    pages = {
-        page.relative_to(ROOT).as_posix()
-        for folder in ("proto", "referee", "sample_bots", "tests", "tournaments", ".github")
-        for page in (ROOT / folder).rglob("*.md")
-        if "```console" in page.read_text()
-    }
-    assert pages | {"README.md"} == set(PAGES_WITH_EXAMPLES)
+    pages = {name_of(page) for page in PAGES if "```console" in page.read_text()}
+    assert pages == set(PAGES_WITH_EXAMPLES)
 
 
 @pytest.mark.unmeasured

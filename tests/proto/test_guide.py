@@ -1,4 +1,4 @@
-"""The guide for bot authors is complete and true."""
+"""The guide for bot authors is complete and agrees with the code."""
 
 import re
 import runpy
@@ -31,12 +31,12 @@ def by_name(descriptor):
 
 
 def section(heading):
-    """What stands between a heading and the next one."""
+    """Return the text between a heading and the next one."""
     return re.split(r"^#+ ", GUIDE.split(f"\n{heading}\n")[1], flags=re.MULTILINE)[0]
 
 
 def rows(heading):
-    """The rows of a section's first table, without its header, each a list of cells."""
+    """Return the rows of a section's first table, without its header, each a list of cells."""
     table = re.search(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)[0].splitlines()
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))] for row in table[2:]]
 
@@ -61,7 +61,7 @@ def test_every_field_of_every_event_is_explained(message):
     assert set(re.findall(r"`(\w+)`", row[3])) >= {field.name for field in message.fields}
 
 
-def test_nothing_else_is_in_the_schema():
+def test_the_schema_has_no_nested_types_but_events_and_one_service():
     assert all(nested.containing_type.name == "Event" for nested in NESTED)
     assert not any(message.enum_types for message in [*MESSAGES, *NESTED])
     assert [service.full_name for service in play_pb2.DESCRIPTOR.services_by_name.values()] == [
@@ -75,11 +75,11 @@ def test_every_cause_of_a_fault_is_listed():
     ]
 
 
-def test_the_stand_in_is_told_for_every_decision():
-    told = set(
+def test_the_stand_in_is_described_for_every_decision():
+    described = set(
         re.findall(r"DECISION_KIND_(\w+)", section("## 12. Strikes, forfeits and the stand-in"))
     )
-    assert told == {kind.name for kind in DecisionKind}
+    assert described == {kind.name for kind in DecisionKind}
 
 
 def test_the_rulesets_are_those_of_the_engine():
@@ -117,11 +117,11 @@ def test_the_usual_limits_are_the_defaults():
     assert clocks.bank_us is None
 
 
-def test_the_exchange_is_what_the_referee_says():
-    assert EXCHANGE["rewritten"](GUIDE) == GUIDE, "run: python proto/exchange.py"
+def test_the_exchange_is_what_the_referee_sends():
+    assert EXCHANGE["update_guide"](GUIDE) == GUIDE, "run: python proto/exchange.py"
 
 
-def test_every_json_block_is_the_message_it_says():
+def test_every_json_block_is_the_message_in_its_comment():
     blocks = list(EXCHANGE["BLOCK"].finditer(GUIDE))
     assert len(blocks) == GUIDE.count("```json")
     exchange = dict(EXCHANGE["exchange"]())

@@ -1,4 +1,4 @@
-"""A bot written from the guide alone plays whole games of every ruleset, without a fault."""
+"""A bot written from the guide alone plays complete games of every ruleset without a fault."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ async def pool(tmp_path_factory):
 
 
 async def seat(pool, number, setup):
-    """One of two processes of the bot, ready for a game."""
+    """Start one of two processes of the bot and make it ready for a game."""
     process = await pool.acquire(number, load_bot(FOLDER))
     start = encode.game_start(
         setup.game_id,
@@ -45,7 +45,7 @@ async def seat(pool, number, setup):
     return process, await BotPlayer.join(process, opening, CLOCKS.game_start_us)
 
 
-async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
+async def test_guide_bot_plays_every_ruleset_and_exits_after_goodbye(pool):
     for name, rules in RULESETS.items():
         setup = GameSetup(
             game_id=name,
@@ -70,7 +70,7 @@ async def test_it_plays_every_ruleset_and_leaves_when_told(pool):
     assert [process.exit_code for process in processes] == [0, 0]
 
 
-def test_by_hand_it_says_how_to_start_it():
+def test_guide_bot_without_a_referee_prints_how_to_start_it():
     environment = {key: value for key, value in os.environ.items() if "REFEREE" not in key}
     started = subprocess.run(
         [sys.executable, FOLDER / "bot.py"], env=environment, capture_output=True, check=False

@@ -1,4 +1,4 @@
-"""The committed Python stubs are what the schema says today."""
+"""The committed Python stubs, and the copies of the schema, are up to date."""
 
 import runpy
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 STUBS = Path(referee.pb.__file__).parent
 
 
-def test_committed_stubs_are_what_the_generator_writes(tmp_path):
+def test_committed_stubs_are_up_to_date(tmp_path):
     generate = runpy.run_path(str(ROOT / "proto" / "generate.py"))["generate"]
     written = {path.name: path.read_bytes() for path in generate(tmp_path)}
     committed = {path.name: path.read_bytes() for path in STUBS.glob("*_pb2.py*")}
@@ -24,7 +24,7 @@ def test_every_schema_has_stubs():
     }
 
 
-def test_the_copies_in_sample_bots_are_the_schema():
+def test_copies_of_the_schema_in_sample_bots_are_up_to_date():
     copies = runpy.run_path(str(ROOT / "proto" / "generate.py"))["copies"]()
     different = [
         str(copy)

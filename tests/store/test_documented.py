@@ -1,4 +1,4 @@
-"""What `tournaments/README.md` says of the database is so, on both databases."""
+"""The description of the database in `tournaments/README.md` is complete and true, for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUERIES = re.findall(r"^```sql\n(.*?);\n```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def described(title):
-    """Each table of a section, with its columns in their order."""
+    """Return each table of a section with its columns in order."""
     section = re.split(r"^### ", TEXT.split(f"\n### {title}\n")[1], flags=re.MULTILINE)[0]
     return {
         name: re.findall(r"^\| `(\w+)` \| \S", text, re.MULTILINE)
@@ -28,7 +28,7 @@ def described(title):
 
 @pytest.fixture
 def demo(place):
-    """A league with a tournament that is not finished, and a game of its own."""
+    """Make a league with an unfinished tournament and a game without a tournament."""
     with place.open(create=True) as league:
         rows = filled(league, "demo")
         league.add_games(map(played, rows[:6]))
@@ -37,20 +37,20 @@ def demo(place):
     return place
 
 
-def test_every_table_view_and_column_is_described_and_no_other(place):
+def test_exactly_the_existing_tables_views_and_columns_are_described(place):
     place.open(create=True).close()
     engine = create_engine(place.url)
-    there = inspect(engine)
+    inspector = inspect(engine)
 
     def columns(names):
-        return {name: [each["name"] for each in there.get_columns(name)] for name in names}
+        return {name: [each["name"] for each in inspector.get_columns(name)] for name in names}
 
-    assert described("Views") == columns(there.get_view_names())
-    assert described("Tables") == columns(there.get_table_names())
+    assert described("Views") == columns(inspector.get_view_names())
+    assert described("Tables") == columns(inspector.get_table_names())
     engine.dispose()
 
 
-def test_the_queries_that_are_shown(demo: Place):
+def test_the_example_queries_return_the_stored_games(demo: Place):
     standings, meetings, faults, missing = map(demo.execute, QUERIES)
     assert {row[0] for row in standings} == {f"{name}@1.0" for name in NAMES}
     assert sum(row[1] for row in standings) == 7 * 3
@@ -66,7 +66,7 @@ def test_the_queries_that_are_shown(demo: Place):
     assert missing[0][1].startswith("demo-deal-")
 
 
-def test_the_views_say_what_the_league_says(demo: Place):
+def test_the_views_agree_with_the_league(demo: Place):
     with demo.open() as league:
         results = league.results(free=True)
         games = {game.game_id: game for game in league.games()}

@@ -24,7 +24,7 @@ TABLES = [
 
 
 def some_deals(count):
-    """Seeds and ids that differ, at every table there is."""
+    """Return deals with different seeds and ids, for every ruleset and number of seats."""
     dice = random.Random(2026)
     seeds = [bytes(32), b"\xff" * 32, *(dice.randbytes(32) for _ in range(8))]
     names = cycle(["demo", "spring-cup", "with spaces  in it", "Łódź-春"])
@@ -39,8 +39,8 @@ def cards_of(counts):
     return [card for card, copies in enumerate(counts or ()) for _ in range(copies)]
 
 
-def answer(seed, deal_id, ruleset, seats):
-    """What the referee says."""
+def expected_answer(seed, deal_id, ruleset, seats):
+    """Return the referee's own values, as the verifier prints them."""
     deck = deals.deck(seed, deal_id, ruleset)
     table = Game(ruleset, seats, deck).table
     return {
@@ -53,7 +53,7 @@ def answer(seed, deal_id, ruleset, seats):
     }
 
 
-def test_both_agree_on_a_thousand_deals():
+def test_verifier_and_referee_agree_on_a_thousand_deals():
     asked = some_deals(1000)
     lines = "".join(
         f"{seed.hex()} {ruleset.name} {seats} {deal_id}\n"
@@ -69,7 +69,7 @@ def test_both_agree_on_a_thousand_deals():
     )
     assert (done.returncode, done.stderr) == (0, "")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert answers == [answer(*deal) for deal in asked]
+    assert answers == [expected_answer(*deal) for deal in asked]
     assert {len(each["deck"]) for each in answers} == {105, 109}
     grouped = [each for each in answers if any(len(slot) > 1 for slot in each["display"])]
     assert any(JOKER in slot for each in grouped for slot in each["display"]), "no case of R9"

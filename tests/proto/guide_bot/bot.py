@@ -1,4 +1,4 @@
-"""Section 16 of `proto/README.md`, word for word: a gRPC client and the stubs, no SDK."""
+"""Play as the pseudocode in section 16 of `proto/README.md` does: with a gRPC client and stubs, without the SDK."""
 
 import os
 import queue
