@@ -1,8 +1,8 @@
-"""What a player can be asked and what it can answer.
+"""Define the decisions of the game, the actions that can be chosen, and the legal plays of a hand.
 
-Actions are named tuples, compared and hashed in C: a list of forty legal plays is built and searched
-at every turn. No two kinds have tuples of the same shape, so actions of different kinds are never
-equal.
+Actions are named tuples, because those are compared and hashed in C: every turn builds and searches a
+list of up to forty plays. The kinds of actions have tuples of different shapes, so actions of
+different kinds are never equal.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from referee.rules.cards import COPIES, JOKER, JOKERS, Group, Layer
 
 
 class Choice(Enum):
-    """An answer that needs no number."""
+    """An action without a number."""
 
     TAKE = "take"
+    """The attacker takes the snatched layer into its hand; the owner draws as many cards."""
     LEAVE = "leave"
+    """The attacker lets the owner decide about the snatched layer."""
     RECLAIM = "reclaim"
+    """The owner takes its layer back into its hand and draws nothing."""
     DISCARD = "discard"
+    """The owner puts its layer on the discard pile and draws as many cards."""
     DRAW_DECK = "draw-deck"
+    """Draw the top card of the deck."""
     PASS = "pass"  # noqa: S105 - no password
+    """Decline the optional draw."""
 
-    __hash__ = object.__hash__  # in C; that of Enum is a function of Python
+    __hash__ = object.__hash__  # is in C; the one of Enum is a Python function
 
 
 class Play(NamedTuple):
@@ -56,29 +62,36 @@ Action = Play | DrawDisplay | SnatchGhost | Choice
 
 
 class DecisionKind(Enum):
-    """What a seat is asked."""
+    """What a seat has to decide."""
 
     PLAY = "play"
+    """Which layer to play from the hand: a `Play`."""
     TAKE_OR_LEAVE = "take-or-leave"
+    """What to do with a snatched layer: `Choice.TAKE` or `Choice.LEAVE`."""
     RECLAIM_OR_DISCARD = "reclaim-or-discard"
+    """What to do with the own layer that was left: `Choice.RECLAIM` or `Choice.DISCARD`."""
     DRAW = "draw"
+    """Where to draw one card: `Choice.DRAW_DECK` or a `DrawDisplay`."""
     OPTIONAL_DRAW = "optional-draw"
+    """Whether and where to draw one card: `Choice.PASS`, `Choice.DRAW_DECK` or a `DrawDisplay`."""
     GHOST_SET = "ghost-set"
+    """Which of the ghost's sets to snatch (duel): a `SnatchGhost`."""
 
     __hash__ = object.__hash__  # as above
 
 
 @dataclass(slots=True)
 class Decision:
-    """A question put to one seat, with every answer that is legal, each once.
+    """A decision that one seat has to take.
 
-    Nobody changes one. It is not frozen, and so are other values that are made at every decision: it
-    would take three times as long to make one.
+    Treat it as immutable. This class and others that are created at every decision are not frozen,
+    because creating a frozen one takes three times as long.
     """
 
     seat: int
     kind: DecisionKind
     legal: tuple[Action, ...]
+    """Every legal action, each once."""
 
 
 TAKE_OR_LEAVE = (Choice.TAKE, Choice.LEAVE)
@@ -95,8 +108,11 @@ def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
 
 @cache
 def _plays() -> list[list[list[tuple[Play, ...]]]]:
-    """By jokers held, card, and how many of it are held; `JOKER`: jokers alone. Made when first needed."""
-    alone = [
+    """Return the plays by jokers held, card and copies held; built at the first use.
+
+    The card `JOKER` stands for the plays of jokers alone.
+    """
+    jokers_alone = [
         tuple(Play(Layer(JOKER, 0, size)) for size in range(1, held + 1))
         for held in range(JOKERS + 1)
     ]
@@ -106,15 +122,15 @@ def _plays() -> list[list[list[tuple[Play, ...]]]]:
                 [_plays_of(card, held, jokers) for held in range(COPIES + 1)]
                 for card in range(JOKER)
             ),
-            alone,
+            jokers_alone,
         ]
         for jokers in range(JOKERS + 1)
     ]
 
 
 def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
-    """Every layer that can be played from a hand of 15 counts (turn, step 1; ruling R1).
+    """Return every legal play of a hand of 15 counts (turn, step 1; ruling R1).
 
-    By value, then naturals, then jokers added; jokers alone last.
+    They are ordered by value, naturals and jokers; plays of jokers alone come last.
     """
     return tuple(chain.from_iterable(map(getitem, _plays()[hand[JOKER]], hand)))

@@ -1,9 +1,9 @@
-"""Cards, multisets of cards and layers: the nouns of the game.
+"""Define cards, multisets of cards, and layers.
 
-A card is an int: 1…13 for the number cards, `JOKER` (14) for a joker, `HIDDEN` (0) where the reader
-may not know it. The joker's number makes "higher than 13" an ordinary comparison.
+A card is an int: 1 to 13 for the number cards, `JOKER` (14) for a joker, `HIDDEN` (0) for a card that
+the reader may not see. With 14 for a joker, "higher than 13" is an ordinary comparison.
 
-A multiset of cards is 15 counts, `counts[card]`; `counts[HIDDEN]` is always 0.
+A multiset of cards is a tuple of 15 counts, indexed by card; `counts[HIDDEN]` is always 0.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ HIDDEN = 0
 JOKER = 14
 NUMBERS = range(1, 14)
 COPIES = 8
-"""How many of each number card there are."""
+"""The number of copies of each number card."""
 JOKERS = 5
 HAND_SIZE = 13
-"""Cards dealt to each player; also the size to which the duel's ghost is refilled."""
+"""The number of cards dealt to each player, and to which the duel's ghost is refilled."""
 DISPLAY_SLOTS = 6
 DECK_SIZE = len(NUMBERS) * COPIES + JOKERS
 
@@ -26,7 +26,7 @@ DECK_SIZE = len(NUMBERS) * COPIES + JOKERS
 Counts = tuple[int, ...]
 """A multiset of cards: 15 counts, indexed by card."""
 Group = tuple[int, ...]
-"""What lies in one slot of the display: nothing, a card, or (duel) a group, bottom card first."""
+"""The cards in one slot of the display: none, one, or (duel) a group with the bottom card first."""
 
 EMPTY: Counts = (0,) * 15
 FULL: Counts = (0, *(COPIES for _ in NUMBERS), JOKERS)
@@ -34,25 +34,30 @@ FULL: Counts = (0, *(COPIES for _ in NUMBERS), JOKERS)
 
 
 class Layer(NamedTuple):
-    """Cards of one value played together. A joker layer is `(JOKER, 0, n)` (ruling R1)."""
+    """Cards of one value that were played together; a layer of jokers alone is `(JOKER, 0, n)`.
+
+    See ruling R1.
+    """
 
     value: int
     naturals: int
+    """The number of number cards."""
     jokers: int = 0
+    """The number of jokers."""
 
     @property
     def size(self) -> int:
-        """Number of cards."""
+        """The number of cards."""
         return self.naturals + self.jokers
 
     @property
     def cards(self) -> tuple[int, ...]:
-        """The cards one by one: naturals, then jokers."""
+        """The single cards: naturals, then jokers."""
         return (self.value,) * self.naturals + (JOKER,) * self.jokers
 
 
 def count_cards(cards: Iterable[int]) -> Counts:
-    """The multiset of some cards."""
+    """Return the multiset of some cards."""
     counts = [0] * 15
     for card in cards:
         counts[card] += 1
@@ -60,10 +65,10 @@ def count_cards(cards: Iterable[int]) -> Counts:
 
 
 def list_cards(counts: Counts) -> list[int]:
-    """The cards of a multiset one by one, the lowest first."""
+    """Return the single cards of a multiset, the lowest first."""
     return [card for card, copies in enumerate(counts) for _ in range(copies)]
 
 
 def card_name(card: int) -> str:
-    """`1`…`13`, `J` for a joker, `?` for a hidden card."""
+    """Return `1` to `13`, `J` for a joker, or `?` for a hidden card."""
     return {HIDDEN: "?", JOKER: "J"}.get(card, str(card))

@@ -1,7 +1,7 @@
-"""What happens in a game, one named tuple a kind, and what each seat may see of it.
+"""Define the events of a game, and redact them for a seat.
 
-Events are complete; `redact` hides what a seat may not know (ruling R13: all is public but the card
-that another seat drew from the deck).
+Events are complete. `redact` hides the only thing that a seat may not see: the card that another seat
+drew from the deck (ruling R13).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Termination(Enum):
 
 
 class SlotCard(NamedTuple):
-    """A card put into a slot of the display."""
+    """A card that was put into a slot of the display."""
 
     slot: int
     card: int
 
 
 class Played(NamedTuple):
-    """A layer was played; it begins a turn."""
+    """A layer was played; this is the first event of a turn."""
 
     seat: int
     layer: Layer
 
 
 class Snatched(NamedTuple):
-    """A top layer was snatched and left its owner's table."""
+    """A top layer was snatched and is no longer on its owner's table."""
 
     attacker: int
     victim: int
@@ -75,17 +75,20 @@ class Discarded(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """One draw: a card from the deck (`slot` is None), or what lay in a slot of the display."""
+    """A seat drew once, from the deck or from a slot of the display."""
 
     seat: int
     slot: int | None
+    """None for the deck."""
     cards: Group
+    """The card of the deck, or all cards of the slot."""
 
 
 class DisplayRefilled(NamedTuple):
-    """The display was refilled from the deck, in drawing order."""
+    """The display was refilled from the deck."""
 
     cards: tuple[SlotCard, ...]
+    """In drawing order."""
 
 
 class GhostSnatched(NamedTuple):
@@ -96,14 +99,15 @@ class GhostSnatched(NamedTuple):
 
 
 class GhostRefilled(NamedTuple):
-    """The duel's ghost was refilled; 13s and jokers went onto the display."""
+    """The duel's ghost was refilled."""
 
     ghost_cards: tuple[int, ...]
     display_cards: tuple[SlotCard, ...]
+    """The 13s and jokers, which go onto the display."""
 
 
 class Passed(NamedTuple):
-    """The active player did without the optional draw."""
+    """The active player declined the optional draw."""
 
     seat: int
 
@@ -113,9 +117,9 @@ class GameOver(NamedTuple):
 
     termination: Termination
     scores: tuple[int, ...]
-    """Points of each seat."""
+    """The points of each seat."""
     ranks: tuple[int, ...]
-    """Rank of each seat by the rules, 1-2-2-4 (ruling R15)."""
+    """The rank of each seat by the rules; 1 is best, ties share a rank: 1-2-2-4 (ruling R15)."""
 
 
 Event = (
@@ -135,12 +139,12 @@ Event = (
 
 
 def is_private(event: Event) -> TypeGuard[Drawn]:
-    """Whether the seat that did it sees more of the event than all others, who see the same."""
+    """Return True when only the acting seat may see all of the event."""
     return type(event) is Drawn and event.slot is None
 
 
 def redact(event: Event, seat: int) -> Event:
-    """The event as a seat may know it."""
+    """Return the event as `seat` may see it."""
     if is_private(event) and event.seat != seat:
         return Drawn(event.seat, None, (HIDDEN,))
     return event

@@ -1,4 +1,4 @@
-"""A game of LINKO!, as the rest of the project uses it: a plain surface over the turn generators."""
+"""Play a game of LINKO! decision by decision: the interface to the generators of `turn`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from referee.rules.view import View
 
 
 class IllegalActionError(ValueError):
-    """The action is not among the legal ones. Nothing happened."""
+    """The action is not legal. The game did not change."""
 
 
 class Game:
-    """A game in progress or over.
+    """A game, in progress or over.
 
     Args:
         ruleset: the rules.
-        players: how many seats.
+        players: the number of seats.
         deck: the cards in drawing order (ruling R14).
 
-    Raises ValueError when the ruleset does not allow so many players or the deck is wrong.
+    Raises ValueError when the ruleset does not allow this number of players or the deck is wrong.
     """
 
     def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int]) -> None:
@@ -33,7 +33,7 @@ class Game:
 
     @classmethod
     def from_table(cls, table: Table) -> Game:
-        """A game at the beginning of the turn of `table.active`. The table is not copied."""
+        """Return a game that begins with a turn of `table.active`. It uses `table`, not a copy."""
         game = cls.__new__(cls)
         game._start(table)  # noqa: SLF001 - its own class
         return game
@@ -41,15 +41,15 @@ class Game:
     def _start(self, table: Table) -> None:
         self.table = table
         self.outcome: Outcome | None = None
-        """Set when the game is over."""
+        """The outcome once the game is over; None until then."""
         self.decision: Decision | None = None
-        """What is to be decided; None when the game is over."""
+        """The next decision; None once the game is over."""
         self._base = self.table.copy()
-        """The table as it was when this turn began, or an earlier one; for copies."""
+        """The table at the start of this turn or of an earlier one; `copy` replays from it."""
         self._since: list[Action] = []
-        """All that was decided since then."""
+        """The actions since then."""
         self._before_turn = 0
-        """How much of it before this turn."""
+        """The number of those actions that belong to earlier turns."""
         self._begin_turn()
 
     @property
@@ -59,23 +59,25 @@ class Game:
 
     @property
     def players(self) -> int:
-        """How many sit at the table."""
+        """The number of seats."""
         return self.table.players
 
     def view(self, seat: int) -> View:
-        """What a seat may know now (ruling R13)."""
+        """Return everything that `seat` may know now (ruling R13)."""
         return self.table.view(seat)
 
     def apply(self, action: Action) -> tuple[Event, ...]:
-        """Answer the decision and play on to the next one.
+        """Apply the action to the current decision and play on to the next one.
 
-        Returns what happened, in order, unredacted (see `events.redact`); the last event of a game
-        is `GameOver`. Raises IllegalActionError, and nothing has changed, when the action is not
-        legal or the game is over.
+        Returns the events in order, unredacted (see `events.redact`); the last event of a game is
+        `GameOver`. Raises IllegalActionError and changes nothing when the action is not legal or the
+        game is over.
         """
         legal = () if self.decision is None else self.decision.legal
         try:
-            listed = legal[legal.index(action)]  # an equal value of another type stays outside
+            listed = legal[
+                legal.index(action)
+            ]  # not `action`, which may be an equal value of another type
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
         self._since.append(listed)
@@ -89,20 +91,21 @@ class Game:
         return tuple(events)
 
     def copy(self) -> Game:
-        """An independent game in the same position (for search).
+        """Return an independent game in the same position, for search.
 
-        A turn cannot be copied in its middle: what was decided in it is played again, and by the first
-        copy in a turn all turns since the last one that was copied. Who never copies pays nothing.
+        A generator cannot be copied, so the copy replays the actions of the current turn from a copy
+        of the table. The first copy in a turn also replays the turns since the last copy; this way a
+        game that is never copied costs nothing extra.
         """
         if self.outcome is not None:
-            twin = Game.__new__(Game)
-            twin.table, twin.outcome, twin.decision = self.table.copy(), self.outcome, None
-            return twin
+            copied = Game.__new__(Game)
+            copied.table, copied.outcome, copied.decision = self.table.copy(), self.outcome, None
+            return copied
         if self._before_turn:
-            self._base = _played(self._base, self._since[: self._before_turn]).table
+            self._base = _replay(self._base, self._since[: self._before_turn]).table
             del self._since[: self._before_turn]
             self._before_turn = 0
-        return _played(self._base, self._since)
+        return _replay(self._base, self._since)
 
     def _begin_turn(self) -> None:
         self._before_turn = len(self._since)
@@ -124,8 +127,8 @@ class Game:
         self.table.events.append(GameOver(*self.outcome))
 
 
-def _played(table: Table, actions: Iterable[Action]) -> Game:
-    """A game from the beginning of a turn on; the table is copied."""
+def _replay(table: Table, actions: Iterable[Action]) -> Game:
+    """Return a game that starts from a copy of `table`, after `actions`."""
     game = Game.from_table(table.copy())
     for action in actions:
         game.apply(action)

@@ -1,6 +1,6 @@
-"""The rulesets and their options: every difference between the rulebooks, named.
+"""Define the rulesets and their options: the differences between the rulebooks.
 
-What a difference does is in `turn`; here it is only said which ruleset has it.
+`turn`, `table` and `scoring` implement the options; this module says which ruleset has which.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from enum import Enum
 from referee.rules.cards import JOKER, NUMBERS, Layer
 
 DEFAULT_MAX_TURNS = 500
-"""Ruling R12."""
+"""The default limit of turns (ruling R12)."""
 
 
 class EndOn(Enum):
-    """When the supply of cards ends a game."""
+    """Which empty supply of cards ends a game."""
 
     DECK_AND_DISPLAY = "deck-and-display"
-    """When both are empty: all the rulebooks."""
+    """The game ends when both are empty, as in all the rulebooks."""
     DECK = "deck"
-    """When the deck alone is empty: the Czech/English summary. Off in every preset."""
+    """The game ends when the deck is empty, as in the Czech/English summary; in no preset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +28,17 @@ class Ruleset:
     """The rules of a game."""
 
     name: str
+    """`classic`, `basic`, `advanced`, `expert`, `expert-jokers` or `duel`."""
     min_players: int
     max_players: int
     optional_draw: bool = False
-    """An active player who snatched from nobody may draw one card (turn, step 4)."""
+    """An active player who snatched nothing may draw one card (turn, step 4)."""
     ones_snatch_jokers: bool = False
-    """Layers of 1s snatch joker layers (expert, Polish and Spanish rulebooks)."""
+    """Layers of 1s snatch layers of jokers (expert, Polish and Spanish rulebooks)."""
     ones_snatch_thirteens: bool = False
     """Layers of 1s snatch layers of 13 (expert, Polish rulebook only)."""
     hand_size_breaks_ties: bool = True
-    """Equal scores: fewer cards in hand first (2022 rulebooks); else shared at once."""
+    """Equal scores rank by the smaller hand (2022 rulebooks); otherwise they share a rank."""
     ghost: bool = False
     """The duel's virtual third player, with its dealt jokers and display groups."""
     end_on: EndOn = EndOn.DECK_AND_DISPLAY
@@ -49,7 +50,7 @@ class Ruleset:
             raise ValueError(f"max_turns is {self.max_turns}, must be at least 1")
 
     def with_options(self, *, end_on: EndOn | None = None, max_turns: int | None = None) -> Ruleset:
-        """The same rules with other options; None keeps what there is."""
+        """Return the same rules with other options; None keeps an option."""
         return replace(
             self,
             end_on=self.end_on if end_on is None else end_on,
@@ -59,7 +60,7 @@ class Ruleset:
     def snatches(self, attacker: Layer, victim: Layer) -> bool:
         """Return True when a layer just played snatches another seat's top layer.
 
-        See "turn", step 3, and ruling R2.
+        See turn, step 3, and ruling R2.
         """
         value, naturals, jokers = attacker
         other_value, other_naturals, other_jokers = victim
@@ -90,5 +91,5 @@ RULESETS: dict[str, Ruleset] = {
         Ruleset(name="duel", min_players=2, max_players=2, optional_draw=True, ghost=True),
     )
 }
-"""The presets by name. Two players in a 2022 ruleset other than the duel are not in the rulebooks:
-bot authors want it."""
+"""The presets by name. The 2022 rulebooks have no two-player game except the duel; the other presets
+allow two players because bot authors want them."""

@@ -1,4 +1,4 @@
-"""Points and ranks at the end of a game."""
+"""Calculate the points and ranks at the end of a game."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from referee.rules.table import Table
 
 
 class Outcome(NamedTuple):
-    """How a game ended by the rules."""
+    """The end of a game by the rules, without forfeits."""
 
     termination: Termination
     scores: tuple[int, ...]
-    """Points of each seat."""
+    """The points of each seat."""
     ranks: tuple[int, ...]
-    """Rank of each seat, 1-2-2-4 (ruling R15)."""
+    """The rank of each seat, 1-2-2-4 (ruling R15)."""
 
 
 def competition_ranks(keys: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
-    """Ranks 1-2-2-4 of some keys, the largest first (ruling R15)."""
+    """Rank keys, the largest first; equal keys share a rank, as in 1-2-2-4 (ruling R15)."""
     ordered = sorted(keys, reverse=True)
     return tuple(ordered.index(key) + 1 for key in keys)
 
 
 def score(table: Table, termination: Termination) -> Outcome:
-    """Score a table as it stands (section "End").
+    """Score a table as it stands (rulebooks, section "End").
 
-    One point for each card on one's own table, minus one for each in hand. Ties go to the smaller
-    hand where the ruleset says so, and are shared otherwise.
+    A seat has one point for each card on its own table, minus one for each card in its hand. With
+    `hand_size_breaks_ties`, equal points rank by the smaller hand; otherwise they share a rank.
     """
     played = [sum(layer.size for layer in layers) for layers in table.layers]
     scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))

@@ -1,7 +1,7 @@
-"""The state of a game: where every card lies, and the moves of cards that the rules know.
+"""Keep the state of a game: the place of every card, and the moves of cards that the rules allow.
 
-Each method moves cards and records the event; when a move ends the game it raises `GameEnded`. The
-order in which they happen, and who decides what, is in `turn`.
+Each method moves cards and records the event. It raises `GameEnded` when the move ends the game. The
+order of the moves and of the decisions belongs to `turn`.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from referee.rules.ruleset import EndOn, Ruleset
 from referee.rules.view import View
 
 GHOST_LIMIT = 13
-"""The lowest card that never joins the ghost."""
+"""The ghost has only cards below this."""
 JOKERS_DEALT = 2
-"""Jokers that each player of a duel is given from outside the deck."""
+"""The number of jokers that each player of a duel gets before the deck is dealt."""
 _draw_display = lru_cache(1 << 10)(DrawDisplay)
 
 
 class GameEnded(Exception):
-    """A move of cards ended the game. Private to the rules; caught in one place, `Game`."""
+    """A move of cards ended the game. Only the rules use this; only `Game` catches it."""
 
     def __init__(self, termination: Termination) -> None:
         super().__init__(termination)
@@ -55,7 +55,7 @@ class GameEnded(Exception):
 
 
 def full_deck(ruleset: Ruleset) -> Counts:
-    """The multiset that a deck of this ruleset must have: 109 cards, 105 in the duel."""
+    """Return the cards that a deck of this ruleset must have: 109, or 105 in the duel."""
     if not ruleset.ghost:
         return FULL
     counts = list(FULL)
@@ -64,7 +64,7 @@ def full_deck(ruleset: Ruleset) -> Counts:
 
 
 class Table:
-    """All cards of a game. Built by hand in tests, by `deal` in games."""
+    """All cards of a game, with whose turn it is. Games create it with `deal`, tests directly."""
 
     __slots__ = (
         "active",
@@ -87,30 +87,30 @@ class Table:
     def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int] = ()) -> None:
         self.ruleset = ruleset
         self.hands: list[list[int]] = [list(EMPTY) for _ in range(players)]
-        """15 counts each."""
+        """The hand of each seat: 15 counts, indexed by card."""
         self.hand_sizes = [0] * players
         self.layers: list[tuple[Layer, ...]] = [()] * players
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """How many cards are left in the deck, its last ones."""
+        """The number of cards left in the deck; these are the last ones of `deck`."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
         self.turn = 1
         self.snatched: Layer | None = None
-        """The layer between its table and where it will go."""
+        """The snatched layer, until it is taken, reclaimed or discarded."""
         self.victim: int | None = None
         self.cards_to_draw = 0
         self.events: list[Event] = []
-        """What happened since the game last took them."""
+        """The events that `Game` has not collected yet."""
 
     @classmethod
     def deal(cls, ruleset: Ruleset, players: int, deck: Sequence[int]) -> Table:
-        """Set a game up (section "Set-up"; the duel; ruling R14).
+        """Set up a game (section "Set-up"; the duel; ruling R14).
 
-        Raises ValueError when the ruleset does not allow so many players or the deck has not
-        exactly the cards of the game.
+        Raises ValueError when the ruleset does not allow this number of players or when the deck
+        does not have exactly the cards of the ruleset.
         """
         if not ruleset.min_players <= players <= ruleset.max_players:
             raise ValueError(
@@ -118,7 +118,7 @@ class Table:
                 f" not {players}"
             )
         if sorted(deck) != list_cards(full_deck(ruleset)):
-            raise ValueError(f"the deck has not the cards of {ruleset.name}")
+            raise ValueError(f"the deck does not have the cards of {ruleset.name}")
         table = cls(ruleset, players, deck)
         dealt_jokers = JOKERS_DEALT if ruleset.ghost else 0
         for seat in range(players):
@@ -132,11 +132,11 @@ class Table:
 
     @property
     def players(self) -> int:
-        """How many sit at the table."""
+        """The number of seats."""
         return len(self.hands)
 
     def view(self, seat: int) -> View:
-        """What a seat may know (ruling R13)."""
+        """Return everything that `seat` may know (ruling R13)."""
         return View(
             seat,
             tuple(self.hands[seat]),
@@ -154,7 +154,7 @@ class Table:
         )
 
     def copy(self) -> Table:
-        """An independent table with the same cards and no pending events."""
+        """Return an independent table with the same cards and no events."""
         other = Table.__new__(Table)
         other.ruleset = self.ruleset
         other.display = self.display
@@ -176,11 +176,11 @@ class Table:
     # Layers
 
     def top(self, seat: int) -> Layer:
-        """The top layer of a seat that has one."""
+        """Return the top layer of a seat that has one."""
         return self.layers[seat][-1]
 
     def play(self, layer: Layer) -> None:
-        """The active player plays a layer; its last card ends the game (turn, steps 1 and 2)."""
+        """Play a layer of the active player (turn, step 1); its last card ends the game (step 2)."""
         seat = self.active
         hand = self.hands[seat]
         value, naturals, jokers = layer
@@ -193,32 +193,32 @@ class Table:
             raise GameEnded(Termination.OUT)
 
     def snatch(self, victim: int) -> None:
-        """The victim's top layer leaves its table (turn, step 3)."""
+        """Remove the victim's top layer from its table (turn, step 3)."""
         self.snatched = self.top(victim)
         self.victim = victim
         self.layers[victim] = self.layers[victim][:-1]
         self.events.append(Snatched(self.active, victim, self.snatched))
 
     def take(self) -> None:
-        """The attacker takes the snatched layer; the victim owes as many draws."""
+        """Put the snatched layer into the attacker's hand; the victim must draw as many cards."""
         layer = self._release()
         self._gain_layer(self.active, layer)
         self.cards_to_draw = layer.size
         self.events.append(Taken(self.active, layer))
 
     def leave(self) -> None:
-        """The attacker leaves the snatched layer to its owner."""
+        """Let the owner decide about the snatched layer."""
         self.events.append(Left(self.active))
 
     def reclaim(self) -> None:
-        """The victim takes its layer back and owes nothing."""
+        """Put the snatched layer into the victim's hand; the victim draws nothing."""
         victim, layer = self._victim(), self._release()
         self._gain_layer(victim, layer)
         self.victim = None
         self.events.append(Reclaimed(victim, layer))
 
     def discard(self) -> None:
-        """The victim discards its layer and owes as many draws."""
+        """Discard the snatched layer; the victim must draw as many cards."""
         victim, layer = self._victim(), self._release()
         counts = list(self.discards)
         counts[layer.value] += layer.naturals
@@ -230,7 +230,7 @@ class Table:
     # Drawing
 
     def draw_options(self) -> tuple[Action, ...]:
-        """The deck, then each distinct card or group of the display once (ruling R8)."""
+        """Return the legal draws: the deck, then each distinct card or group of the display (R8)."""
         options: list[Action] = [Choice.DRAW_DECK] if self.deck_size else []
         distinct = dict.fromkeys(self.display)
         distinct.pop((), None)
@@ -238,7 +238,7 @@ class Table:
         return tuple(options)
 
     def draw(self, seat: int, source: Action) -> None:
-        """A player draws once; the last card of all ends the game, owed draws or not (R5)."""
+        """Draw once. When no card is left after it, the game ends, even with draws missing (R5)."""
         self.cards_to_draw -= 1
         if isinstance(source, DrawDisplay):
             slot, cards = source
@@ -265,7 +265,7 @@ class Table:
     # The duel's ghost
 
     def snatch_ghost(self, value: int) -> None:
-        """The ghost's whole set of a value goes to the attacker's hand; the ghost is refilled."""
+        """Put the ghost's whole set of a value into the attacker's hand, and refill the ghost."""
         counts = list(self.ghost or EMPTY)
         layer = Layer(value, counts[value], 0)
         counts[value] = 0
@@ -278,7 +278,7 @@ class Table:
             self._check_supply()
 
     def _fill_ghost(self) -> GhostRefilled:
-        """Turn cards up until the ghost holds 13; 13s and jokers go onto the display (R9, R11)."""
+        """Turn cards up until the ghost has 13 cards; 13s and jokers go onto the display (R9, R11)."""
         counts = list(self.ghost or EMPTY)
         ghost_cards: list[int] = []
         display_cards: list[SlotCard] = []
@@ -296,7 +296,11 @@ class Table:
         return GhostRefilled(tuple(ghost_cards), tuple(display_cards))
 
     def _slot_for_group(self) -> int:
-        """The lowest single card, else the group with the lowest bottom card, else slot 0 (R9)."""
+        """Return the slot for a 13 or joker that the ghost turned up (R9).
+
+        It is the slot with the lowest single card; without single cards, the group with the lowest
+        bottom card; in an empty display, slot 0.
+        """
         return min(
             range(DISPLAY_SLOTS),
             key=lambda slot: (

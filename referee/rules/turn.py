@@ -1,7 +1,8 @@
-"""A turn, as the rulebooks tell it: who decides what, in which order.
+"""Run a turn in the order of the rulebooks: who decides what, and when.
 
-Generators: they yield a decision and receive the action, already checked to be legal. No card lives
-in a local across a yield, so that a table and the actions since the turn began say everything.
+The functions are generators. They yield a decision and receive the action, which `Game` has checked.
+No local variable may hold a card across a `yield`: the table and the actions since the start of the
+turn must be the whole state, so that a game can be copied.
 """
 
 from __future__ import annotations
@@ -24,9 +25,33 @@ from referee.rules.table import GHOST_LIMIT, Table
 
 Steps = Generator[Decision, Action, None]
 
+# The decisions of a turn. A is the active player (the attacker), V the owner of the snatched layer.
+# The game can also end at any draw or refill (`GameEnded`).
+#
+#   A: PLAY --its last card--> game over
+#     |
+#     v
+#   A: GHOST_SET   (duel; only if several of the ghost's sets match)
+#     |
+#     v
+#   next opponent clockwise whose top layer is snatched <---------------------------+
+#     |                    |                                                        |
+#     | none left          +--> A: TAKE_OR_LEAVE --take--> V: DRAW, once a card ----+
+#     |                                     |                   ^                   |
+#     |                                   leave                 | discard           |
+#     |                                     v                   |                   |
+#     |                         V: RECLAIM_OR_DISCARD ----------+                   |
+#     |                                     |                                       |
+#     |                                     +--reclaim------------------------------+
+#     v
+#   A: OPTIONAL_DRAW   (only with `optional_draw`, and if nothing was snatched)
+#     |
+#     v
+#   the next turn
+
 
 def turn(table: Table) -> Steps:
-    """One turn of the active player, steps 1 to 4. Raises `GameEnded` where the game ends."""
+    """Run one turn of the active player, steps 1 to 4. Raises `GameEnded` when the game ends."""
     seat = table.active
     play = yield Decision(seat, DecisionKind.PLAY, legal_plays(table.hands[seat]))
     assert isinstance(play, Play)  # noqa: S101 - checked against the legal actions
@@ -67,7 +92,7 @@ def resolve_snatch(table: Table, victim: int) -> Steps:
 
 
 def resolve_ghost_snatch(table: Table) -> Generator[Decision, Action, bool]:
-    """Snatch one of the ghost's sets, where one matches; returns whether one did (the duel)."""
+    """Snatch one of the ghost's sets if one matches; return True if so (the duel)."""
     if table.ghost is None:
         return False
     layer = table.top(table.active)
@@ -87,7 +112,7 @@ def resolve_ghost_snatch(table: Table) -> Generator[Decision, Action, bool]:
 
 
 def optional_draw(table: Table) -> Steps:
-    """An attacker who snatched from nobody may draw a card (turn, step 4; rulings R3, R4)."""
+    """Let an attacker who snatched nothing draw a card (turn, step 4; rulings R3, R4)."""
     table.cards_to_draw = 1
     options = (Choice.PASS, *table.draw_options())
     source = yield Decision(table.active, DecisionKind.OPTIONAL_DRAW, options)

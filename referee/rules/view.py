@@ -1,4 +1,4 @@
-"""What one seat may know of a game at one moment, and nothing else."""
+"""Define the view of a seat: everything that it may know of a game at one moment."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from referee.rules.cards import Counts, Group, Layer
 class View(NamedTuple):
     """A game as one seat sees it (ruling R13).
 
-    Its parts are immutable and shared with the game's state: a part that did not change since the
-    last view is the same object, so that an encoder can keep what it built from it.
+    Its parts are immutable and shared with the state of the game. A part that did not change since
+    the last view is the same object, so an encoder can reuse the bytes that it built from it.
     """
 
     seat: int
     hand: Counts
     hand_sizes: tuple[int, ...]
     tables: tuple[tuple[Layer, ...], ...]
-    """Each seat's layers, oldest first."""
+    """The layers of each seat, oldest first."""
     display: tuple[Group, ...]
-    """Six slots."""
+    """The six slots."""
     deck_size: int
     discards: Counts
     ghost: Counts | None
-    """None but in the duel."""
+    """The cards of the ghost; None except in the duel."""
     active_seat: int
     turn: int
-    """From 1."""
+    """The number of the turn, from 1."""
     snatched: Layer | None
-    """The layer whose fate is being decided."""
+    """The snatched layer that is being decided about."""
     victim: int | None
-    """Whose layer was snatched, or who draws after a snatch."""
+    """The seat that lost the snatched layer, or that draws after it."""
     cards_to_draw: int
-    """Still owed, the one being decided included."""
+    """The number of cards still to draw, the one being decided included."""

@@ -120,14 +120,14 @@ WRONG_DECKS = {
 @pytest.mark.parametrize("name", RULESETS)
 def test_wrong_decks_are_refused(name, wrong):
     ruleset = RULESETS[name]
-    with pytest.raises(ValueError, match=f"the deck has not the cards of {name}"):
+    with pytest.raises(ValueError, match=f"the deck does not have the cards of {name}"):
         Game(ruleset, 2, WRONG_DECKS[wrong](shuffled(ruleset, 1)))
 
 
 def test_a_duels_deck_is_no_other_rulesets():
-    with pytest.raises(ValueError, match="the deck has not the cards of duel"):
+    with pytest.raises(ValueError, match="the deck does not have the cards of duel"):
         Game(RULESETS["duel"], 2, shuffled(RULESETS["basic"], 1))
-    with pytest.raises(ValueError, match="the deck has not the cards of basic"):
+    with pytest.raises(ValueError, match="the deck does not have the cards of basic"):
         Game(RULESETS["basic"], 2, shuffled(RULESETS["duel"], 1))
 
 
