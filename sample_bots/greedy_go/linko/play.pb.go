@@ -21,14 +21,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a bot sends. Any of the fields may be set together.
+// A message of a bot. Any fields may be set together.
 type BotMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first message of the stream, and only that one.
+	// Set in the first message of the stream, and only there.
 	Hello *Hello `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
-	// One for each game start received.
+	// One for each game start that the bot received and is ready for.
 	Ready []*Ready `protobuf:"bytes,2,rep,name=ready,proto3" json:"ready,omitempty"`
-	// Answers to requests, in any order.
+	// Replies to requests, in any order.
 	Replies       []*Reply `protobuf:"bytes,3,rep,name=replies,proto3" json:"replies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -92,9 +92,9 @@ type Hello struct {
 	ProtocolVersion uint32 `protobuf:"varint,1,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
 	// The value of the environment variable REFEREE_TOKEN.
 	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
-	// The name the bot gives itself, for logs. The tournament knows it by its manifest's name.
+	// The name that the bot gives itself, for logs. A tournament uses the name in the bot's manifest.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// How many games the bot can hold at once. 0 counts as 1.
+	// How many games the bot can play at the same time. 0 counts as 1.
 	MaxGames      uint32 `protobuf:"varint,4,opt,name=max_games,json=maxGames,proto3" json:"max_games,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -158,7 +158,7 @@ func (x *Hello) GetMaxGames() uint32 {
 	return 0
 }
 
-// The bot has set itself up for a game.
+// The bot is ready for a game.
 type Ready struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// From the game start.
@@ -204,12 +204,12 @@ func (x *Ready) GetGameId() string {
 	return ""
 }
 
-// The answer to one request.
+// The reply to one request.
 type Reply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// From the request.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// From the request. A reply with any other number is dropped and counted.
+	// From the request. A reply with the number of no open request is dropped and counted.
 	DecisionId uint32 `protobuf:"varint,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
 	// One of the request's legal actions.
 	Action        *Action `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
@@ -268,17 +268,17 @@ func (x *Reply) GetAction() *Action {
 	return nil
 }
 
-// What the referee sends. Any of the fields may be set together; the order within a game is
-// start, requests, end.
+// A message of the referee. Any fields may be set together. The order within a game is: start,
+// requests, end.
 type RefereeMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Games that begin. Each wants a `Ready` within the game-start limit.
+	// Games that begin. Each needs a `Ready` within the game-start limit.
 	GameStarts []*GameStart `protobuf:"bytes,1,rep,name=game_starts,json=gameStarts,proto3" json:"game_starts,omitempty"`
-	// Decisions to take. Each wants a `Reply` in time.
+	// Decisions to take. Each needs a `Reply` within its time.
 	Requests []*Request `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty"`
-	// Games that are over. They want no answer.
+	// Games that are over. They need no reply.
 	GameEnds []*GameEnd `protobuf:"bytes,3,rep,name=game_ends,json=gameEnds,proto3" json:"game_ends,omitempty"`
-	// The last message: the bot closes the stream and exits.
+	// Set in the last message: the bot must close the stream and exit.
 	Goodbye       *Goodbye `protobuf:"bytes,4,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -345,20 +345,20 @@ func (x *RefereeMessage) GetGoodbye() *Goodbye {
 // A game begins.
 type GameStart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque; unique for the life of the process.
+	// An opaque name, unique in the life of the process.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
 	// The rules of this game.
 	Ruleset *Ruleset `protobuf:"bytes,2,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// What your seat sees before the first turn.
+	// The view of your seat before the first turn.
 	View *View `protobuf:"bytes,3,opt,name=view,proto3" json:"view,omitempty"`
 	// The clocks of this game.
 	Clocks *Clocks `protobuf:"bytes,4,opt,name=clocks,proto3" json:"clocks,omitempty"`
-	// For the bot's own random numbers: a bot that uses no other source of chance plays the same
-	// game again when the same game is played again. It says nothing about the cards.
+	// For the bot's own random numbers. A bot that uses no other random numbers repeats its game when
+	// the same game is played again. The seed says nothing about the cards.
 	Seed uint64 `protobuf:"fixed64,5,opt,name=seed,proto3" json:"seed,omitempty"`
-	// Names of the bots, seat 0 first. Empty unless the tournament shows names.
+	// The names of the bots, seat 0 first. Empty unless the tournament shows names.
 	Names []string `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`
-	// How many missed decisions (strikes) forfeit the game.
+	// You forfeit the game at this strike. A strike is a decision that you missed or that was illegal.
 	MaxStrikes    uint32 `protobuf:"varint,7,opt,name=max_strikes,json=maxStrikes,proto3" json:"max_strikes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -528,24 +528,24 @@ func (x *Clocks) GetIncrementUs() uint64 {
 // A decision to take.
 type Request struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the game start.
+	// From the game start.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// Number of the decision in its game, from 1. Not every number comes to every seat.
+	// The number of the decision in its game, from 1. A seat gets only some of the numbers.
 	DecisionId uint32 `protobuf:"varint,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	// What is to be decided.
+	// What you have to decide.
 	Kind DecisionKind `protobuf:"varint,3,opt,name=kind,proto3,enum=linko.v1.DecisionKind" json:"kind,omitempty"`
-	// Everything your seat may know now.
+	// Everything that your seat may know now.
 	View *View `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
-	// What happened since the last request to your seat in this game, oldest first.
+	// The events since the last request to your seat in this game, oldest first.
 	Events []*Event `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"`
 	// Every action that is legal now, each once. There is always at least one.
 	Legal []*Action `protobuf:"bytes,6,rep,name=legal,proto3" json:"legal,omitempty"`
-	// Time for this decision from the moment the referee writes the request: the decision limit or
-	// what is left in the bank, whichever is less. 0 means no limit.
+	// The time for this decision, from when the referee writes the request: the decision limit or the
+	// rest of the bank, whichever is less. 0 means no limit.
 	TimeLeftUs uint64 `protobuf:"varint,7,opt,name=time_left_us,json=timeLeftUs,proto3" json:"time_left_us,omitempty"`
-	// What is left in your bank. 0 where the game has none.
+	// The rest of your bank. 0 in a game without a bank.
 	BankLeftUs uint64 `protobuf:"varint,8,opt,name=bank_left_us,json=bankLeftUs,proto3" json:"bank_left_us,omitempty"`
-	// What the referee measured for your last decision in this game. 0 before the first.
+	// The time that the referee measured for your last decision in this game. 0 before the first.
 	LastElapsedUs uint64 `protobuf:"varint,9,opt,name=last_elapsed_us,json=lastElapsedUs,proto3" json:"last_elapsed_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -647,17 +647,17 @@ func (x *Request) GetLastElapsedUs() uint64 {
 // A game is over.
 type GameEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the game start.
+	// From the game start.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// What happened since the last request to your seat in this game. The last one is `game_over`,
-	// unless the game was broken off.
+	// The events since the last request to your seat in this game. The last one is `game_over`, unless
+	// the game was void.
 	Events []*Event `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
-	// Final ranks, seat 0 first, forfeits counted: 1 is best, equal ranks are shared. Empty where
-	// the game was broken off.
+	// The final ranks, seat 0 first, forfeits counted. 1 is best, and ties share a rank. Empty if the
+	// game was void.
 	Ranks []uint32 `protobuf:"varint,3,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
-	// True where you forfeited the game: a stand-in played on for you.
+	// True if you forfeited the game. The stand-in then played for you to the end.
 	Forfeited bool `protobuf:"varint,4,opt,name=forfeited,proto3" json:"forfeited,omitempty"`
-	// Why you forfeited, or why the game was broken off. Empty otherwise.
+	// Why you forfeited, or why the game was void. Empty otherwise.
 	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -728,10 +728,10 @@ func (x *GameEnd) GetReason() string {
 	return ""
 }
 
-// The stream is about to close.
+// The referee ends the stream.
 type Goodbye struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty at the regular end, else what went wrong, for the bot's author to read.
+	// Empty at a regular end. Otherwise what went wrong, for the author of the bot.
 	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,7 +26,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// The referee, as a bot sees it. The bot is the client.
+// The referee as a bot sees it. The bot is the client, the referee is the server.
 type RefereeServiceClient interface {
 	// One stream for the whole life of a bot process. The bot's first message is its hello.
 	Play(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BotMessage, RefereeMessage], error)
@@ -57,7 +57,7 @@ type RefereeService_PlayClient = grpc.BidiStreamingClient[BotMessage, RefereeMes
 // All implementations must embed UnimplementedRefereeServiceServer
 // for forward compatibility.
 //
-// The referee, as a bot sees it. The bot is the client.
+// The referee as a bot sees it. The bot is the client, the referee is the server.
 type RefereeServiceServer interface {
 	// One stream for the whole life of a bot process. The bot's first message is its hello.
 	Play(grpc.BidiStreamingServer[BotMessage, RefereeMessage]) error

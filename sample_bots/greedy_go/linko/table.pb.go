@@ -21,24 +21,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a seat is asked to decide.
+// What a seat has to decide.
 type DecisionKind int32
 
 const (
 	// Not used.
 	DecisionKind_DECISION_KIND_UNSPECIFIED DecisionKind = 0
-	// Play a layer from the hand. Answer: `play`.
+	// Play a layer from the hand. Reply: `play`.
 	DecisionKind_DECISION_KIND_PLAY DecisionKind = 1
-	// You snatched a layer. Answer: `CHOICE_TAKE` it, or `CHOICE_LEAVE` it to its owner.
+	// You snatched a layer. Reply: `CHOICE_TAKE`, or `CHOICE_LEAVE` to let its owner decide.
 	DecisionKind_DECISION_KIND_TAKE_OR_LEAVE DecisionKind = 2
-	// The attacker left you your layer. Answer: `CHOICE_RECLAIM` or `CHOICE_DISCARD` it.
+	// The attacker left your layer to you. Reply: `CHOICE_RECLAIM` or `CHOICE_DISCARD`.
 	DecisionKind_DECISION_KIND_RECLAIM_OR_DISCARD DecisionKind = 3
-	// Draw one card. Answer: `CHOICE_DRAW_DECK` or `draw_display`.
+	// Draw one card. Reply: `CHOICE_DRAW_DECK` or `draw_display`.
 	DecisionKind_DECISION_KIND_DRAW DecisionKind = 4
-	// You snatched nothing: draw one card or not. Answer: `CHOICE_PASS`, `CHOICE_DRAW_DECK` or
+	// You snatched nothing and may draw one card. Reply: `CHOICE_PASS`, `CHOICE_DRAW_DECK` or
 	// `draw_display`.
 	DecisionKind_DECISION_KIND_OPTIONAL_DRAW DecisionKind = 5
-	// The duel: several of the ghost's sets can be snatched. Answer: `ghost_value`.
+	// The duel: you can snatch one of several sets of the ghost. Reply: `ghost_value`.
 	DecisionKind_DECISION_KIND_GHOST_SET DecisionKind = 6
 )
 
@@ -91,7 +91,7 @@ func (DecisionKind) EnumDescriptor() ([]byte, []int) {
 	return file_linko_v1_table_proto_rawDescGZIP(), []int{0}
 }
 
-// An answer that needs no number.
+// An action without a number.
 type Choice int32
 
 const (
@@ -99,7 +99,7 @@ const (
 	Choice_CHOICE_UNSPECIFIED Choice = 0
 	// The attacker takes the snatched layer into its hand; the victim draws as many cards.
 	Choice_CHOICE_TAKE Choice = 1
-	// The attacker leaves the snatched layer to its owner.
+	// The attacker lets the owner decide about the snatched layer.
 	Choice_CHOICE_LEAVE Choice = 2
 	// The owner takes the layer back into its hand and draws nothing.
 	Choice_CHOICE_RECLAIM Choice = 3
@@ -107,7 +107,7 @@ const (
 	Choice_CHOICE_DISCARD Choice = 4
 	// Draw the top card of the deck.
 	Choice_CHOICE_DRAW_DECK Choice = 5
-	// Do without the optional draw.
+	// Decline the optional draw.
 	Choice_CHOICE_PASS Choice = 6
 )
 
@@ -221,15 +221,15 @@ func (Termination) EnumDescriptor() ([]byte, []int) {
 	return file_linko_v1_table_proto_rawDescGZIP(), []int{2}
 }
 
-// When the supply of cards ends a game.
+// Which empty supply of cards ends a game.
 type EndOn int32
 
 const (
 	// Not used.
 	EndOn_END_ON_UNSPECIFIED EndOn = 0
-	// When the deck and the display are both empty, as all the rulebooks have it.
+	// The game ends when the deck and the display are both empty, as in all the rulebooks.
 	EndOn_END_ON_DECK_AND_DISPLAY EndOn = 1
-	// When the deck alone is empty.
+	// The game ends when the deck is empty.
 	EndOn_END_ON_DECK EndOn = 2
 )
 
@@ -274,14 +274,15 @@ func (EndOn) EnumDescriptor() ([]byte, []int) {
 	return file_linko_v1_table_proto_rawDescGZIP(), []int{3}
 }
 
-// Cards of one value played together. A layer of jokers only has value 14 and no naturals.
+// Cards of one value that were played together. A layer of only jokers has the value 14 and no
+// naturals.
 type Layer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 to 13, or 14 for a layer of jokers only.
+	// 1 to 13, or 14 for a layer of only jokers.
 	Value uint32 `protobuf:"varint,1,opt,name=value,proto3" json:"value,omitempty"`
-	// How many number cards of that value.
+	// The number of number cards of that value.
 	Naturals uint32 `protobuf:"varint,2,opt,name=naturals,proto3" json:"naturals,omitempty"`
-	// How many jokers. The size of the layer is naturals + jokers.
+	// The number of jokers. The size of the layer is naturals + jokers.
 	Jokers        uint32 `protobuf:"varint,3,opt,name=jokers,proto3" json:"jokers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -384,11 +385,11 @@ func (x *Table) GetLayers() []*Layer {
 	return nil
 }
 
-// One place of the display.
+// One slot of the display.
 type Slot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// No card where the slot is empty, one card as a rule, several (bottom first) where the duel's
-	// ghost made a group. A group is taken as a whole and counts as one card drawn.
+	// Normally one card, and none in an empty slot. In the duel the ghost can make a group of several
+	// cards, bottom card first. A group is drawn as a whole and counts as one card drawn.
 	Cards         []uint32 `protobuf:"varint,1,rep,packed,name=cards,proto3" json:"cards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -431,34 +432,34 @@ func (x *Slot) GetCards() []uint32 {
 	return nil
 }
 
-// Everything one seat may know of a game at a decision. Seats are numbered from 0, clockwise.
+// Everything that one seat may know of a game at a decision. Seats are numbered from 0, clockwise.
 type View struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Your own seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// Your hand: 15 counts.
 	Hand []uint32 `protobuf:"varint,2,rep,packed,name=hand,proto3" json:"hand,omitempty"`
-	// How many cards each seat holds, seat 0 first.
+	// The number of cards in each hand, seat 0 first.
 	HandSizes []uint32 `protobuf:"varint,3,rep,packed,name=hand_sizes,json=handSizes,proto3" json:"hand_sizes,omitempty"`
 	// The played cards of each seat, seat 0 first.
 	Tables []*Table `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
-	// Always 6 slots; some are empty while a player draws and once the deck is used up.
+	// Always 6 slots. Some are empty while a player draws and when the deck is empty.
 	Display []*Slot `protobuf:"bytes,5,rep,name=display,proto3" json:"display,omitempty"`
-	// How many cards are left in the deck.
+	// The number of cards left in the deck.
 	DeckSize uint32 `protobuf:"varint,6,opt,name=deck_size,json=deckSize,proto3" json:"deck_size,omitempty"`
 	// The discard pile: 15 counts.
 	Discards []uint32 `protobuf:"varint,7,rep,packed,name=discards,proto3" json:"discards,omitempty"`
 	// The duel's ghost: 15 counts. Empty in every other ruleset.
 	Ghost []uint32 `protobuf:"varint,8,rep,packed,name=ghost,proto3" json:"ghost,omitempty"`
-	// Whose turn it is. While layers are snatched this is the attacker.
+	// The seat whose turn it is. While layers are snatched it is the attacker.
 	ActiveSeat uint32 `protobuf:"varint,9,opt,name=active_seat,json=activeSeat,proto3" json:"active_seat,omitempty"`
-	// Number of the turn, from 1.
+	// The number of the turn, from 1.
 	Turn uint32 `protobuf:"varint,10,opt,name=turn,proto3" json:"turn,omitempty"`
-	// The layer that was snatched and whose fate is being decided. Not set otherwise.
+	// The snatched layer that is being decided about. Not set at other decisions.
 	Snatched *Layer `protobuf:"bytes,11,opt,name=snatched,proto3" json:"snatched,omitempty"`
-	// Whose layer `snatched` was, or who is drawing after a snatch. Not set otherwise.
+	// The seat that lost the snatched layer, or that draws after it. Not set at other decisions.
 	Victim *uint32 `protobuf:"varint,12,opt,name=victim,proto3,oneof" json:"victim,omitempty"`
-	// How many cards are still to be drawn, the one this decision is about included.
+	// The number of cards still to draw, the one that this decision is about included.
 	CardsToDraw   uint32 `protobuf:"varint,13,opt,name=cards_to_draw,json=cardsToDraw,proto3" json:"cards_to_draw,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -585,13 +586,13 @@ func (x *View) GetCardsToDraw() uint32 {
 	return 0
 }
 
-// Draw what lies in one slot of the display.
+// Draw the cards in one slot of the display.
 type DrawDisplay struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 0 to 5. Of slots with equal cards the list of legal actions names the leftmost only; naming
-	// another of them is the same act.
+	// 0 to 5. Of several slots with equal cards, the legal actions name only the leftmost one. You may
+	// name any of them; they all mean the same action.
 	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
-	// What lies there, bottom card first. A reply may leave it out.
+	// The cards in the slot, bottom card first. A reply may leave them out.
 	Cards         []uint32 `protobuf:"varint,2,rep,packed,name=cards,proto3" json:"cards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -641,7 +642,7 @@ func (x *DrawDisplay) GetCards() []uint32 {
 	return nil
 }
 
-// One answer to one decision.
+// One action of one decision.
 type Action struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exactly one is set.
@@ -740,7 +741,7 @@ type Action_Play struct {
 }
 
 type Action_Choice struct {
-	// Answer with a word.
+	// Make a choice without a number.
 	Choice Choice `protobuf:"varint,2,opt,name=choice,proto3,enum=linko.v1.Choice,oneof"`
 }
 
@@ -762,7 +763,7 @@ func (*Action_DrawDisplay) isAction_Kind() {}
 
 func (*Action_GhostValue) isAction_Kind() {}
 
-// A card was put into a slot of the display.
+// A card that was put into a slot of the display.
 type SlotCard struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0 to 5.
@@ -817,7 +818,7 @@ func (x *SlotCard) GetCard() uint32 {
 	return 0
 }
 
-// Something that happened in a game, as one seat may know it.
+// Something that happened in a game, as one seat may see it.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exactly one is set.
@@ -991,12 +992,12 @@ type isEvent_Kind interface {
 }
 
 type Event_Played_ struct {
-	// A layer was played. It begins a turn.
+	// A layer was played. This is the first event of a turn.
 	Played *Event_Played `protobuf:"bytes,1,opt,name=played,proto3,oneof"`
 }
 
 type Event_Snatched_ struct {
-	// The top layer of a seat was snatched; what becomes of it follows.
+	// The top layer of a seat was snatched. Later events say what becomes of it.
 	Snatched *Event_Snatched `protobuf:"bytes,2,opt,name=snatched,proto3,oneof"`
 }
 
@@ -1021,7 +1022,7 @@ type Event_Discarded_ struct {
 }
 
 type Event_Drawn_ struct {
-	// Somebody drew one card (or one group).
+	// A seat drew one card or one group.
 	Drawn *Event_Drawn `protobuf:"bytes,7,opt,name=drawn,proto3,oneof"`
 }
 
@@ -1041,7 +1042,7 @@ type Event_GhostRefilled_ struct {
 }
 
 type Event_Passed_ struct {
-	// The active player did without the optional draw.
+	// The active player declined the optional draw.
 	Passed *Event_Passed `protobuf:"bytes,11,opt,name=passed,proto3,oneof"`
 }
 
@@ -1085,11 +1086,11 @@ type Ruleset struct {
 	OnesSnatchJokers bool `protobuf:"varint,3,opt,name=ones_snatch_jokers,json=onesSnatchJokers,proto3" json:"ones_snatch_jokers,omitempty"`
 	// Layers of value 1 snatch layers of value 13.
 	OnesSnatchThirteens bool `protobuf:"varint,4,opt,name=ones_snatch_thirteens,json=onesSnatchThirteens,proto3" json:"ones_snatch_thirteens,omitempty"`
-	// Equal scores are told apart by the smaller hand.
+	// Equal scores rank by the smaller hand. Otherwise they share a rank.
 	HandSizeBreaksTies bool `protobuf:"varint,5,opt,name=hand_size_breaks_ties,json=handSizeBreaksTies,proto3" json:"hand_size_breaks_ties,omitempty"`
-	// The duel's ghost, dealt jokers and display groups.
+	// The game has the duel's ghost, dealt jokers and groups in the display.
 	Ghost bool `protobuf:"varint,6,opt,name=ghost,proto3" json:"ghost,omitempty"`
-	// When the supply of cards ends the game.
+	// Which empty supply of cards ends the game.
 	EndOn EndOn `protobuf:"varint,7,opt,name=end_on,json=endOn,proto3,enum=linko.v1.EndOn" json:"end_on,omitempty"`
 	// The game ends after this many turns.
 	MaxTurns      uint32 `protobuf:"varint,8,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
@@ -1186,7 +1187,7 @@ func (x *Ruleset) GetMaxTurns() uint32 {
 // A layer was played.
 type Event_Played struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who played.
+	// The seat that played.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The new top layer of that seat.
 	Layer         *Layer `protobuf:"bytes,2,opt,name=layer,proto3" json:"layer,omitempty"`
@@ -1238,14 +1239,14 @@ func (x *Event_Played) GetLayer() *Layer {
 	return nil
 }
 
-// A top layer was snatched and left the table of its owner.
+// A top layer was snatched and is no longer on its owner's table.
 type Event_Snatched struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who snatched.
+	// The seat that snatched.
 	Attacker uint32 `protobuf:"varint,1,opt,name=attacker,proto3" json:"attacker,omitempty"`
-	// Whose layer it was.
+	// The seat that lost the layer.
 	Victim uint32 `protobuf:"varint,2,opt,name=victim,proto3" json:"victim,omitempty"`
-	// What was snatched.
+	// The snatched layer.
 	Layer         *Layer `protobuf:"bytes,3,opt,name=layer,proto3" json:"layer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1513,14 +1514,14 @@ func (x *Event_Discarded) GetLayer() *Layer {
 	return nil
 }
 
-// One draw.
+// A seat drew once.
 type Event_Drawn struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who drew.
+	// The seat that drew.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The slot of the display it came from. Not set when it came from the deck.
+	// The slot of the display that it drew from. Not set for a draw from the deck.
 	Slot *uint32 `protobuf:"varint,2,opt,name=slot,proto3,oneof" json:"slot,omitempty"`
-	// What was drawn, one card or a whole group. [0] where another seat drew from the deck.
+	// The cards drawn: one card or a whole group. [0] if another seat drew from the deck.
 	Cards         []uint32 `protobuf:"varint,3,rep,packed,name=cards,proto3" json:"cards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1580,7 +1581,7 @@ func (x *Event_Drawn) GetCards() []uint32 {
 // The display was refilled.
 type Event_DisplayRefilled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The cards turned up, in the order in which they came from the deck.
+	// The cards from the deck, in drawing order.
 	Cards         []*SlotCard `protobuf:"bytes,1,rep,name=cards,proto3" json:"cards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1681,9 +1682,9 @@ func (x *Event_GhostSnatched) GetLayer() *Layer {
 // The ghost was refilled.
 type Event_GhostRefilled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The cards that joined the ghost, in the order in which they came from the deck.
+	// The cards that joined the ghost, in drawing order.
 	GhostCards []uint32 `protobuf:"varint,1,rep,packed,name=ghost_cards,json=ghostCards,proto3" json:"ghost_cards,omitempty"`
-	// The 13s and jokers that went onto the display instead, in that order.
+	// The 13s and jokers that went onto the display instead, in drawing order.
 	DisplayCards  []*SlotCard `protobuf:"bytes,2,rep,name=display_cards,json=displayCards,proto3" json:"display_cards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1736,7 +1737,7 @@ func (x *Event_GhostRefilled) GetDisplayCards() []*SlotCard {
 // The optional draw was declined.
 type Event_Passed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who passed.
+	// The seat that passed.
 	Seat          uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1782,11 +1783,11 @@ func (x *Event_Passed) GetSeat() uint32 {
 // The game is over.
 type Event_GameOver struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why.
+	// Why the game ended.
 	Termination Termination `protobuf:"varint,1,opt,name=termination,proto3,enum=linko.v1.Termination" json:"termination,omitempty"`
-	// Points of each seat by the rules, seat 0 first.
+	// The points of each seat by the rules, seat 0 first.
 	Scores []int32 `protobuf:"zigzag32,2,rep,packed,name=scores,proto3" json:"scores,omitempty"`
-	// Rank of each seat by the rules, seat 0 first; 1 is best, equal ranks are shared (1-2-2-4).
+	// The rank of each seat by the rules, seat 0 first. 1 is best, and ties share a rank (1-2-2-4).
 	Ranks         []uint32 `protobuf:"varint,3,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
