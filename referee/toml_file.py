@@ -1,7 +1,7 @@
-"""Files that people write: TOML in, checked models out, one line about what is wrong.
+"""Read a TOML file into a checked model, and report a mistake in one line.
 
-What a key means is said by the models (`bots.manifest`, `tournament.config`); here is only how a
-file is read and how an error in it is told.
+The models (`bots.manifest`, `tournament.config_file`) define the keys. This module knows only how to read a file
+and how to word an error.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _REASONS = {
     "less_than_equal": "must be at most {le:.12g}",
     "value_error": "{error}",
 }
-"""What pydantic's error types are called here; `{…}` is from the error's context."""
+"""The messages for pydantic's error types; `{…}` comes from the error's context."""
 
 
 class FileModel(BaseModel):
-    """A table of a file: unknown keys are errors, and no value is converted to another type."""
+    """A table of a TOML file. Unknown keys are errors, and values are not converted to other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -51,7 +51,7 @@ class FileModel(BaseModel):
 def _check_name(text: str) -> str:
     if _NAME.fullmatch(text) is None:
         raise ValueError(
-            f"{text!r} is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit"
+            f"{text!r} is not a valid name: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit"
         )
     return text
 
@@ -63,23 +63,23 @@ def _check_line(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_check_name)]
-"""Of a bot or a tournament: easy to type in a shell, and safe in a file name."""
+"""The name of a bot or a tournament: easy to type in a shell and safe in a file name."""
 Line = Annotated[str, AfterValidator(_check_line)]
-"""Text for people, safe to print: one line, no control characters."""
+"""A line of text without control characters, safe to print."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def load(path: Path, model: type[Model]) -> Model:
-    """Read one file into a model.
+    """Read a file into a model.
 
-    Raises UserError, `FILE: KEY: reason`, or `FILE: reason` where no key is to blame.
+    Raises `UserError`: `FILE: KEY: reason`, or `FILE: reason` if no single key is wrong.
     """
     return check(read(path), model, path)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Parse one file. Raises UserError, with the line where the syntax is wrong."""
+    """Parse a file. Raises `UserError`, with the line of a syntax error."""
     try:
         if not path.exists():
             raise UserError(f"{path}: no such file")
@@ -97,7 +97,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is such a folder; no as well for a path that no system would take."""
+    """Return whether a folder exists; False also for a path that the system does not accept."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ def is_folder(path: Path) -> bool:
 
 
 def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
-    """Check what `path` says against a model. Raises UserError, `FILE: KEY: reason`."""
+    """Check the data of the file `path` against a model. Raises `UserError`: `FILE: KEY: reason`."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -118,14 +118,14 @@ def _syntax_reason(message: str) -> str:
 
 
 def _one_line(errors: Sequence[ErrorDetails]) -> str:
-    """The first error; an unknown key before all others, since a misspelt key makes two errors."""
+    """Return the first error. An unknown key comes first, because a misspelt key causes two errors."""
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{_dotted(first['loc'])}: {_reason(first)}{more}"
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:
-    """`run.command`, `stage[1].seats`: keys by name, entries of a list from 0."""
+    """Return a location such as `run.command` or `stage[1].seats`; list entries count from 0."""
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return key.removeprefix(".")
 

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -21,9 +22,10 @@ def run(script, **environment):
     ).stdout.strip()
 
 
-def test_version_is_the_one_in_pyproject():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert referee.__version__ == project["version"]
+def test_distribution_takes_its_version_from_the_package():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert settings["dynamic"]["version"] == {"attr": "referee.__version__"}
+    assert re.fullmatch(r"\d+\.\d+\.\d+", referee.__version__)
 
 
 def test_import_of_the_packages_leaves_environment_and_garbage_collector_alone():

@@ -1,7 +1,7 @@
-"""The referee's end of one bot's socket: a gRPC server with one method and room for one stream.
+"""Serve one bot over gRPC: a server with one method, for one stream.
 
-The socket is a UNIX one unless the bot's client knows only TCP; then it is a port of the loopback address,
-which whoever is on the machine may knock at: the token in the hello says who may come in.
+The server listens on a UNIX socket. If the bot's gRPC client supports only TCP, it listens on a port of the
+loopback address instead. Any program on the machine can connect to that port, so the hello has a token.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from referee.pb import play_pb2
 
 SERVICE = play_pb2.DESCRIPTOR.services_by_name["RefereeService"]
 MESSAGE_LIMIT = 1 << 16
-"""Bytes of a message from a bot; larger ones forfeit."""
+"""The most bytes in a message from a bot; a larger message forfeits the game."""
 _GRPC_LIMIT = 1 << 24
-"""Beyond this gRPC itself breaks the stream, and nobody can say why any more."""
+"""Above this size gRPC breaks the stream and the reason is lost, so it is far above `MESSAGE_LIMIT`."""
 CONNECTIONS = 64
-"""How many sockets a bot may hold, of which it needs one. gRPC closes what is more."""
+"""How many connections a bot may open; it needs one. gRPC closes further ones."""
 _SOCKET_PATH_LIMIT = 100
+"""The most characters in a socket's path; the limit of operating systems is 104 to 108 bytes."""
 _OPTIONS = (
     ("grpc.max_receive_message_length", _GRPC_LIMIT),
     ("grpc.max_concurrent_streams", 8),
@@ -32,27 +33,27 @@ _OPTIONS = (
 
 Stream = grpc.aio.ServicerContext[bytes, bytes]
 Serve = Callable[[Stream], Awaitable[None]]
-"""Holds a bot's stream to its end."""
+"""Uses a stream until it ends; see `Session.serve`."""
 
 
 class BotServer:
-    """Serves one bot.
+    """A gRPC server for one bot.
 
     Args:
-        socket: the path of its UNIX socket.
-        serve: holds its stream.
+        socket: the path of the UNIX socket.
+        serve: called with each stream.
         transport: what the bot connects to.
     """
 
     def __init__(self, socket: Path, serve: Serve, transport: Transport = "unix") -> None:
         self.address = f"unix:{socket}" if transport == "unix" else "127.0.0.1:0"
-        """A gRPC target; the port of a loopback address is known after `start`."""
+        """The gRPC target. The port of a loopback address is 0 before `start`."""
         self._socket = socket
         self._serve = serve
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
-        """Listen. Raises VoidGame when that is not possible."""
+        """Start to listen. Raises `VoidGame` if that is not possible."""
         if len(str(self._socket)) > _SOCKET_PATH_LIMIT:
             raise VoidGame(
                 f"the socket path {self._socket} is longer than {_SOCKET_PATH_LIMIT} characters;"
@@ -74,7 +75,7 @@ class BotServer:
         self._server = server
 
     async def stop(self) -> None:
-        """Close the socket and the stream, and remove the socket."""
+        """Close the stream and remove the socket."""
         if self._server is not None:
             await self._server.stop(None)
             self._server = None

@@ -129,7 +129,7 @@ BAD = {
     "wrong type": (HEAD.replace('"1.0"', "1.0") + RUN, "version: must be a string"),
     "bad name": (
         HEAD.replace("greedy", "Greedy Bot") + RUN,
-        "name: 'Greedy Bot' is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
+        "name: 'Greedy Bot' is not a valid name: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
     ),
     "bad version": (
         HEAD.replace("1.0", "1/0") + RUN,

@@ -66,7 +66,7 @@ def test_an_author_may_have_any_name_of_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"name": "../mine"}, "NAME: '../mine' is no name: 1 to 32 of a-z, 0-9, - and _"),
+        ({"name": "../mine"}, "NAME: '../mine' is not a valid name: use 1 to 32 of a-z, 0-9, - and _"),
         ({"name": "Mine"}, "NAME: 'Mine' is no name"),
         ({"name": ""}, "NAME: '' is no name"),
         ({"author": "a\nb"}, "--author: must be 1 to 200 characters on one line"),

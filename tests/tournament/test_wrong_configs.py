@@ -56,7 +56,7 @@ BAD = {
     "no name": (GOOD.replace(HEAD, ""), "name: missing"),
     "bad name": (
         GOOD.replace('"cup"', '"my/cup"'),
-        "name: 'my/cup' is no name: 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
+        "name: 'my/cup' is not a valid name: use 1 to 32 of a-z, 0-9, - and _, beginning with a letter or digit",
     ),
     "no bots": (GOOD.replace(BOTS, ""), "bots: missing"),
     "bots in one string": (GOOD.replace(BOTS, 'bots = "./ann"\n'), "bots: must be a list"),
