@@ -89,7 +89,7 @@ def test_wheel_has_every_file_of_the_templates(wheel, tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     for language, sample in roster.LANGUAGES.items():
         folder = tmp_path / sample
-        roster.make(folder, name="mine", language=language, author="Ada")
+        roster.create_bot(folder, name="mine", language=language, author="Ada")
         files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
         assert {f"referee/sample_bots/{sample}/{file}" for file in files} <= names
     assert not [name for name in names if "node_modules" in name or "__pycache__" in name]

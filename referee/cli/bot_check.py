@@ -64,7 +64,7 @@ def init(
         there = ", ".join(roster.LANGUAGES)
         raise UserError(f"--language: unknown language {language!r}; there are {there}")
     folder = Path(name)
-    roster.make(folder, name=name, language=language, author=author or getpass.getuser())
+    roster.create_bot(folder, name=name, language=language, author=author or getpass.getuser())
     console.print(f"{name} is in {folder.resolve()}; begin with its README.md.", soft_wrap=True)
     console.print(f"To see whether it is all right: referee bots check {name}", soft_wrap=True)
 
@@ -98,11 +98,11 @@ def submit(
         warn_if_not_full(under, isolation)
         report = run_check(path, workshop, as_json=False)
         if report.copy is None or not report.ok:
-            if report.copy is not None and not roster.knows(report.copy):
+            if report.copy is not None and not roster.has_version(report.copy):
                 workshop.discard(report.copy)
             console.print("It was not submitted.")
             raise typer.Exit(UNSOUND)
-        entry = roster.admit(report.copy, path, now_us=now_us())
+        entry = roster.add_copy(report.copy, path, now_us=now_us())
         bot = entry.spec.bot
         store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
     known = "" if entry.is_new else ", as it was before"

@@ -127,11 +127,11 @@ async def _spec(text: str, places: _Places, league: League | None, *, keep: bool
                 f"BOTS: {text!r} is neither a folder nor a bot of the league {places.folder}"
             )
         try:
-            return Roster(league, workshop).player(text)
+            return Roster(league, workshop).active_spec(text)
         except NotFoundError as error:
             raise UserError(f"BOTS: {text!r} is no folder, and {error}") from error
     if league is not None and keep:
-        return (await Roster(league, workshop).enter(Path(text), now_us=now_us())).spec
+        return (await Roster(league, workshop).submit(Path(text), now_us=now_us())).spec
     manifest = load_manifest(Path(text))
     if manifest.build is None:
         return manifest.spec(Path(text))

@@ -1,8 +1,7 @@
-"""A new bot to begin with: a sample bot under another name.
+"""Submit bots to a league as versions, and create new bots from the sample bots.
 
-The templates are the sample bots themselves, so what a bot author begins with is tested, and played.
-
-The versions of the bots of a league, and how one is named: `greedy`, or `greedy@1.0`.
+`versions` finds a version by its name, `Workshop` has the files. New bots begin as copies of the sample bots,
+which are tested and play in tournaments, so every new bot works from the start.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from referee.store import BotRow, League
 from referee.toml_file import Line, Name
 
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
-"""In the package; in a clone, a link to where they are."""
+"""The sample bots in the package. In a clone it is a symbolic link."""
 LANGUAGES = {
     "python": "greedy",
     "go": "greedy_go",
@@ -35,27 +34,26 @@ LANGUAGES = {
     "typescript": "greedy_typescript",
     "cpp": "greedy_cpp",
 }
-"""The sample bot that each language's bots begin as."""
+"""The sample bot from which new bots of each language are created."""
 _KEY = '^{} = ".*"$'
 _DESCRIPTION = "Plays by the policy of greedy, until it is taught better"
 _README = "README.md"
 
 
-def make(folder: Path, *, name: str, language: str, author: str) -> None:
-    """Write a complete bot into a new folder.
+def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
+    """Create a complete bot in a new folder.
 
     Args:
-        folder: made by this.
-        name: of the bot, for its manifest.
+        folder: the new folder.
+        name: the bot's name for its manifest.
         language: one of `LANGUAGES`.
-        author: for its manifest.
+        author: the author for its manifest.
 
-    Raises UserError for a name or author that no manifest may have, and where there is such a folder
-    or none can be made.
+    Raises `UserError` for an invalid name or author, and if the folder exists or cannot be created.
     """
-    _check(name, author)
+    _check_names(name, author)
     if folder.exists() or folder.is_symlink():
-        raise UserError(f"{folder}: is there already")
+        raise UserError(f"{folder}: exists already; choose a new folder")
     template = (SAMPLE_BOTS / LANGUAGES[language]).resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -69,17 +67,17 @@ def make(folder: Path, *, name: str, language: str, author: str) -> None:
     load_manifest(folder)
 
 
-def _check(name: str, author: str) -> None:
-    for what, text, kind in (("NAME", name, Name), ("--author", author, Line)):
+def _check_names(name: str, author: str) -> None:
+    for option, text, kind in (("NAME", name, Name), ("--author", author, Line)):
         try:
             TypeAdapter(kind).validate_python(text)
         except ValidationError as error:
             reason = str(error.errors()[0]["ctx"]["error"])
-            raise UserError(f"{what}: {reason}") from error
+            raise UserError(f"{option}: {reason}") from error
 
 
 def _rename(folder: Path, old: str, name: str, author: str) -> None:
-    """Give a copy of a sample bot its own name, where the sample has its name."""
+    """Write the new bot's values into the manifest and the README of a copied sample bot."""
     manifest = folder / FILE_NAME
     text = manifest.read_text()
     values = {"name": name, "version": "0.1", "author": author, "description": _DESCRIPTION}
@@ -93,45 +91,46 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A version that came into the league, now or before."""
+class Submission:
+    """The version of the league that a submitted folder is."""
 
     spec: BotSpec
-    """How it is started, by its name in this league."""
+    """How to start the bot, under its version in this league."""
     is_new: bool
+    """False if the league had this version before."""
 
 
 class Roster:
     """The bots of a league.
 
     Args:
-        league: it knows the versions.
-        workshop: it has their files.
+        league: has the versions of the bots.
+        workshop: has their files.
     """
 
     def __init__(self, league: League, workshop: Workshop) -> None:
         self._league = league
         self._workshop = workshop
 
-    async def enter(self, folder: Path, *, now_us: int, any_author: bool = False) -> Entry:
-        """Bring the bot of a folder into the league, as it is now.
+    async def submit(self, folder: Path, *, now_us: int, any_author: bool = False) -> Submission:
+        """Add the current content of a bot's folder to the league.
 
-        The same content is the same version. Other content is another one, called by the manifest's
-        version if that is free, else `1.0+2`, `1.0+3`…
+        Content that the league has already is the same version. Other content becomes a new version, with the
+        manifest's version as its name or, if that is taken, `1.0+2`, `1.0+3` and so on.
 
         Args:
-            folder: the bot's.
-            now_us: the time, in microseconds since 1970-01-01 UTC.
-            any_author: it may have the name of another author's bot.
+            folder: the bot's folder.
+            now_us: the time in microseconds since 1970-01-01 UTC.
+            any_author: allow the name of another author's bot.
 
-        Raises UserError as `Workshop.copy` does, and for the name of another author's bot.
+        Raises `UserError` as `Workshop.copy` does, and if the name belongs to another author's bot.
         """
         if not any_author:
             self.check_author(folder)
-        return self.admit(await self._workshop.copy(folder), folder, now_us=now_us)
+        return self.add_copy(await self._workshop.copy(folder), folder, now_us=now_us)
 
     def check_author(self, folder: Path) -> None:
-        """Raise UserError where the league has a bot of this name by another author."""
+        """Raise `UserError` if the league has a bot of the same name by another author."""
         manifest = load_manifest(folder)
         versions = versions_of(self._league, manifest.name)
         if versions and versions[-1].author != manifest.author:
@@ -140,43 +139,47 @@ class Roster:
                 f" {versions[-1].author} in this league, and this one is by {manifest.author}"
             )
 
-    def knows(self, copy: Copy) -> bool:
-        """Whether a copy is that of a version."""
+    def has_version(self, copy: Copy) -> bool:
+        """Return whether the league has a version with the content of a copy."""
         versions = versions_of(self._league, copy.manifest.name)
         return copy.content_hash in {row.content_hash for row in versions}
 
-    def admit(self, copy: Copy, folder: Path, *, now_us: int) -> Entry:
-        """Bring a copy of a folder into the league; as `enter`, which makes the copy."""
+    def add_copy(self, copy: Copy, folder: Path, *, now_us: int) -> Submission:
+        """Add a copy of a folder to the league, as `submit` does with the copy that it makes."""
         versions = versions_of(self._league, copy.manifest.name)
         for row in versions:
             if row.content_hash == copy.content_hash:
-                return Entry(replace(copy.spec, bot=row.bot), is_new=False)
-        row = _row(copy, folder, {each.version for each in versions}, now_us)
+                return Submission(replace(copy.spec, bot=row.bot), is_new=False)
+        row = _new_row(copy, folder, {version.version for version in versions}, now_us)
         self._league.add_bot(row)
-        return Entry(replace(copy.spec, bot=row.bot), is_new=True)
+        return Submission(replace(copy.spec, bot=row.bot), is_new=True)
 
-    def player(self, text: str) -> BotSpec:
-        """How to start the version of `find_bot`. Raises UserError where it is retired or its copy is gone."""
+    def active_spec(self, text: str) -> BotSpec:
+        """Return how to start the version that `find_bot` finds.
+
+        Raises `UserError` if the version is retired or its copy is missing.
+        """
         row = find_bot(self._league, text)
         if row.retired_at_us is not None:
             raise UserError(f"{row.bot} is retired; submit it again to let it play")
         return self.spec(row.bot)
 
     def spec(self, bot: BotId) -> BotSpec:
-        """How to start a version, retired or not. Raises UserError where its copy is gone."""
+        """Return how to start a version, even a retired one. Raises `UserError` if its copy is missing."""
         row = find_bot(self._league, str(bot))
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
 
     def manifest(self, bot: BotId) -> Manifest:
-        """What a version says about itself. Raises UserError where its copy is gone."""
+        """Return the manifest of a version. Raises `UserError` if its copy is missing."""
         return self._workshop.manifest(bot.name, find_bot(self._league, str(bot)).content_hash)
 
     def build_log(self, bot: BotId) -> str:
-        """What the build of a version printed; empty where there was none."""
+        """Return the output of a version's build; empty if it has no build."""
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
 
 
-def _row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> BotRow:
+def _new_row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> BotRow:
+    """Return the row of a new version whose name is not among `taken`."""
     manifest = copy.manifest
     labels = (f"{manifest.version}+{number}" for number in count(2))
     version = manifest.version

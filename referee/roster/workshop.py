@@ -1,8 +1,8 @@
-"""Where bots are copied and built: once for each content, in a folder of the league.
+"""Copy and build bots in a folder of the league, once for each content.
 
-bots/NAME/HASH/bot       the copy, in which it was built and from which it is run
-bots/NAME/HASH/build.log what the build printed
-bots/NAME/HASH/ready     there when all of that is complete
+bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
+bots/NAME/HASH/build.log the output of the build
+bots/NAME/HASH/ready     exists once the two others are complete
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ _LAST_LINES = 40
 
 
 class BuildError(UserError):
-    """A bot that cannot be built."""
+    """The build of a bot has failed."""
 
     def __init__(self, bot: str, reason: str, output: str) -> None:
         super().__init__(f"{bot}: {FILE_NAME}: build.command: {reason}")
         self.reason = reason
         self.output = output
-        """The end of what the build printed; printable, of many lines."""
+        """The end of the build's output; printable, several lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A bot, copied and built."""
+    """A copied and built bot."""
 
     manifest: Manifest
     content_hash: str
     spec: BotSpec
-    """How it is started from its copy; its version is the manifest's."""
+    """How to start the bot from its copy; its version is the manifest's."""
     build_s: float | None
-    """How long it took to build; None where there was nothing to do."""
+    """The seconds that the build took; None if there was nothing to build."""
 
 
 class Workshop:
     """The copies of a league's bots.
 
     Args:
-        folder: of the league; what is made is below its folder `bots`.
-        launcher: how builds are started; None where nothing is going to be built.
-        on_build: is told the manifest of a bot that is about to be built.
-        network: builds may use it.
+        folder: the league's folder; the copies are created in its folder `bots`.
+        launcher: starts the builds; None if nothing will be built.
+        on_build: called with the manifest before a bot is built.
+        network: True if builds may use the network.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class Workshop:
 
     @property
     def launcher(self) -> Launcher:
-        """How builds are started; who lets something be built has given one."""
+        """The launcher for builds; the caller must have given one."""
         assert self._launcher is not None  # noqa: S101
         return self._launcher
 
     async def copy(self, source: Path) -> Copy:
-        """Copy a bot's folder and build it there, unless the same content was before.
+        """Copy a bot's folder and build the bot in the copy, unless the same content was built before.
 
-        Raises UserError for a bad manifest and for a folder that cannot be copied, BuildError when
-        the build fails, and VoidGame when the machine has no room for a process. Then nothing is left.
+        Raises `UserError` for a bad manifest and for a folder that cannot be copied, `BuildError` if the build
+        fails, and `VoidGame` if the machine cannot start another process. Then no copy remains.
         """
         manifest = load_manifest(source)
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder), tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
+            with _locked(folder), tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
                 taken = snapshots.take(source, Path(new) / _BOT, built=manifest.build is not None)
                 home = self._home(manifest.name, taken.content_hash)
                 build_s = None
@@ -106,29 +106,26 @@ class Workshop:
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
 
     def spec(self, name: str, content_hash: str) -> BotSpec:
-        """How a bot is started that was copied before; its version is the manifest's.
+        """Return how to start a bot from its copy; its version is the manifest's.
 
-        Raises UserError as `manifest` does.
+        Raises `UserError` as `manifest` does.
         """
         return self.manifest(name, content_hash).spec(self._home(name, content_hash) / _BOT)
 
     def manifest(self, name: str, content_hash: str) -> Manifest:
-        """What a bot says about itself that was copied before.
-
-        Raises UserError when the copy is gone.
-        """
+        """Return the manifest of a copy. Raises `UserError` if the copy is missing."""
         home = self._home(name, content_hash)
         if not (home / _READY).exists():
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
     def discard(self, copy: Copy) -> None:
-        """Forget a copy that nobody is going to play, so that the next one is built anew."""
-        with _alone(self._folder / copy.manifest.name):
+        """Remove a copy that will not be played. The same content is then built again."""
+        with _locked(self._folder / copy.manifest.name):
             shutil.rmtree(self._home(copy.manifest.name, copy.content_hash), ignore_errors=True)
 
     def build_log(self, name: str, content_hash: str) -> str:
-        """What the build of a copy printed; empty where there was none."""
+        """Return the output of a copy's build; empty if there was no build."""
         try:
             return (self._home(name, content_hash) / _LOG).read_text()
         except FileNotFoundError:
@@ -138,7 +135,7 @@ class Workshop:
         return self._folder / name / content_hash[:_HASH_LENGTH]
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
-        """Build in a fresh copy, and mark it complete; or leave nothing of it. Returns `Copy.build_s`."""
+        """Build in a new copy and mark it complete; remove it on failure. Returns `Copy.build_s`."""
         build_s = None
         try:
             if manifest.build is not None:
@@ -149,7 +146,7 @@ class Workshop:
                     launcher=self.launcher,
                     network=self._network,
                 )
-                _check(manifest, built, home / _BOT)
+                _check_build(manifest, built, home / _BOT)
                 (home / _LOG).write_text(built.output)
                 build_s = built.elapsed_s
             _make_read_only(home / _BOT)
@@ -160,31 +157,31 @@ class Workshop:
         return build_s
 
 
-def _check(manifest: Manifest, built: Built, folder: Path) -> None:
+def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
     reason = built.reason
     if reason is None:
         try:
             if load_manifest(folder) != manifest:
                 reason = f"it has changed {FILE_NAME}"
         except UserError as error:
-            reason = f"it has spoilt {FILE_NAME}: {error}"
+            reason = f"it has damaged {FILE_NAME}: {error}"
     if reason is not None:
-        raise BuildError(manifest.name, reason, last_lines(built.output))
+        raise BuildError(manifest.name, reason, _last_lines(built.output))
 
 
-def last_lines(output: str) -> str:
-    """The end of what a build printed, as much as one wants to read."""
+def _last_lines(output: str) -> str:
+    """Return the last lines of a build's output and the number of lines before them."""
     lines = output.splitlines()
-    left_out = len(lines) - _LAST_LINES
-    head = [f"… {left_out} lines before"] if left_out > 0 else []
+    omitted = len(lines) - _LAST_LINES
+    head = [f"… {omitted} lines before"] if omitted > 0 else []
     return "\n".join(head + lines[-_LAST_LINES:])
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Be the only one who makes copies in a folder; wait for whoever is at it.
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder of copies; wait while another process holds it.
 
-    What others have left half done, whom somebody has killed, is removed.
+    Removes the unfinished copies of processes that were killed.
     """
     descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
@@ -197,9 +194,9 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _make_read_only(folder: Path) -> None:
-    """Take the right to write its files from everybody: what was checked is what is played.
+    """Make a copy's files read-only, so that the bot that plays is the bot that was checked.
 
-    And let everybody read them: where the referee is root, the bot is another user.
+    Everybody may read them, because the bot runs as another user if the referee is root.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):

@@ -96,13 +96,13 @@ async def enter_bots(
 ) -> tuple[BotSpec, ...]:
     """Return the bots of a tournament in its order; enter those given by a path into the league.
 
-    Raises UserError as `check_bots` and `Roster.enter` do, and if two entries are the same bot.
+    Raises UserError as `check_bots` and `Roster.submit` do, and if two entries are the same bot.
     """
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
     for number, entry in enumerate(config.bots):
         if entry.folder is not None:
-            spec = (await roster.enter(entry.folder, now_us=now_us)).spec
+            spec = (await roster.submit(entry.folder, now_us=now_us)).spec
         else:
             spec = _find_bot(config, number, entry, roster)
         if spec.bot in numbers:
@@ -234,7 +234,7 @@ def _stored_parts(
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
     try:
-        return roster.player(entry.text)
+        return roster.active_spec(entry.text)
     except NotFoundError as error:
         raise _not_found(config, number, str(error)) from error
 

@@ -26,7 +26,7 @@ def names(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def test_a_copy_has_all_that_is_there(bot, tmp_path):
+def test_snapshot_has_all_files_links_and_executable_flags(bot, tmp_path):
     (bot / "link").symlink_to("src/main.c")
     copy = snapshot.take(bot, tmp_path / "copy", built=False)
     assert names(copy.path) == {"bot.toml", "run", "src", "src/main.c", "link"}
@@ -37,7 +37,7 @@ def test_a_copy_has_all_that_is_there(bot, tmp_path):
     assert (copy.files, copy.size) == (3, 11 + 14 + 10)
 
 
-def test_equal_content_has_equal_hashes_wherever_and_whenever_it_lies(bot, tmp_path):
+def test_hash_depends_on_neither_time_nor_place_nor_other_permissions(bot, tmp_path):
     first = snapshot.take(bot, tmp_path / "a", built=False)
     os.utime(bot / "run", (1, 1))
     (bot / "run").chmod(0o700)
@@ -58,13 +58,13 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_other_content_has_another_hash(bot, tmp_path, change):
+def test_any_change_of_content_changes_the_hash(bot, tmp_path, change):
     before = snapshot.take(bot, tmp_path / "a", built=False)
     change(bot)
     assert snapshot.take(bot, tmp_path / "b", built=False).content_hash != before.content_hash
 
 
-def test_where_content_ends_and_the_next_name_begins_is_part_of_the_hash(tmp_path):
+def test_hash_separates_content_from_the_next_name(tmp_path):
     hashes = set()
     for number, files in enumerate(({"a": "b", "c": ""}, {"a": "", "b": "c"}, {"ab": "", "c": ""})):
         folder = tmp_path / f"bot{number}"
@@ -75,7 +75,7 @@ def test_where_content_ends_and_the_next_name_begins_is_part_of_the_hash(tmp_pat
     assert len(hashes) == 3
 
 
-def test_what_git_ignores_is_left_out_of_what_is_built(bot, tmp_path):
+def test_ignored_files_are_left_out_if_the_bot_is_built(bot, tmp_path):
     (bot / ".gitignore").write_text("/target/\n*.o\n!keep.o\n")
     (bot / "target").mkdir()
     (bot / "target" / "big").touch()
@@ -90,8 +90,8 @@ def test_what_git_ignores_is_left_out_of_what_is_built(bot, tmp_path):
 
 
 @pytest.mark.toolchain("git")
-def test_the_rules_are_those_of_git(bot, tmp_path):
-    """The same folder, asked of git itself."""
+def test_ignore_rules_match_those_of_git(bot, tmp_path):
+    """Compare with the files that git lists for the same folder."""
     (bot / ".gitignore").write_text("build*/\n!build2/\n**/tmp\n/only\n*.log\n!src/a.log\n")
     for name in ("build1/a", "build2/a", "src/tmp/a", "only", "src/only", "b.log", "src/a.log"):
         (bot / name).parent.mkdir(exist_ok=True)
@@ -110,7 +110,7 @@ def test_the_rules_are_those_of_git(bot, tmp_path):
     assert files == set(listed)
 
 
-def test_what_git_ignores_is_copied_where_nothing_is_built(bot, tmp_path):
+def test_ignored_files_are_copied_if_nothing_is_built(bot, tmp_path):
     (bot / ".gitignore").write_text("run\n")
     (bot / ".git").mkdir()
     (bot / "__pycache__").mkdir()
@@ -125,70 +125,72 @@ def refusal(bot, tmp_path):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("leads", ["/etc/passwd", "../outside", "src/../../outside", ".."])
-def test_a_link_that_leads_out_is_refused(bot, tmp_path, leads):
-    (bot / "link").symlink_to(leads)
+@pytest.mark.parametrize("destination", ["/etc/passwd", "../outside", "src/../../outside", ".."])
+def test_link_out_of_the_folder_is_refused(bot, tmp_path, destination):
+    (bot / "link").symlink_to(destination)
     assert refusal(bot, tmp_path) == (
-        f"{bot}/link: a link that leads out of the bot's folder, to {leads}"
+        f"{bot}/link: a link that leads out of the bot's folder, to {destination}"
     )
 
 
-def test_a_link_that_leads_out_by_way_of_another_is_refused(bot, tmp_path):
+def test_link_out_of_the_folder_through_another_link_is_refused(bot, tmp_path):
     (bot / "a" / "b").mkdir(parents=True)
     (bot / "a" / "b" / "c").symlink_to("../..")  # the bot's folder itself
     (bot / "y").symlink_to("a/b/c/../outside")
     assert "/y: a link that leads out of the bot's folder" in refusal(bot, tmp_path)
 
 
-def test_links_in_a_circle_do_no_harm(bot, tmp_path):
+def test_circular_links_are_copied_as_links(bot, tmp_path):
     (bot / "one").symlink_to("two")
     (bot / "two").symlink_to("one")
     copy = snapshot.take(bot, tmp_path / "copy", built=True)
     assert (copy.path / "one").is_symlink()
 
 
-def test_a_gitignore_that_makes_no_sense_is_named(bot, tmp_path):
+def test_invalid_gitignore_is_named_in_the_error(bot, tmp_path):
     (bot / ".gitignore").write_text("ok\n!\n")
     assert refusal(bot, tmp_path) == f"{bot}/.gitignore: Invalid git pattern: '!'"
 
 
-def test_folders_without_end_are_refused(bot, tmp_path):
+def test_too_deeply_nested_folders_are_refused(bot, tmp_path):
     deepest = bot
     for _ in range(150):
         deepest /= "x"
         deepest.mkdir()
-    assert refusal(bot, tmp_path) == f"{bot}: folders in folders, more than 100 deep"
+    assert refusal(bot, tmp_path) == f"{bot}: folders are nested more than 100 deep"
 
 
-def test_a_link_that_leads_out_from_deeper_is_refused(bot, tmp_path):
+def test_link_out_of_the_folder_from_a_subfolder_is_refused(bot, tmp_path):
     (bot / "src" / "link").symlink_to("../../x")
     assert "a link that leads out" in refusal(bot, tmp_path)
 
 
-def test_a_link_up_and_down_again_stays_inside(bot, tmp_path):
+def test_link_through_a_parent_folder_that_stays_inside_is_copied(bot, tmp_path):
     (bot / "src" / "link").symlink_to("../run")
     copy = snapshot.take(bot, tmp_path / "copy", built=True)
     assert (copy.path / "src" / "link").read_text() == "#!/bin/sh\n"
 
 
-def test_a_pipe_is_refused(bot, tmp_path):
+def test_pipe_is_refused(bot, tmp_path):
     os.mkfifo(bot / "pipe")
     assert refusal(bot, tmp_path) == (
-        f"{bot}/pipe: neither a file nor a folder nor a link; it must go"
+        f"{bot}/pipe: neither a file nor a folder nor a link; remove it"
     )
 
 
-def test_a_socket_is_refused(bot, tmp_path, monkeypatch):
+def test_socket_is_refused(bot, tmp_path, monkeypatch):
     monkeypatch.chdir(bot)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         assert "neither a file nor a folder" in refusal(bot, tmp_path)
 
 
-def test_a_huge_folder_is_refused_before_it_is_copied(bot, tmp_path):
+def test_too_large_folder_is_refused_before_it_is_copied(bot, tmp_path):
     with (bot / "weights").open("wb") as file:
         file.truncate(5 << 30)
-    assert refusal(bot, tmp_path).startswith(f"{bot}: more than 1024 MiB; what the build makes")
+    assert refusal(bot, tmp_path).startswith(
+        f"{bot}: more than 1024 MiB; name what the build creates"
+    )
 
 
 def test_too_many_files_are_refused(bot, tmp_path, monkeypatch):
@@ -197,7 +199,7 @@ def test_too_many_files_are_refused(bot, tmp_path, monkeypatch):
     assert "more than 3 files" in refusal(bot, tmp_path)
 
 
-def test_an_unreadable_file_is_named(bot, tmp_path, monkeypatch):
+def test_unreadable_file_is_named_in_the_error(bot, tmp_path, monkeypatch):
     opened = os.open
 
     def refuse(path, *args, **kwargs):
@@ -209,7 +211,7 @@ def test_an_unreadable_file_is_named(bot, tmp_path, monkeypatch):
     assert refusal(bot, tmp_path) == f"{bot}/run: Permission denied"
 
 
-def test_a_league_within_the_folder_is_left_out(bot):
+def test_league_inside_the_folder_is_left_out(bot):
     (bot / "league" / "bots" / "x").mkdir(parents=True)
     (bot / "league" / "league.db").touch()
     inside = snapshot.take(bot, bot / "league" / "bots" / "x" / "copy", built=False)

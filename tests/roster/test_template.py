@@ -1,4 +1,4 @@
-"""New bots are the sample bots under another name."""
+"""Test that new bots are the sample bots with another name."""
 
 import subprocess
 from pathlib import Path
@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[2]
 
 def make(folder, **changed):
     values = {"name": "mine", "language": "python", "author": "Ada"} | changed
-    roster.make(folder, **values)
+    roster.create_bot(folder, **values)
     return folder
 
 
 @pytest.mark.parametrize("language", roster.LANGUAGES)
-def test_a_new_bot_is_the_sample_bot_of_its_language_with_another_name(tmp_path, language):
+def test_new_bot_is_the_sample_bot_of_its_language_with_a_new_name(tmp_path, language):
     folder = make(tmp_path / "new", language=language)
     sample = ROOT / "sample_bots" / roster.LANGUAGES[language]
     manifest, original = load_manifest(folder), load_manifest(sample)
@@ -34,7 +34,7 @@ def test_a_new_bot_is_the_sample_bot_of_its_language_with_another_name(tmp_path,
 
 
 @pytest.mark.parametrize("language", roster.LANGUAGES)
-def test_a_new_bot_has_all_that_git_has_of_the_sample(tmp_path, language):
+def test_new_bot_has_every_file_of_the_sample_that_git_has(tmp_path, language):
     folder = make(tmp_path / "new", language=language)
     sample = roster.LANGUAGES[language]
     listed = subprocess.run(
@@ -49,16 +49,16 @@ def test_a_new_bot_has_all_that_git_has_of_the_sample(tmp_path, language):
 
 
 @pytest.mark.parametrize("language", roster.LANGUAGES)
-def test_nothing_in_a_new_bot_has_the_name_of_the_sample(tmp_path, language):
+def test_new_bot_does_not_contain_the_name_of_the_sample(tmp_path, language):
     folder = make(tmp_path / "new", language=language)
     sample = roster.LANGUAGES[language]
-    if sample != "greedy":  # a word of English, which the policy is called by
+    if sample != "greedy":  # `greedy` is also an English word, which names the policy
         for path in folder.rglob("*"):
             assert not path.is_file() or sample not in path.read_text()
     assert (folder / "README.md").read_text().startswith("# mine\n")
 
 
-def test_an_author_may_have_any_name_of_one_line(tmp_path):
+def test_author_with_special_characters_is_kept(tmp_path):
     author = 'O\'Brien "\\1" Žižek'
     assert load_manifest(make(tmp_path / "new", author=author)).author == author
 
@@ -66,22 +66,25 @@ def test_an_author_may_have_any_name_of_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"name": "../mine"}, "NAME: '../mine' is not a valid name: use 1 to 32 of a-z, 0-9, - and _"),
-        ({"name": "Mine"}, "NAME: 'Mine' is no name"),
-        ({"name": ""}, "NAME: '' is no name"),
+        (
+            {"name": "../mine"},
+            "NAME: '../mine' is not a valid name: use 1 to 32 of a-z, 0-9, - and _",
+        ),
+        ({"name": "Mine"}, "NAME: 'Mine' is not a valid name"),
+        ({"name": ""}, "NAME: '' is not a valid name"),
         ({"author": "a\nb"}, "--author: must be 1 to 200 characters on one line"),
     ],
 )
-def test_names_that_no_manifest_may_have(tmp_path, changed, reason):
+def test_invalid_name_or_author_is_refused(tmp_path, changed, reason):
     with pytest.raises(UserError) as caught:
         make(tmp_path / "new", **changed)
     assert str(caught.value).startswith(reason)
     assert not (tmp_path / "new").exists()
 
 
-def test_what_is_there_is_left_alone(tmp_path):
+def test_existing_folder_is_refused_and_left_unchanged(tmp_path):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "work").write_text("of years")
-    with pytest.raises(UserError, match=r"/new: is there already"):
+    with pytest.raises(UserError, match=r"/new: exists already; choose a new folder"):
         make(tmp_path / "new")
     assert (tmp_path / "new" / "work").read_text() == "of years"

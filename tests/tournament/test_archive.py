@@ -60,7 +60,7 @@ class Made:
         file = folder / "cup.toml"
         file.write_text(FILE)
         specs = [
-            asyncio.run(self.roster.enter(SAMPLE_BOTS / bot, now_us=NOW_US)).spec for bot in BOTS
+            asyncio.run(self.roster.submit(SAMPLE_BOTS / bot, now_us=NOW_US)).spec for bot in BOTS
         ]
         self.tournament = create_tournament(
             self.league, load_tournament(file), specs, seed=SEED, now_us=NOW_US

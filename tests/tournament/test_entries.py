@@ -43,8 +43,8 @@ async def entered(roster, config):
 
 
 async def test_bots_come_from_paths_and_from_the_league(roster, tmp_path):
-    await roster.enter(bot(tmp_path / "zoe1", "zoe"), now_us=0)
-    await roster.enter(bot(tmp_path / "zoe2", "zoe", version="2"), now_us=0)
+    await roster.submit(bot(tmp_path / "zoe1", "zoe"), now_us=0)
+    await roster.submit(bot(tmp_path / "zoe2", "zoe", version="2"), now_us=0)
     bot(tmp_path / "ann", "ann")
     config = cup(tmp_path, "./ann", "zoe@1", "zoe")
     assert await entered(roster, config) == ["ann@1", "zoe@1", "zoe@2"]
@@ -60,7 +60,7 @@ async def test_two_versions_of_a_bot_may_meet(roster, tmp_path):
 async def test_a_bot_that_is_there_twice_is_refused_before_anything_is_made(
     roster, tmp_path, texts
 ):
-    await roster.enter(bot(tmp_path / "ann", "ann"), now_us=0)
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
     bot(tmp_path / "bob", "bob")
     config = cup(tmp_path, *texts)
     with pytest.raises(UserError) as caught:
@@ -69,7 +69,7 @@ async def test_a_bot_that_is_there_twice_is_refused_before_anything_is_made(
 
 
 async def test_a_bot_that_is_there_in_two_guises_is_refused(roster, tmp_path):
-    await roster.enter(bot(tmp_path / "ann", "ann"), now_us=0)
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
     config = cup(tmp_path, "ann", "./ann")
     with pytest.raises(UserError) as caught:
         await entered(roster, config)
@@ -77,7 +77,7 @@ async def test_a_bot_that_is_there_in_two_guises_is_refused(roster, tmp_path):
 
 
 async def test_names_that_cannot_be_had(roster, tmp_path):
-    await roster.enter(bot(tmp_path / "ann", "ann"), now_us=0)
+    await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
     for text, reason in (
         ("zed", "the league has no bot 'zed'"),
         ("ann@2", "there is no version '2' of 'ann'; there are: 1"),
@@ -107,7 +107,7 @@ async def test_a_bot_with_a_bad_manifest(tmp_path):
 async def test_a_bot_that_does_not_play_the_ruleset(roster, tmp_path, by_name):
     folder = bot(tmp_path / "ann", "ann", more='rulesets = ["basic", "classic"]\n')
     bot(tmp_path / "bob", "bob")
-    await roster.enter(folder, now_us=0)
+    await roster.submit(folder, now_us=0)
     config = cup(tmp_path, "ann" if by_name else "./ann", "./bob", ruleset="duel")
     with pytest.raises(UserError) as caught:
         check_bots(config, roster)
@@ -119,7 +119,7 @@ async def test_a_bot_that_does_not_play_the_ruleset(roster, tmp_path, by_name):
 async def test_a_bot_that_asks_for_more_than_the_tournament_allows(roster, tmp_path, by_name):
     folder = bot(tmp_path / "ann", "ann", more="[limits]\nmemory_mib = 512\ncpus = 1.5\n")
     bot(tmp_path / "bob", "bob")
-    await roster.enter(folder, now_us=0)
+    await roster.submit(folder, now_us=0)
     names = ("ann" if by_name else "./ann", "./bob")
     allowed = "[limits]\nmemory_mib = 512\ncpus = 1.5\n"
     check_bots(cup(tmp_path, *names, more=allowed), roster)
