@@ -70,7 +70,7 @@ configure_process()  # before anything imports gRPC
 import postgres_server  # noqa: E402 - after that
 from strongest_isolation import strongest  # noqa: E402 - the same
 
-from referee.bots.build import how_to_install  # noqa: E402 - the same
+from referee.sandbox.missing_programs import how_to_install  # noqa: E402 - the same
 from referee.sandbox.rungs import Rung  # noqa: E402 - the same
 
 

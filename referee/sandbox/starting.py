@@ -20,6 +20,7 @@ from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox.launcher import Limits
+from referee.sandbox.missing_programs import how_to_install
 
 _DESCRIPTORS = 64
 """What has to be free: several bots may be started at once, and each takes about twelve."""
@@ -138,8 +139,6 @@ def refusal(said: str, program: str) -> Forfeit | VoidGame:
     number, _, text = said.partition(" ")
     if int(number) == 0:
         return VoidGame(f"the isolation cannot be set up: {text}")
-    from referee.bots.build import how_to_install  # noqa: PLC0415
-
     missing = int(number) == errno.ENOENT and "/" not in program
     return failure(int(number), how_to_install(program) if missing else text)
 

@@ -4,7 +4,8 @@ import time
 import psutil
 import pytest
 
-from referee.bots.build import build, how_to_install, missing_in
+from referee.bots.build import build
+from referee.sandbox.missing_programs import find_missing_program, how_to_install
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 
@@ -124,4 +125,4 @@ async def test_a_program_of_the_folder_that_is_not_there(tmp_path):
     ],
 )
 def test_what_shells_say_of_a_missing_program(said, program):
-    assert missing_in(said) == program
+    assert find_missing_program(said) == program
