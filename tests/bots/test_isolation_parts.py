@@ -230,7 +230,7 @@ def tool(path, text="#!/bin/sh\n"):
 def shown(program, *folders):
     """What of the test's own folders is shown."""
     path = os.pathsep.join(map(str, folders))
-    around = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[2]}
+    around = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[1]}
     return [each for each in bubblewrap.toolchains(program, path) if each not in around]
 
 

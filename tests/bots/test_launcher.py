@@ -501,7 +501,6 @@ def test_a_program_starts_whatever_garbage_there_is():
 KILLED_REFEREE = """
 import asyncio, os, sys
 from pathlib import Path
-from referee.bots import families
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 async def main():
