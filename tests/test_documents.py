@@ -1,6 +1,7 @@
 """The pages of the project: every link leads somewhere, and what they say about the code is true."""
 
 import re
+import runpy
 import tomllib
 from functools import cache
 
@@ -169,6 +170,15 @@ def test_the_picture_shows_the_ratings_of_the_demo():
     bots = re.findall(r"sample_bots/(\w+)", (ROOT / "tournaments" / "demo.toml").read_text())
     assert len(bots) == 5
     assert all(f"{bot}@" in picture for bot in bots)
+
+
+# Commands
+
+
+def test_the_reference_of_the_commands_is_up_to_date():
+    script = runpy.run_path(str(ROOT / ".github" / "write_commands.py"))
+    page = (ROOT / "referee" / "cli" / "README.md").read_text()
+    assert page == script["reference"](), "run `python .github/write_commands.py`"
 
 
 # Tournaments
