@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 
 from referee import deals
 from referee.clocks import SECOND_US, Clocks
-from referee.match import GameSetup, RecordedGame, play_game
+from referee.match.play import GameSetup, RecordedGame, play_game
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_message

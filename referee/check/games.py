@@ -24,8 +24,8 @@ from referee.check.report import (
     legal_actions_text,
 )
 from referee.errors import BotFault, Cause, Evidence, Forfeit
-from referee.match import GameSetup
-from referee.match import play_game as play_match_game
+from referee.match.play import GameSetup
+from referee.match.play import play_game as play_match_game
 from referee.protocol import encode
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import Action, DecisionKind

@@ -26,7 +26,7 @@ from referee.check.games import (
 from referee.check.report import Finding, StepFailure, count_text, passed
 from referee.clocks import Clocks
 from referee.errors import BotFault, Cause
-from referee.match import GameSetup, play_game
+from referee.match.play import GameSetup, play_game
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import Ruleset

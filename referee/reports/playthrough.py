@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from referee.match import replay_moves
+from referee.match.replay import replay_moves
 from referee.records import Fault, GameRecord
 from referee.reports.formats import NOTHING, counts_name, group_name, layer_name, spaced, visible
 from referee.rules.actions import DecisionKind
@@ -169,7 +169,7 @@ class Narrator:
 def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[RenderableType]:
     """A game told again from its record: events, faults, and with `tables` the table at each turn.
 
-    Raises `referee.match.Difference`, after what could be told, where the record does not play out.
+    Raises `referee.match.replay.Difference`, after what could be told, where the record does not play out.
     """
     names = [bot.name for bot in record.seating]
     narrator = Narrator(names)

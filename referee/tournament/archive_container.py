@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from referee.bots.manifest import Manifest
 from referee.errors import UserError
-from referee.match import Difference
+from referee.match.replay import Difference
 from referee.ratings import rate
 from referee.tournament.results import PlayedRecord
 

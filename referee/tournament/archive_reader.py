@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from referee.errors import UserError
-from referee.match import Difference
+from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, ScheduledGame
 from referee.schedule import Stage
 from referee.tournament import archive_container, archive_writer

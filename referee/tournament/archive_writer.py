@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from referee.match import Difference
+from referee.match.replay import Difference
 from referee.protocol import record as wire
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster

@@ -18,7 +18,7 @@ from pathlib import Path
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
-from referee.match import GameSetup
+from referee.match.play import GameSetup
 from referee.records import ScheduledGame
 from referee.sandbox.rungs import Isolation
 

@@ -18,7 +18,7 @@ from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
-from referee.match import GameSetup
+from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
 from referee.rules.ruleset import Ruleset

@@ -22,8 +22,7 @@ from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.bots.process import BotProcess
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.match import GameSetup, RecordedGame, play_game
-from referee.match.play import Watcher
+from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import encode
 from referee.records import Fault, GameRecord
 from referee.rules.game import Game

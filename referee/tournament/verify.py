@@ -15,7 +15,7 @@ from typing import Protocol
 
 from referee import deals
 from referee.errors import UserError
-from referee.match import Difference, check_record
+from referee.match.replay import Difference, check_record
 from referee.records import BotId, GameRecord, ScheduledGame
 from referee.schedule import ALGORITHMS, extended
 from referee.store import FaultRow, GameRow, League, ResultRow, storable

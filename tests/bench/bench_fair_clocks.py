@@ -27,7 +27,7 @@ from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
-from referee.match import GameSetup
+from referee.match.play import GameSetup
 from referee.records import BotId, Fault, GameRecord
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.rungs import NO_ISOLATION

@@ -33,7 +33,7 @@ from bare_stream import Letter
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Budget, Clocks
-from referee.match import GameSetup
+from referee.match.play import GameSetup
 from referee.protocol import encode
 from referee.protocol.encode import RequestEncoder
 from referee.records import BotId, Request

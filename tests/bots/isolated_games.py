@@ -13,7 +13,7 @@ from strongest_isolation import strongest
 
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.match import check_record
+from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.cgroups import Cgroups

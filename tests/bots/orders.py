@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from referee import deals
-from referee.match import GameSetup
+from referee.match.play import GameSetup
 from referee.tournament.assignments import GameTask
 
 

@@ -16,7 +16,7 @@ from referee.bots import process
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import Cause
-from referee.match import check_record
+from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import monitor

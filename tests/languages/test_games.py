@@ -17,7 +17,7 @@ from referee import deals
 from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Strike
-from referee.match import GameSetup, play_game
+from referee.match.play import GameSetup, play_game
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_value, ruleset_message

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from referee.clocks import Clocks
 from referee.errors import Forfeit
-from referee.match import GameSetup, RecordedGame, play_game
-from referee.match.play import Watcher
+from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.records import BotId, Player, Reply, Request
 from referee.rules.actions import Action
 from referee.rules.ruleset import RULESETS, Ruleset

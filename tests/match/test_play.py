@@ -7,7 +7,9 @@ from players import FunctionPlayer, chance, first_legal, play, setup
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
-from referee.match import check_record, play_game, stand_in_action
+from referee.match.play import play_game
+from referee.match.replay import check_record
+from referee.match.stand_in import stand_in_action
 from referee.records import Reply, Request
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
 from referee.rules.cards import Layer

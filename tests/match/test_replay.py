@@ -8,7 +8,7 @@ import pytest
 from players import FunctionPlayer, chance, play, setup
 
 from referee.errors import Cause, Evidence, Forfeit, Strike
-from referee.match import Difference, check_record, replay_moves
+from referee.match.replay import Difference, check_record, replay_moves
 from referee.rules.actions import Choice
 
 

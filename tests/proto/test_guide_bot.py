@@ -11,7 +11,7 @@ from referee import deals
 from referee.bots.manifest import load_bot
 from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.clocks import Clocks
-from referee.match import GameSetup, play_game
+from referee.match.play import GameSetup, play_game
 from referee.protocol import encode
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS

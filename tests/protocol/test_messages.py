@@ -10,7 +10,7 @@ import pytest
 
 from referee.clocks import Budget, Clocks
 from referee.errors import Cause, Evidence
-from referee.match import stand_in_action
+from referee.match.stand_in import stand_in_action
 from referee.pb import play_pb2, record_pb2, table_pb2
 from referee.protocol import decode, encode, record
 from referee.protocol.values import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
-from referee.match import stand_in_action
 from referee.match.play import final_result
+from referee.match.stand_in import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Move, Usage
 from referee.reports.rating_rows import Tally
 from referee.rules.game import Game

@@ -8,7 +8,7 @@ from played import record
 from rich.console import Console
 
 from referee.errors import Cause, Evidence
-from referee.match import Difference
+from referee.match.replay import Difference
 from referee.records import Fault
 from referee.reports.playthrough import Narrator, playthrough, table_view
 from referee.rules.cards import JOKER, Layer

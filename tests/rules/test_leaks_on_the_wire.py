@@ -12,7 +12,8 @@ from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
 from redeal import log_of, tells_apart
 
 from referee.clocks import Clocks
-from referee.match import GameSetup, play, play_game
+from referee.match import play
+from referee.match.play import GameSetup, play_game
 from referee.protocol import encode
 from referee.protocol.view_bytes import ViewWriter
 from referee.records import BotId, Reply, Request

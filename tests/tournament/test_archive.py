@@ -15,7 +15,8 @@ import pytest
 
 from referee import deals
 from referee.errors import NotFoundError, UserError
-from referee.match import Difference, stand_in_action
+from referee.match.replay import Difference
+from referee.match.stand_in import stand_in_action
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord, Move, Result, Usage
 from referee.roster.roster import Roster

@@ -22,7 +22,8 @@ from referee.bots.manifest import BotSpec
 from referee.bots.player import BotPool
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, VoidGame
-from referee.match import GameSetup, check_record
+from referee.match.play import GameSetup
+from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.rungs import NO_ISOLATION

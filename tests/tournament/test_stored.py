@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from referee.errors import Cause, Evidence
-from referee.match import Difference
+from referee.match.replay import Difference
 from referee.records import Fault
 from referee.store import FaultRow, storable
 from referee.tournament.verify import _check_faults
