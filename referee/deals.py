@@ -34,8 +34,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from referee.rules.cards import list_cards
-from referee.rules.ruleset import Ruleset
-from referee.rules.table import full_deck
+from referee.rules.ruleset import Ruleset, full_deck
 
 SEED_SIZE = 32
 """Bytes."""

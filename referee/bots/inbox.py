@@ -12,7 +12,7 @@ from referee.bots.server import MESSAGE_LIMIT
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
 from referee.protocol import decode
-from referee.protocol.encode import PROTOCOL_VERSION
+from referee.protocol.values import PROTOCOL_VERSION
 
 FLOOD_QUOTA = 200
 """How many unsolicited messages and streams a bot may send between two replies."""

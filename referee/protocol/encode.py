@@ -26,7 +26,6 @@ from referee.rules.events import Event
 from referee.rules.ruleset import Ruleset
 from referee.rules.view import View
 
-PROTOCOL_VERSION = 1
 _request_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
 _FIELDS = {name: field.number for name, field in play_pb2.Request.DESCRIPTOR.fields_by_name.items()}
 _decision_id, _kind = number_field(_FIELDS["decision_id"]), number_field(_FIELDS["kind"])

@@ -32,6 +32,9 @@ from referee.rules.events import (
 )
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
 
+PROTOCOL_VERSION = 1
+"""The version in the hello of a bot. The referee accepts no other."""
+
 CHOICES: dict[Choice, pb.Choice] = {
     choice: getattr(pb, f"CHOICE_{choice.name}") for choice in Choice
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from referee.rules.cards import JOKER, NUMBERS, Layer
+from referee.rules.cards import FULL, JOKER, NUMBERS, Counts, Layer
 
 DEFAULT_MAX_TURNS = 500
 """The default limit of turns (ruling R12)."""
+JOKERS_DEALT = 2
+"""The number of jokers that each player of a duel gets before the deck is dealt."""
 
 
 class EndOn(Enum):
@@ -93,3 +95,12 @@ RULESETS: dict[str, Ruleset] = {
 }
 """The presets by name. The 2022 rulebooks have no two-player game except the duel; the other presets
 allow two players because bot authors want them."""
+
+
+def full_deck(ruleset: Ruleset) -> Counts:
+    """Return the cards that a deck of this ruleset must have: 109, or 105 in the duel."""
+    if not ruleset.ghost:
+        return FULL
+    counts = list(FULL)
+    counts[JOKER] -= JOKERS_DEALT * ruleset.max_players
+    return tuple(counts)

@@ -13,7 +13,6 @@ from referee.rules.actions import Action, Choice, DrawDisplay
 from referee.rules.cards import (
     DISPLAY_SLOTS,
     EMPTY,
-    FULL,
     HAND_SIZE,
     JOKER,
     Counts,
@@ -36,13 +35,11 @@ from referee.rules.events import (
     Taken,
     Termination,
 )
-from referee.rules.ruleset import EndOn, Ruleset
+from referee.rules.ruleset import JOKERS_DEALT, EndOn, Ruleset, full_deck
 from referee.rules.view import View
 
 GHOST_LIMIT = 13
 """The ghost has only cards below this."""
-JOKERS_DEALT = 2
-"""The number of jokers that each player of a duel gets before the deck is dealt."""
 _draw_display = lru_cache(1 << 10)(DrawDisplay)
 
 
@@ -52,15 +49,6 @@ class GameEnded(Exception):
     def __init__(self, termination: Termination) -> None:
         super().__init__(termination)
         self.termination = termination
-
-
-def full_deck(ruleset: Ruleset) -> Counts:
-    """Return the cards that a deck of this ruleset must have: 109, or 105 in the duel."""
-    if not ruleset.ghost:
-        return FULL
-    counts = list(FULL)
-    counts[JOKER] -= JOKERS_DEALT * ruleset.max_players
-    return tuple(counts)
 
 
 class Table:

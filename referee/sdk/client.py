@@ -20,12 +20,11 @@ from typing import Any, NoReturn, get_args
 import grpc
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol.values import KINDS_BACK, action_message
+from referee.protocol.values import KINDS_BACK, PROTOCOL_VERSION, action_message
 from referee.rules.actions import Action
 from referee.sdk.bot import Bot, Decide, Game, Result, bot_class
 from referee.sdk.request import Request
 
-PROTOCOL_VERSION = 1
 METHOD = "/linko.v1.RefereeService/Play"
 NO_REFEREE = 2
 STREAM_BROKEN = 3

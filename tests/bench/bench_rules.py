@@ -15,9 +15,9 @@ import random
 import time
 from typing import NamedTuple
 
+from referee.rules.cards import list_cards
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, Ruleset
-from referee.rules.table import full_deck
+from referee.rules.ruleset import RULESETS, Ruleset, full_deck
 
 WANTED = 60_000
 """Decisions per second, over all rulesets together."""
@@ -47,7 +47,7 @@ def play_games(ruleset: Ruleset, players: int, seconds: float) -> Sample:
     """Random games for at least so many CPU seconds; decks are shuffled before the clock starts."""
     chance = random.Random(1)
     pick = chance.random
-    cards = [card for card, copies in enumerate(full_deck(ruleset)) for _ in range(copies)]
+    cards = list_cards(full_deck(ruleset))
     decks = [tuple(chance.sample(cards, len(cards))) for _ in range(50)]
     games = decisions = 0
     spent, began = 0.0, time.process_time()

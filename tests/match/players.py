@@ -10,8 +10,8 @@ from referee.errors import Forfeit
 from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.records import BotId, Player, Reply, Request
 from referee.rules.actions import Action
-from referee.rules.ruleset import RULESETS, Ruleset
-from referee.rules.table import full_deck
+from referee.rules.cards import list_cards
+from referee.rules.ruleset import RULESETS, Ruleset, full_deck
 
 
 class FunctionPlayer:
@@ -37,7 +37,7 @@ def chance(seed: int) -> Callable[[Request], Action]:
 
 
 def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:
-    cards = [card for card, copies in enumerate(full_deck(ruleset)) for _ in range(copies)]
+    cards = list_cards(full_deck(ruleset))
     random.Random(seed).shuffle(cards)
     return tuple(cards)
 

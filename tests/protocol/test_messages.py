@@ -26,16 +26,15 @@ from referee.protocol.values import (
 )
 from referee.records import BotId, Fault, GameRecord, Move, Request, Result, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import Layer
+from referee.rules.cards import Layer, list_cards
 from referee.rules.events import Event, GameOver, Termination, redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn
-from referee.rules.table import full_deck
+from referee.rules.ruleset import RULESETS, EndOn, full_deck
 
 
 def game(name: str, seats: int, seed: int, **options) -> Game:
     rules = RULESETS[name].with_options(**options)
-    cards = [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    cards = list_cards(full_deck(rules))
     random.Random(seed).shuffle(cards)
     return Game(rules, seats, cards)
 

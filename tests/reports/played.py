@@ -12,9 +12,9 @@ from referee.match.play import final_result
 from referee.match.stand_in import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Move, Usage
 from referee.reports.rating_rows import Tally
+from referee.rules.cards import list_cards
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
-from referee.rules.table import full_deck
+from referee.rules.ruleset import RULESETS, full_deck
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def record(
 ) -> GameRecord:
     """A random game; whoever is to decide move `strike_at` or `forfeit_at` does something wrong."""
     chance, rules = random.Random(seed), RULESETS[ruleset]
-    deck = [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    deck = list_cards(full_deck(rules))
     chance.shuffle(deck)
     game, moves, faults = Game(rules, seats, deck), [], []
     while (decision := game.decision) is not None:

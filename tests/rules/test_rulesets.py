@@ -12,8 +12,7 @@ from referee.rules.actions import DecisionKind
 from referee.rules.cards import DECK_SIZE, JOKER
 from referee.rules.events import DisplayRefilled, SlotCard, Snatched, Termination
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn
-from referee.rules.table import full_deck
+from referee.rules.ruleset import RULESETS, EndOn, full_deck
 
 
 def test_the_six_rulesets():

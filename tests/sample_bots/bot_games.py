@@ -22,12 +22,11 @@ from referee.rules.actions import (
     DrawDisplay,
     legal_plays,
 )
-from referee.rules.cards import Layer
+from referee.rules.cards import Layer, list_cards
 from referee.rules.events import Event, redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, Ruleset
+from referee.rules.ruleset import RULESETS, Ruleset, full_deck
 from referee.rules.scoring import Outcome
-from referee.rules.table import full_deck
 from referee.sdk import Bot, Decide, Session
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_bots"
@@ -60,7 +59,7 @@ def bot(name: str) -> type[Bot] | Decide:
 
 
 def shuffled(rules: Ruleset, seed: int) -> list[int]:
-    deck = [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    deck = list_cards(full_deck(rules))
     random.Random(seed).shuffle(deck)
     return deck
 

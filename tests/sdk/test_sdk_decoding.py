@@ -11,11 +11,10 @@ from referee.clocks import Budget, Clocks
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import encode, values
 from referee.records import Request
-from referee.rules.cards import count_cards
+from referee.rules.cards import count_cards, list_cards
 from referee.rules.events import redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
-from referee.rules.table import full_deck
+from referee.rules.ruleset import RULESETS, full_deck
 from referee.sdk import (
     JOKER,
     Bot,
@@ -61,7 +60,7 @@ def parse(data):
 
 
 def sorted_deck(rules):
-    return [card for card, copies in enumerate(full_deck(rules)) for _ in range(copies)]
+    return list_cards(full_deck(rules))
 
 
 def assert_same_view(decoded, view):
