@@ -21,18 +21,10 @@ from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
 from referee.sandbox.folders import remove
-from referee.sandbox.launcher import (
-    KEPT,
-    NO_ACCESS,
-    Access,
-    Launcher,
-    Limits,
-    Output,
-    RunningProgram,
-    left_behind,
-    signal_name,
-)
+from referee.sandbox.launcher import Launcher, RunningProgram, list_left_running, signal_name
+from referee.sandbox.limits import NO_ACCESS, Access, Limits
 from referee.sandbox.missing_programs import find_missing_program, how_to_install
+from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 from referee.sandbox.process_tree import TOKEN
 
 _NO_NETWORK = re.compile(
@@ -175,7 +167,7 @@ async def build(
     Raises VoidGame when the machine has no room for a process or its isolation cannot be set up.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - it asks for the working directory alone
-    if launcher.trusting:
+    if launcher.is_unprotected:
         return await _run(
             launcher, command, folder, environment=_own_environment(), limit_s=limit_s
         )
@@ -186,12 +178,12 @@ async def build(
             shown=tuple(map(Path, toolchains().values())),
             network=network,
         )
-        known_as = Path.home() if launcher.sandboxed else home
+        known_as = Path.home() if launcher.is_sandboxed else home
         home_environment = environment(known_as, network=network)
         built = await _run(
             launcher, command, folder, environment=home_environment, access=access, limit_s=limit_s
         )
-    no_network = launcher.sandboxed and not network
+    no_network = launcher.is_sandboxed and not network
     if built.reason is not None and no_network and missed_network(built.output):
         return replace(built, reason=built.reason + _NETWORK_HINT)
     return built
@@ -219,7 +211,7 @@ async def _run(
     except Forfeit as fault:
         return Built(fault.evidence.detail, "", time.monotonic() - began)
     reason = await _watch(launched, output, limit_s)
-    text = output.tail(KEPT)
+    text = output.tail(DEFAULT_KEPT_BYTES)
     if reason is not None and (missing := find_missing_program(text)) is not None:
         reason = f"{reason}: {how_to_install(missing)}"
     return Built(reason, text, time.monotonic() - began)
@@ -244,7 +236,7 @@ async def _watch(launched: RunningProgram, output: Output, limit_s: float) -> st
             return f"ended by {signal_name(-code)}"
         if code > 0:
             return f"exited with {code}"
-        if left := await left_behind(launched):
+        if left := await list_left_running(launched):
             return f"has left {', '.join(left)} running: a build must end all that it starts"
         return None
     finally:

@@ -6,9 +6,9 @@ Nothing is started here; that is `build` and `process`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -16,7 +16,7 @@ from referee import toml_file
 from referee.errors import UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.launcher import DEFAULT, Limits, LimitsTable
+from referee.sandbox.limits import DEFAULT_LIMITS, Limits
 from referee.toml_file import FileModel, Line, Name
 
 FILE_NAME = "bot.toml"
@@ -39,7 +39,27 @@ class BotSpec:
     rulesets: tuple[str, ...] = tuple(RULESETS)
     """Those that it plays, by name."""
     transport: Transport = "unix"
-    limits: Limits = DEFAULT
+    limits: Limits = DEFAULT_LIMITS
+
+
+class LimitsTable(FileModel):
+    """The table `[limits]` of a bot's manifest or of a tournament file. Every key is optional."""
+
+    memory_mib: Annotated[int, Field(ge=16, le=1 << 24)] | None = None
+    processes: Annotated[int, Field(ge=1, le=32_768)] | None = None
+    cpus: Annotated[float, Field(ge=0.01, le=1024, allow_inf_nan=False)] | None = None
+    scratch_mib: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    open_files: Annotated[int, Field(ge=32, le=1 << 20)] | None = None
+    output_kib: Annotated[int, Field(ge=4, le=1 << 16)] | None = None
+
+    @property
+    def explicit(self) -> dict[str, Any]:
+        """The limits that the file sets, by key; all of them are numbers."""
+        return self.model_dump(exclude_none=True)
+
+    def to_limits(self, default: Limits = DEFAULT_LIMITS) -> Limits:
+        """Return the limits that the file sets, with the others from `default`."""
+        return replace(default, **self.explicit)
 
 
 def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,7 +133,7 @@ class Manifest(FileModel):
             self.run.command,
             self.rulesets,
             self.run.transport,
-            self.limits.limits(),
+            self.limits.to_limits(),
         )
 
 

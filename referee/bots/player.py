@@ -17,8 +17,8 @@ from referee.clocks import Clocks
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.protocol import decode
 from referee.protocol.encode import RequestEncoder
-from referee.records import Reply, Request
-from referee.sandbox.launcher import Launcher, Usage
+from referee.records import Reply, Request, Usage
+from referee.sandbox.launcher import Launcher
 
 Key = tuple[int, str]
 """The lane and the bot, as `name@version`."""

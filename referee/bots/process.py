@@ -21,16 +21,10 @@ from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.protocol import encode
 from referee.sandbox.folders import BotFolder
-from referee.sandbox.launcher import (
-    Access,
-    Launcher,
-    Output,
-    RunningProgram,
-    Usage,
-    left_behind,
-    signal_name,
-)
+from referee.sandbox.launcher import Launcher, RunningProgram, list_left_running, signal_name
+from referee.sandbox.limits import Access, TotalUsage
 from referee.sandbox.monitor import breach
+from referee.sandbox.output import Output
 from referee.sandbox.starting import blame, check_room
 
 GOODBYE_S = 2.0
@@ -89,7 +83,7 @@ class BotProcess:
         self._clock = Clock.of_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock, self._busy_ns)
         self._folder = BotFolder(folder)
-        self._is_relayed = spec.transport == "tcp" and launcher.sandboxed
+        self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed
         self._server = BotServer(
             self._folder.socket, self.session.serve, "unix" if self._is_relayed else spec.transport
         )
@@ -232,7 +226,7 @@ class BotProcess:
         """Whether the bot can start another game."""
         return not (self.dead or self.session.unresponsive)
 
-    def usage(self) -> Usage:
+    def usage(self) -> TotalUsage:
         """Return the CPU time and memory of the process tree since its start."""
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         return self._launched.usage()
@@ -270,7 +264,7 @@ class BotProcess:
             await asyncio.wait_for(self._launched.process.wait(), limit_s)
         elapsed_s = (self._clock.now_ns() - began_ns) / 1e9
         code = self.exit_code
-        left_running = () if code is None else tuple(await left_behind(self._launched))
+        left_running = () if code is None else tuple(await list_left_running(self._launched))
         return Shutdown(code, elapsed_s, left_running)
 
     def end_soon(self) -> None:

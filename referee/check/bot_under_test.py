@@ -126,7 +126,7 @@ class BotUnderTest:
         try:
             async with self.measurements.watch(process.pid):
                 yield process
-                self.launcher.tidy()
+                self.launcher.reap()
         except StepFailure as failure:
             await process.stop(gently=False)
             output = process.stderr_tail() or process.output.tail(_OUTPUT_BYTES)

@@ -214,7 +214,7 @@ async def play_game(
         for number in range(game.players)
     ]
     played = await play_match_game(setup, players, now_us=_now_us, monotonic_us=_now_us)
-    bot.launcher.tidy()
+    bot.launcher.reap()
     if seat.failure is not None:
         raise seat.failure
     result = played.record.result

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from referee.errors import VoidGame
-from referee.sandbox.launcher import Limits, Usage
+from referee.sandbox.limits import Limits, TotalUsage
 
 CONTROLLERS = ("memory", "pids", "cpu")
 """Those that a full isolation needs."""
@@ -185,7 +185,7 @@ class Cgroup:
 
     def __init__(self, parts: list[Hierarchy]) -> None:
         self._parts = parts
-        self._last = Usage(0.0, 0)
+        self._last = TotalUsage(0.0, 0)
         self._oom = False
 
     @property
@@ -230,7 +230,7 @@ class Cgroup:
             for part in self._having("cpu")
         )
 
-    def usage(self) -> Usage:
+    def usage(self) -> TotalUsage:
         """What it has used so far; after its removal what it had used by then."""
         for part in self._parts:
             with suppress(OSError, ValueError):
@@ -285,7 +285,7 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
             (part.folder / "memory.swap.max").write_text("0")
 
 
-def _usage(part: Hierarchy, known: Usage) -> Usage:
+def _usage(part: Hierarchy, known: TotalUsage) -> TotalUsage:
     cpu_s, memory_kib = known.cpu_s, known.peak_memory_kib
     if part.version == 1:
         if "cpuacct" in part.controllers:
@@ -296,7 +296,7 @@ def _usage(part: Hierarchy, known: Usage) -> Usage:
         cpu_s = _figures(part.folder / "cpu.stat").get("usage_usec", 0) / 1e6
         if "memory" in part.controllers:
             memory_kib = int((part.folder / "memory.peak").read_text()) >> 10
-    return Usage(cpu_s, memory_kib)
+    return TotalUsage(cpu_s, memory_kib)
 
 
 def _name_of(process: psutil.Process) -> str:

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from referee.errors import Cause, Evidence, Forfeit
 from referee.sandbox.folders import BotFolder
-from referee.sandbox.launcher import Limits, RunningProgram, Usage
+from referee.sandbox.launcher import RunningProgram
+from referee.sandbox.limits import Limits, TotalUsage
 from referee.sandbox.process_tree import PROCESS_TREES, read
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -83,11 +84,11 @@ class ResourceMonitor:
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=many))
         return None
 
-    def usage(self) -> Usage:
+    def usage(self) -> TotalUsage:
         """What it has taken so far, looking only at those that were there before."""
         self._read()
         self._peak_kib = max(self._peak_kib, _peak_kib(self._pid))
-        return Usage(self._cpu_ticks * _TICK_S, self._peak_kib)
+        return TotalUsage(self._cpu_ticks * _TICK_S, self._peak_kib)
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""

@@ -19,7 +19,7 @@ import psutil
 
 from referee.errors import VoidGame
 from referee.sandbox.cgroups import Cgroup
-from referee.sandbox.launcher import Access, Limits
+from referee.sandbox.limits import Access, Limits
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.rungs import Finding, Protection, State
 from referee.sandbox.sandboxed import SandboxLauncher
@@ -52,7 +52,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
         except TimeoutError:
             raise VoidGame(f"no sandbox was probed within {_PATIENCE_S:g} s") from None
         finally:
-            launcher.tidy()
+            launcher.reap()
     return tuple(found[each] for each in Protection)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 
 from referee.errors import Forfeit
-from referee.sandbox.launcher import NO_ACCESS, Access, Limits, RunningProgram, Usage
+from referee.sandbox.launcher import RunningProgram
+from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill
 from referee.sandbox.starting import failure, limiting, report_pipe, spawn, wait_until_it_runs
@@ -27,8 +28,8 @@ class ProcessGroupLauncher:
     """Starts a program in a session of its own; no protection from it."""
 
     isolation = "none"
-    sandboxed = False
-    trusting = True
+    is_sandboxed = False
+    is_unprotected = True
 
     async def launch(
         self,
@@ -42,8 +43,8 @@ class ProcessGroupLauncher:
         """Start a program; see `Launcher.launch`."""
         return await start_group(command, folder=folder, environment=environment, limits=limits)
 
-    def tidy(self) -> None:
-        """See `Launcher.tidy`."""
+    def reap(self) -> None:
+        """See `Launcher.reap`."""
         PROCESS_TREES.reap()
 
 
@@ -107,8 +108,8 @@ class ProcessGroup:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGTERM)
 
-    def others(self) -> list[str]:
-        """See `RunningProgram.others`."""
+    def list_others(self) -> list[str]:
+        """See `RunningProgram.list_others`."""
         names = []
         for process in PROCESS_TREES.of(self.process.pid):
             with suppress(psutil.Error):
@@ -116,7 +117,7 @@ class ProcessGroup:
                     names.append(process.name())
         return sorted(names)
 
-    def usage(self) -> Usage:
+    def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`."""
         return self._gauge.usage()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.launcher import Access, Limits, Usage
+from referee.sandbox.limits import Access, Limits, TotalUsage
 
 _RANGES = (range(66_000, 67_000), range(61_184, 62_184))
 """Ids that distributions leave unused, and those that systemd gives to services for a while."""
@@ -124,7 +124,7 @@ class SandboxResources:
         detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> TotalUsage | None:
         """What the program has used so far; None where no cgroup counts it."""
         return None if self.cgroup is None else self.cgroup.usage()
 

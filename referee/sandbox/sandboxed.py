@@ -19,7 +19,8 @@ from referee.errors import Forfeit, VoidGame
 from referee.sandbox import seccomp
 from referee.sandbox.bubblewrap import Stage, command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.launcher import NO_ACCESS, Access, Limits, Process, Usage
+from referee.sandbox.launcher import Process
+from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN
 from referee.sandbox.resources import ProgramSpec, SandboxResources
@@ -145,7 +146,7 @@ class SandboxedProgram:
         """See `RunningProgram.breach`."""
         return self._grounds.breach() or self._gauge.breach()
 
-    def usage(self) -> Usage:
+    def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`: as a cgroup counts it, where there is one."""
         return self._grounds.usage() or self._gauge.usage()
 
@@ -184,8 +185,8 @@ class SandboxedProgram:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._init.pid, signal.SIGTERM)
 
-    def others(self) -> list[str]:
-        """See `RunningProgram.others`."""
+    def list_others(self) -> list[str]:
+        """See `RunningProgram.list_others`."""
         names = []
         with suppress(psutil.Error):
             for process in self._init.children(recursive=True) if self._init else ():
@@ -253,8 +254,8 @@ class SandboxLauncher:
         isolation: what is known of what this protects.
     """
 
-    sandboxed = True
-    trusting = False
+    is_sandboxed = True
+    is_unprotected = False
 
     def __init__(self, bwrap: Path, cgroups: Cgroups, isolation: str = "") -> None:
         self.isolation = isolation
@@ -311,6 +312,6 @@ class SandboxLauncher:
         handed = ["--sandbox", (self._filter or b"").hex()]
         return words, [*grounds.doors, *stage.options, *user, *handed]
 
-    def tidy(self) -> None:
-        """See `Launcher.tidy`."""
+    def reap(self) -> None:
+        """See `Launcher.reap`."""
         PROCESS_TREES.reap()

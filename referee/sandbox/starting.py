@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.sandbox.launcher import Limits
+from referee.sandbox.limits import Limits
 from referee.sandbox.missing_programs import how_to_install
 
 _DESCRIPTORS = 64

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
 from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.launcher import NO_ACCESS, Access, Limits, Process, RunningProgram, Usage
+from referee.sandbox.launcher import Process, RunningProgram
+from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.process_group import start_group
 from referee.sandbox.process_tree import PROCESS_TREES
 from referee.sandbox.resources import ProgramSpec, SandboxResources
@@ -22,8 +23,8 @@ class UidLauncher:
         isolation: what is known of what this protects.
     """
 
-    sandboxed = False
-    trusting = False
+    is_sandboxed = False
+    is_unprotected = False
 
     def __init__(self, cgroups: Cgroups, isolation: str = "") -> None:
         self.isolation = isolation
@@ -72,8 +73,8 @@ class UidLauncher:
             "--no-new-privileges",
         ]
 
-    def tidy(self) -> None:
-        """See `Launcher.tidy`."""
+    def reap(self) -> None:
+        """See `Launcher.reap`."""
         PROCESS_TREES.reap()
 
 
@@ -98,7 +99,7 @@ class UidProgram:
         """See `RunningProgram.breach`."""
         return self._grounds.breach() or self._group.breach()
 
-    def usage(self) -> Usage:
+    def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`: as a cgroup counts it, where there is one."""
         return self._grounds.usage() or self._group.usage()
 
@@ -110,9 +111,9 @@ class UidProgram:
         """See `RunningProgram.terminate`."""
         self._group.terminate()
 
-    def others(self) -> list[str]:
-        """See `RunningProgram.others`."""
-        return self._group.others()
+    def list_others(self) -> list[str]:
+        """See `RunningProgram.list_others`."""
+        return self._group.list_others()
 
     async def kill(self) -> None:
         """See `RunningProgram.kill`."""

@@ -30,7 +30,7 @@ from pydantic import BaseModel, TypeAdapter
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.stopping import Until, looks
-from referee.sandbox.launcher import DEFAULT, Limits
+from referee.sandbox.limits import DEFAULT_LIMITS, Limits
 from referee.sandbox.rungs import Rung
 from referee.schedule import ROUND_ROBIN, Stage, shorter
 from referee.schedule.budget import Budget
@@ -75,7 +75,7 @@ class TournamentConfig:
     """Games of a lane that are played together, where all of their bots can hold so many."""
     clocks: Clocks
     faults: FaultPolicy
-    limits: Limits = DEFAULT
+    limits: Limits = DEFAULT_LIMITS
     """What any bot may ask for at most."""
     show_names: bool
     """Bots are told each other's names."""

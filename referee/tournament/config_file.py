@@ -12,9 +12,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from referee.bots.manifest import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.sandbox.launcher import LimitsTable
 from referee.sandbox.rungs import Rung
 from referee.toml_file import FileModel, Name
 

@@ -84,7 +84,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         for stage in config.stages:
             if stage.ruleset.name not in manifest.rulesets:
                 raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
-        for key, wanted in manifest.limits.said.items():
+        for key, wanted in manifest.limits.explicit.items():
             if wanted > (allowed := getattr(config.limits, key)):
                 raise UserError(
                     f"{place}: limits.{key}: it asks for {wanted}, {config.file} allows {allowed}"

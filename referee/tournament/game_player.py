@@ -128,7 +128,7 @@ class GamePlayer:
         )
         record = _add_process_data(played.record, players)
         await _say_game_end(task.opaque_id, players, played)
-        self._launcher.tidy()
+        self._launcher.reap()
         return record
 
     async def _seat_bot(

@@ -14,7 +14,7 @@ from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.ratings.stopping import Until
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.launcher import Limits
+from referee.sandbox.limits import Limits
 from referee.schedule import Stage, algorithm
 from referee.schedule.budget import Budget, Pace, Unit, settle
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
@@ -74,7 +74,7 @@ class _Reading:
             games_in_flight=file.games_in_flight,
             clocks=_clocks(file.clocks),
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
-            limits=file.limits.limits(Limits(cpus=float(file.cores_per_game))),
+            limits=file.limits.to_limits(Limits(cpus=float(file.cores_per_game))),
             show_names=file.show_names,
             workers=self._workers(),
             cores_per_game=file.cores_per_game,

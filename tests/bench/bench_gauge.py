@@ -42,7 +42,7 @@ async def measure(name: str) -> None:
         look_us, usage_us = cost_us(launched.breach), cost_us(launched.usage)
         scratch_us = cost_us(lambda: bot._folder.scratch_kib(1 << 16))
         print(
-            f"{name}, {1 + len(launched.others())} processes, {threads} threads in the first:"
+            f"{name}, {1 + len(launched.list_others())} processes, {threads} threads in the first:"
             f" a look {look_us:.0f} + {scratch_us:.0f} µs (scratch folder), a measurement"
             f" {usage_us:.0f} µs"
         )

@@ -34,7 +34,8 @@ from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.launcher import Limits, RunningProgram
+from referee.sandbox.launcher import RunningProgram
+from referee.sandbox.limits import Limits
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.schedule import Stage, round_robin

@@ -88,7 +88,7 @@ class Games:
 
     async def end(self):
         await self.player.close()
-        self.player._launcher.tidy()
+        self.player._launcher.reap()
         assert running() <= self.strangers
         assert not list(self.folder.iterdir())
         hierarchies = Cgroups.find()._hierarchies

@@ -15,7 +15,7 @@ from referee.errors import UserError, VoidGame
 from referee.sandbox import bubblewrap, ladder, seccomp
 from referee.sandbox.cgroups import Cgroups, Hierarchy
 from referee.sandbox.ladder import select_isolation
-from referee.sandbox.launcher import Limits
+from referee.sandbox.limits import Limits
 from referee.sandbox.rungs import (
     NO_ISOLATION,
     Finding,

@@ -438,20 +438,20 @@ async def test_orphans_that_end_while_it_runs_are_forgotten(launch):
     await launched.process.stdout.readline()
     launcher = ProcessGroupLauncher()
     while len(children()) > 1:
-        launcher.tidy()
+        launcher.reap()
         await asyncio.sleep(0)
     assert children()[0].pid == launched.process.pid
-    launcher.tidy()
+    launcher.reap()
     await launched.kill()
-    launcher.tidy()
+    launcher.reap()
 
 
 async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
     launcher = ProcessGroupLauncher()
     launched = await launch("sh", "-c", "exit 5")
     while psutil.Process(launched.process.pid).status() != psutil.STATUS_ZOMBIE:
-        launcher.tidy()
-    launcher.tidy()
+        launcher.reap()
+    launcher.reap()
     assert await launched.process.wait() == 5
     await launched.kill()
 
@@ -570,7 +570,7 @@ async def test_sweepers_of_others_are_left_alone_and_forgotten_when_they_have_en
     os.close(telling)
     launcher = ProcessGroupLauncher()
     while children():
-        launcher.tidy()
+        launcher.reap()
         await asyncio.sleep(0)
 
 

@@ -5,7 +5,7 @@ import pytest
 from referee.bots.manifest import BotSpec, load_bot, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
-from referee.sandbox.launcher import Limits
+from referee.sandbox.limits import Limits
 
 HEAD = 'name = "greedy"\nversion = "1.0"\nauthor = "A. Uthor"\nlanguage = "python"\n'
 RUN = '[run]\ncommand = ["python3", "bot.py"]\n'
@@ -53,7 +53,11 @@ def test_a_bot_asks_for_other_limits_than_the_default(tmp_path):
     text = HEAD + RUN + "[limits]\nmemory_mib = 4096\ncpus = 2\nscratch_mib = 1\n"
     folder = folder_with(tmp_path, text)
     assert load_bot(folder).limits == Limits(memory_mib=4096, cpus=2.0, scratch_mib=1)
-    assert load_manifest(folder).limits.said == {"memory_mib": 4096, "cpus": 2.0, "scratch_mib": 1}
+    assert load_manifest(folder).limits.explicit == {
+        "memory_mib": 4096,
+        "cpus": 2.0,
+        "scratch_mib": 1,
+    }
 
 
 def test_a_bot_that_says_nothing_of_limits_has_the_defaults(tmp_path):

@@ -20,7 +20,7 @@ from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import monitor
-from referee.sandbox.launcher import Limits
+from referee.sandbox.limits import Limits
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.tournament.assignments import Assignment, WorkerSettings
@@ -339,7 +339,7 @@ async def test_the_limit_of_output(run):
     assert not (await run.play(HEALTHY, spec("prints_much", limits=FRUGAL), game=PATIENT)).faults
     bot = run.player._pool._processes[0, "prints_much@1"]
     assert bot.output.total == 64 << 20
-    assert bot.output.kept() == b"o" * (8 << 10)
+    assert bot.output.last_bytes() == b"o" * (8 << 10)
     assert len(bot.error_output.tail(1 << 20)) <= 16 << 10
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from referee.sandbox.launcher import KEPT, Output
+from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 
 
 def printed(*chunks):
@@ -14,14 +14,14 @@ def printed(*chunks):
 
 def test_little_is_kept_whole():
     output = printed(b"one ", b"two\n", b"three")
-    assert output.kept() == b"one two\nthree"
+    assert output.last_bytes() == b"one two\nthree"
     assert output.total == 13
 
 
 def test_of_much_the_last_is_kept():
     chunks = [bytes([number % 256]) * 65_536 for number in range(100)]
     output = printed(*chunks)
-    assert output.kept() == b"".join(chunks)[-KEPT:]
+    assert output.last_bytes() == b"".join(chunks)[-DEFAULT_KEPT_BYTES:]
     assert output.total == 100 * 65_536
 
 
@@ -30,12 +30,12 @@ def test_single_bytes_take_no_more_memory_than_large_chunks():
     for number in range(1000):
         output.add(bytes([number % 251]))
         assert len(output._bytes) <= 200
-    assert output.kept() == bytes(number % 251 for number in range(900, 1000))
+    assert output.last_bytes() == bytes(number % 251 for number in range(900, 1000))
 
 
 def test_a_chunk_larger_than_all_that_is_kept():
-    output = printed(b"a" * (3 * KEPT) + b"end")
-    assert len(output.kept()) == KEPT
+    output = printed(b"a" * (3 * DEFAULT_KEPT_BYTES) + b"end")
+    assert len(output.last_bytes()) == DEFAULT_KEPT_BYTES
     assert output.tail(4) == "aend"
 
 

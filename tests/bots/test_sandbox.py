@@ -14,7 +14,7 @@ import pytest
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import bubblewrap, resources
 from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.launcher import Access, Limits
+from referee.sandbox.limits import Access, Limits
 from referee.sandbox.sandboxed import SandboxedProgram, SandboxLauncher
 
 pytestmark = pytest.mark.isolation("namespaces")
@@ -77,7 +77,7 @@ def left():
 @pytest.fixture(autouse=True)
 async def tidied(launcher):
     yield
-    launcher.tidy()
+    launcher.reap()
     assert not left()
 
 
@@ -179,8 +179,8 @@ async def test_what_it_leaves_is_told_and_ended(launch):
     launched = await launch("sh", "-c", "setsid sh -c 'echo on; exec >&-; sleep 1000' & exit 0")
     assert await first_line(launched) == "on"
     assert await launched.process.wait() == 0
-    assert set(launched.others()) <= {"sh", "sleep"}
-    assert launched.others()
+    assert set(launched.list_others()) <= {"sh", "sleep"}
+    assert launched.list_others()
     before = psutil.Process().children(recursive=True)
     await launched.kill()
     assert not psutil.wait_procs(before, timeout=0)[1]

@@ -10,7 +10,7 @@ from descendants import running
 
 from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.launcher import Access
+from referee.sandbox.limits import Access
 from referee.sandbox.uid import UidLauncher
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
@@ -81,7 +81,7 @@ async def said_alone(launched):
 async def test_its_end_is_that_of_what_it_has_started(launch):
     launched = await launch("setsid sleep 1000 & echo on; wait")
     assert await launched.process.stdout.readline() == b"on\n"
-    assert launched.others()
+    assert launched.list_others()
     launched.terminate()
     assert await launched.process.wait() == -signal.SIGTERM
     await launched.kill()

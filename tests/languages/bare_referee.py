@@ -16,7 +16,8 @@ from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2
 from referee.sandbox.folders import BotFolder
-from referee.sandbox.launcher import KEPT, Output, RunningProgram
+from referee.sandbox.launcher import RunningProgram
+from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
@@ -132,11 +133,11 @@ class Bot:
 
     def left(self) -> list[str]:
         """The names of what still runs because of it."""
-        return self._launched.others()
+        return self._launched.list_others()
 
     async def printed(self) -> tuple[str, str]:
         """All that it has written to standard output and standard error, when it has ended."""
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.wait(self._drains)
-        stdout, stderr = (output.tail(KEPT) for output in self._outputs)
+        stdout, stderr = (output.tail(DEFAULT_KEPT_BYTES) for output in self._outputs)
         return stdout, stderr

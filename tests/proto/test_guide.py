@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from google.protobuf.json_format import Parse
 
-from referee.bots.manifest import Build, Manifest, Run, load_manifest
+from referee.bots.manifest import Build, LimitsTable, Manifest, Run, load_manifest
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause
 from referee.pb import play_pb2, record_pb2, table_pb2
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.launcher import Limits, LimitsTable
+from referee.sandbox.limits import Limits
 
 PROTO = Path(__file__).parents[2] / "proto"
 GUIDE = (PROTO / "README.md").read_text()

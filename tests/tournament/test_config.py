@@ -8,7 +8,7 @@ from config_files import BASIC, BOTS, GAUNTLET, GOOD, HEAD, FakePace, with_bots,
 from referee.clocks import Clocks
 from referee.ratings.stopping import Until
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.sandbox.launcher import Limits
+from referee.sandbox.limits import Limits
 from referee.schedule import Stage, balanced, round_robin
 from referee.schedule.budget import Budget, Unit
 from referee.tournament.config import (
