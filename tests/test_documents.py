@@ -6,7 +6,7 @@ import tomllib
 from functools import cache
 
 import pytest
-from pages import PAGES, ROOT, blocks, name_of, section, table, write_bot_of_readme
+from pages import FOLDERS, PAGES, ROOT, blocks, name_of, section, table, write_bot_of_readme
 
 from referee import cli, deals
 from referee.cli import options
@@ -89,6 +89,20 @@ def broken_links(page, root=ROOT):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_of_a_page_leads_somewhere(page):
     assert broken_links(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_a_page_names_exists(page):
+    """The folder `my_bot` is the reader's own."""
+    text = "\n".join(prose_lines(page))
+    named = set(re.findall(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|mjs))`", text))
+    named |= set(re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", text))
+    places = (page.parent, ROOT, ROOT / "referee")
+    assert [
+        name
+        for name in sorted(named)
+        if not name.startswith("my_bot/") and not any((place / name).exists() for place in places)
+    ] == []
 
 
 def test_pages_are_found():
