@@ -16,6 +16,8 @@ from referee.tournament.reading import load_tournament
 
 MOST_BYTES = 8192
 """The limit for README.md."""
+BASE_CLASSES = {"goes_wrong", "goes_wrong_for_good", "burglar"}
+"""The misbehaving bots that are no programs."""
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)")
 CODE_SPAN = re.compile(r"(`+)(?:(?!\n\n|`).)+\1", re.DOTALL)
 
@@ -239,6 +241,19 @@ def test_the_example_of_a_tournament_file_is_one(tmp_path, page, title):
     path.parent.mkdir()
     path.write_text(example)
     assert load_tournament(path).name == tomllib.loads(example)["name"]
+
+
+# Misbehaving bots
+
+
+@pytest.mark.parametrize("file", ["bot.py", "burglar.py"])
+def test_every_misbehaving_bot_is_listed(file):
+    folder = ROOT / "tests" / "misbehaving"
+    classes = re.findall(r"^class (\w+)", (folder / file).read_text(), re.MULTILINE)
+    name_of_class = runpy.run_path(str(folder / "bot.py"))["name_of"]
+    programs = {name_of_class(type(name, (), {})) for name in classes}
+    listed = set(re.findall(r"`(\w+)(?: SEED)?`", (folder / "README.md").read_text()))
+    assert programs - listed == BASE_CLASSES & programs
 
 
 # Rules and deals
