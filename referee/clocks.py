@@ -1,6 +1,7 @@
-"""Time limits and the arithmetic of a seat's bank. No clock is read here: times come in.
+"""Calculate how much time a seat has for a decision, from the time limits of the game.
 
-All durations are integer microseconds, so that a record can be compared and summed exactly.
+A bank is thinking time for all decisions of a game. This module reads no clock; callers pass the times.
+All durations are integer microseconds, so that records can be compared and summed exactly.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """The limits on a bot's time; None is no such limit."""
+    """The limits on a bot's time."""
 
     start_up_us: int = 20 * SECOND_US
     """From the start of the process to its hello."""
     game_start_us: int = 10 * SECOND_US
-    """From a game start to its ready."""
+    """From the message that starts a game to the bot's ready."""
     decision_us: int = 5 * SECOND_US
-    """From a request's write to its reply's arrival."""
+    """From writing a request to the arrival of its reply."""
     bank_us: int | None = None
-    """For all decisions of one game together."""
+    """For all decisions of one game together; None means no such limit."""
     increment_us: int = 0
     """Added to the bank after each decision."""
 
 
 def parse_bank(text: str) -> tuple[int, int]:
-    """Bank and increment in microseconds, from seconds such as `30` or `30+0.1` (chess tools).
+    """Return bank and increment in microseconds, from seconds such as `30` or `30+0.1`.
 
-    Raises ValueError for anything else.
+    Chess programs use this notation. Raises ValueError for any other text.
     """
     match = _BANK.fullmatch(text.strip())
     if match is None:
@@ -46,14 +47,15 @@ class Budget:
     """The time for one decision."""
 
     limit_us: int
-    """The decision limit or what is left in the bank, whichever is less."""
+    """The decision limit or the rest of the bank, whichever is less."""
     bank_left_us: int | None
+    """The rest of the bank; None in a game without a bank."""
     last_elapsed_us: int
-    """What was measured for the seat's last decision in this game; 0 before the first."""
+    """The time that the seat's last decision in this game took; 0 before the first."""
 
     @property
     def ends_the_bank(self) -> bool:
-        """Whether running out of this budget runs the bank out."""
+        """True if the bank is empty when this budget is used up."""
         return self.bank_left_us is not None and self.limit_us >= self.bank_left_us
 
 
@@ -66,14 +68,14 @@ class SeatClock:
         self._last_us = 0
 
     def budget(self) -> Budget:
-        """What the seat has for its next decision."""
+        """Return the time for the seat's next decision."""
         limit = self._clocks.decision_us
         if self._bank_us is not None:
             limit = min(limit, self._bank_us)
         return Budget(limit, self._bank_us, self._last_us)
 
     def spend(self, elapsed_us: int) -> None:
-        """Take a decision's time off the bank and add the increment."""
+        """Subtract the time of a decision from the bank and add the increment."""
         self._last_us = elapsed_us
         if self._bank_us is not None:
             self._bank_us = max(0, self._bank_us - elapsed_us) + self._clocks.increment_us

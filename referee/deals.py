@@ -1,25 +1,25 @@
-"""Deals that anyone can check: everything that is derived from a tournament's secret seed.
+"""Derive decks, seeds for bots and game ids from a tournament's secret seed, so that anyone can check them.
 
-Pure: the seed comes in, and nothing here draws one. The seed is 32 bytes. Its SHA-256 is published
-when a tournament starts (`commitment`), the seed itself when it ends; then a stranger can do all
-of this again in any language, from what follows.
+The caller passes the seed, which is 32 random bytes. Its SHA-256 is published when a tournament starts
+(`commitment`), and the seed itself when the tournament ends. After that anyone can repeat these
+calculations in any language, from the description below. `proto/DEALS.md` explains how to check a deal.
 
 **Blocks.** All derived data comes in blocks of 32 bytes:
 
     block(purpose, id, number) = HMAC-SHA256(key = seed,
         message = purpose ‖ 0x00 ‖ id ‖ 0x00 ‖ number)
 
-with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. The purpose keeps decks,
-seeds for bots and ids apart: a bot that is shown one of them learns nothing of another.
+with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. Decks, seeds for bots and ids
+have different purposes, so a bot that sees one of them learns nothing about the others.
 
-**A deck.** The pack, before it is shuffled, lies in ascending order: eight 1s, eight 2s, …, eight
-13s, then the jokers (14): five, but one in the duel, where four are dealt from outside the deck.
-That makes 109 cards, 105 in the duel. Positions count from 0.
+**A deck.** Before the shuffle the cards are in ascending order: eight 1s, eight 2s, …, eight 13s, then
+the jokers (14). There are five jokers. The duel's deck has only one, because the other four are dealt from
+outside the deck. So a deck has 109 cards, 105 in the duel. Positions count from 0.
 
-1. A stream of 32-bit numbers: block("deal", deal id, 0), block("deal", deal id, 1), …, each cut into
-   eight words of 4 bytes, big-endian, in order.
-2. A number below n: take the next word w of the stream. If w < 2^32 - (2^32 mod n), it is w mod n;
-   otherwise drop w and take the next.
+1. Make a stream of 32-bit words: cut block("deal", deal id, 0), block("deal", deal id, 1), … into eight
+   words of 4 bytes each, big-endian, in order.
+2. To get a number below n, take the next word w of the stream. If w < 2^32 - (2^32 mod n), the number is
+   w mod n. Otherwise drop w and take the next word.
 3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1: draw j below i + 1 and
    exchange the cards at i and j.
 
@@ -37,13 +37,13 @@ from referee.rules.cards import list_cards
 from referee.rules.ruleset import Ruleset, full_deck
 
 SEED_SIZE = 32
-"""Bytes."""
+"""The number of bytes of a seed."""
 _WORDS = 2**32
 _WORD_SIZE = 4
 
 
 def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
-    """The cards of a deal in drawing order, as the module's text has it.
+    """Return the cards of a deal in drawing order, by the algorithm in this module's docstring.
 
     Raises ValueError for a seed that is not 32 bytes.
     """
@@ -56,22 +56,22 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 
 
 def commitment(seed: bytes) -> str:
-    """SHA-256 of the seed, in hexadecimal: what is published before the first deal."""
+    """Return the SHA-256 of the seed in hexadecimal, which is published before the first game."""
     return hashlib.sha256(_checked(seed)).hexdigest()
 
 
 def bot_seed(seed: bytes, game_id: str, seat: int) -> int:
-    """What a bot gets for its own random numbers in a game: 64 bits.
+    """Return the 64-bit seed that a bot gets for its own random numbers in a game.
 
-    The first 8 bytes, big-endian, of block("bot seed", game id, seat).
+    It is the first 8 bytes, big-endian, of block("bot seed", game id, seat).
     """
     return int.from_bytes(_block(seed, "bot seed", game_id, seat)[:8], "big")
 
 
 def opaque_id(seed: bytes, game_id: str) -> str:
-    """What bots see as the id of a game: 16 hexadecimal digits that tell nothing.
+    """Return the game id that bots see: 16 hexadecimal digits without any meaning.
 
-    The first 8 bytes of block("game id", game id, 0).
+    It is the first 8 bytes of block("game id", game id, 0).
     """
     return _block(seed, "game id", game_id, 0)[:8].hex()
 
@@ -95,6 +95,6 @@ def _words(seed: bytes, deal_id: str) -> Iterator[int]:
 
 
 def _below(limit: int, words: Iterator[int]) -> int:
-    """The next number below `limit`; every number is equally likely."""
+    """Return the next number below `limit`; every number is equally likely."""
     accepted = _WORDS - _WORDS % limit
     return next(word for word in words if word < accepted) % limit

@@ -1,15 +1,15 @@
-"""Whose fault it is, as a type.
+"""Define the errors that the project raises on purpose. The type of an error says who caused it.
 
     RefereeError
-    ├── UserError            the user's: bad input; a message, exit code 2, nothing changed
-    │   └── NotFoundError    an id or name that the league does not know
-    ├── StoreError           the disk's or the database's: what was to be written is not
-    ├── BotFault             a bot's: recorded and charged
-    │   ├── Strike           one decision is lost
-    │   └── Forfeit          the game is lost
-    └── VoidGame             the referee's or the machine's: charged to nobody, played again
+    ├── UserError            the user gave bad input: one message, exit code 2, nothing has changed
+    │   └── NotFoundError    the league does not have this id or name
+    ├── StoreError           the disk or the database failed: nothing was written
+    ├── BotFault             a bot did something wrong: recorded and charged to the bot
+    │   ├── Strike           it loses one decision
+    │   └── Forfeit          it loses the game
+    └── VoidGame             the referee or the machine failed: nobody is charged, the game is replayed
 
-Anything else that is raised is a bug of the referee.
+Any other exception is a bug of the referee.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from enum import Enum
 
 
 class Cause(Enum):
-    """What a bot did wrong. The names are those of the causes in `proto/README.md`, section 12."""
+    """The kind of a fault. Section 12 of `proto/README.md` explains each kind to bot authors."""
 
     NO_START = "no_start"
     """The program is missing or cannot be executed."""
     EXITED_EARLY = "exited_early"
     """The process ended before its hello."""
     CONNECT_TIMEOUT = "connect_timeout"
-    """No hello within the start-up limit."""
+    """No hello arrived within the start-up limit."""
     HANDSHAKE = "handshake"
-    """The hello was wrong: protocol version, token, or no hello at all."""
+    """The hello was missing, or its protocol version or token was wrong."""
     IMPERSONATION = "impersonation"
-    """It used another bot's token."""
+    """The bot used the token of another bot."""
     GAME_START_TIMEOUT = "game_start_timeout"
-    """No ready within the game-start limit."""
+    """No ready arrived within the game-start limit."""
     CRASH = "crash"
-    """The process died or closed its stream in the middle of a game."""
+    """The process ended or closed its stream during a game."""
     TIMEOUT = "timeout"
-    """No reply within the decision limit."""
+    """No reply arrived within the decision limit."""
     OUT_OF_TIME = "out_of_time"
     """The bank is used up."""
     ILLEGAL = "illegal"
@@ -44,57 +44,58 @@ class Cause(Enum):
     MALFORMED = "malformed"
     """The reply cannot be understood."""
     TOO_LARGE = "too_large"
-    """A message over the size limit."""
+    """A message was larger than the size limit."""
     FLOOD = "flood"
-    """More messages, or streams, than anybody asked for."""
+    """The bot sent too many messages without a request, or opened too many streams."""
     OOM = "oom"
-    """Its processes took more memory than their limit."""
+    """The bot's processes used more memory than their limit."""
     TOO_MANY_PROCESSES = "too_many_processes"
-    """It ran more processes at once than its limit."""
+    """The bot ran more processes at the same time than its limit."""
     SCRATCH_FULL = "scratch_full"
-    """More lay in its scratch folder than its limit."""
+    """The bot's scratch folder held more than its limit."""
     STRIKES = "strikes"
-    """`max_strikes` decisions were lost."""
+    """The bot lost `max_strikes` decisions."""
     SUSPENDED = "suspended"
-    """The tournament suspended the bot after too many forfeits; it was not started."""
+    """The tournament had suspended the bot after too many forfeits and did not start it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What is known of a fault."""
+    """What is known about a fault."""
 
     detail: str
-    """One sentence for people."""
+    """One sentence that explains the fault to people."""
     exit_code: int | None = None
+    """The exit code of the bot's process; None if the process did not exit by itself."""
     signal: str | None = None
-    """Name of the signal that ended the process, such as `SIGSEGV`."""
+    """The name of the signal that ended the process, such as `SIGSEGV`; None if no signal did."""
     elapsed_us: int = 0
-    """Microseconds since the bot was asked (or started)."""
+    """Microseconds between the request (or the start of the process) and the fault."""
     stderr_tail: str = ""
-    """The end of what the process wrote to standard error."""
+    """The last part of the process's standard error."""
 
 
 class RefereeError(Exception):
-    """Root of all errors the project raises on purpose."""
+    """The base class of all errors that the project raises on purpose."""
 
 
 class UserError(RefereeError):
-    """Bad input. The message is one line that names file, key and reason."""
+    """The user's input is wrong. The message is one line that names file, key and reason."""
 
     output: str = ""
-    """What a failed program printed, in several lines, to be shown before the message."""
+    """The output of a failed program, in several lines. The CLI prints it before the message."""
 
 
 class NotFoundError(UserError):
-    """An id or a name that is not known."""
+    """The league does not have this id or name."""
 
 
 class StoreError(RefereeError):
-    """Something could not be written: a full disk, a lock, a read-only file. Nothing is half done."""
+    """A write failed, because of a full disk, a lock or a read-only file. Nothing was written."""
 
 
 class BotFault(RefereeError):
-    """A bot's fault, charged to it."""
+    """A fault of a bot, which is charged to that bot."""
 
     def __init__(self, cause: Cause, evidence: Evidence) -> None:
         super().__init__(f"{cause.value}: {evidence.detail}")
@@ -103,12 +104,12 @@ class BotFault(RefereeError):
 
 
 class Strike(BotFault):
-    """One decision is lost; the stand-in decides it."""
+    """The bot loses one decision; the stand-in takes it."""
 
 
 class Forfeit(BotFault):
-    """The game is lost; the stand-in plays the seat to the end."""
+    """The bot loses the game; the stand-in plays its seat to the end."""
 
 
 class VoidGame(RefereeError):
-    """The game cannot be finished through nobody's fault at the table; it is played again."""
+    """The game cannot be finished, and no bot caused this. The game is replayed."""
