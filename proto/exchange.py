@@ -23,7 +23,7 @@ from referee.clocks import SECOND_US, Clocks
 from referee.match.play import GameSetup, RecordedGame, play_game
 from referee.pb import play_pb2
 from referee.protocol import encode
-from referee.protocol.values import action_message
+from referee.protocol.values import PROTOCOL_VERSION, action_message
 from referee.records import BotId, Reply, Request
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -84,7 +84,7 @@ def play(deal: str) -> tuple[RecordedGame, list[tuple[Request, Reply]]]:
 def exchange() -> Iterator[tuple[str, Message]]:
     """Yield the messages of the exchange in order, each with its key in the guide."""
     played, decisions = play(DEAL)
-    hello = play_pb2.Hello(protocol_version=encode.PROTOCOL_VERSION, name="mine", max_games=4)
+    hello = play_pb2.Hello(protocol_version=PROTOCOL_VERSION, name="mine", max_games=4)
     hello.token = "9f2c51d0e7"  # noqa: S105 - an example
     yield "hello", play_pb2.BotMessage(hello=hello)
     game_start = encode.game_start(

@@ -1,7 +1,7 @@
-"""Lays out lonely low cards to be snatched, and draws better ones for them.
+"""Play low single cards as bait: if they are snatched, draw better cards for them.
 
-The rulebooks' bait: whoever loses a layer and does not get it back draws as many cards, and may
-choose them from the display.
+The rulebooks describe this tactic. A player who loses a layer draws as many cards, and may choose them
+from the display.
 """
 
 from referee.sdk import (
@@ -18,11 +18,11 @@ from referee.sdk import (
 )
 
 LOW = 6
-TOO_FEW_CARDS = 4  # in anybody's hand: too late to draw for
+TOO_FEW_CARDS = 4  # when a hand is this small, it is too late to draw cards
 
 
 def decide(request: Request) -> Action:
-    """Answer by the kind of the decision."""
+    """Choose an action by the kind of the decision."""
     view = request.view
     match request.kind:
         case DecisionKind.PLAY:
@@ -30,13 +30,16 @@ def decide(request: Request) -> Action:
         case DecisionKind.TAKE_OR_LEAVE:
             return Choice.TAKE if fits(view) else Choice.LEAVE
         case DecisionKind.RECLAIM_OR_DISCARD:
-            return Choice.DISCARD  # the bait is taken: draw
-        case _:  # a draw or one of the ghost's sets
+            return Choice.DISCARD  # the bait worked: draw cards
+        case _:  # a draw, or a set of the ghost
             return max(request.legal, key=lambda action: worth(view, action))
 
 
 def bait(request: Request) -> Play | None:
-    """The lowest card that is alone in your hand, while there is something good to draw for it."""
+    """Return the play of the lowest card that you hold once; None if the bait is not worth it.
+
+    It is worth it while the display has a joker or a card of which you hold copies.
+    """
     view = request.view
     on_display = [card for cards in view.display for card in cards]
     tempting = any(card == JOKER or view.hand[card] for card in on_display)
@@ -48,27 +51,27 @@ def bait(request: Request) -> Play | None:
 
 
 def gain(request: Request, play: Play) -> tuple[int, int, int]:
-    """Cards for your table and off the others'; then spare the jokers."""
+    """Rate a play by the cards that you gain and the others lose, then by few jokers, then by value."""
     layer = play.layer
     return layer.size * (1 + len(request.victims(layer))), -layer.jokers, layer.value
 
 
 def fits(view: View) -> bool:
-    """Whether you hold cards of the snatched layer's value."""
+    """Return True if you hold cards of the snatched layer's value."""
     return view.snatched is not None and view.hand[view.snatched.value] > 0
 
 
 def worth(view: View, action: Action) -> int:
-    """What a draw brings: best a joker, then the cards of which you hold the most."""
+    """Rate a draw: a joker is best, then the card of which you hold the most copies."""
     match action:
         case DrawDisplay(_, cards):
             return max(1000 if card == JOKER else 100 * view.hand[card] + card for card in cards)
         case SnatchGhost(value):
             return 100 * view.hand[value] + value
         case Choice.PASS:
-            return 99  # less than any card you hold, more than any you do not
+            return 99  # below every card that you hold already, above every other card
         case _:
-            return 6  # the deck: an unknown card
+            return 6  # the deck, whose card is unknown
 
 
 if __name__ == "__main__":

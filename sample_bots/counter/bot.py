@@ -1,7 +1,7 @@
-"""Remembers what every seat is known to hold, and does not build where it will be robbed.
+"""Remember the known cards of every hand, and avoid plays that will be snatched.
 
-Most cards enter a hand in everybody's sight: they are taken, reclaimed, or drawn from the display. So
-this bot is a class: the SDK makes one instance for every game, and what it remembers stays in it.
+All players see most of the cards that enter a hand, because they are taken, reclaimed, or drawn from the
+display. This bot has a memory, so it is a class. The SDK creates one instance for each game.
 """
 
 from referee.sdk import (
@@ -28,19 +28,19 @@ from referee.sdk import (
 )
 
 MANY = 3
-DEALT_JOKERS = 2  # in the duel, to each player
+DEALT_JOKERS = 2  # the jokers that each player of a duel is dealt
 
 
 class Counter(Bot):
-    """Plays one game."""
+    """Play one game."""
 
     def start(self, game: Game) -> None:
-        """Nothing is known of any hand but, in the duel, its two jokers."""
+        """Begin without known cards, except for the two jokers of each hand in the duel."""
         jokers = DEALT_JOKERS if game.ruleset.ghost else 0
         self.known = [[0] * JOKER + [jokers] for _ in range(game.players)]
 
     def decide(self, request: Request) -> Action:
-        """First take in what happened, then answer."""
+        """Learn from the new events, then choose an action."""
         for event in request.events:
             self.learn(event)
         view = request.view
@@ -55,11 +55,11 @@ class Counter(Bot):
                 return Choice.RECLAIM if is_worth_having(view) else Choice.DISCARD
             case DecisionKind.OPTIONAL_DRAW if self.somebody_is_about_to_go_out(view):
                 return Choice.PASS
-            case _:  # a draw or one of the ghost's sets
+            case _:  # a draw, or a set of the ghost
                 return max(request.legal, key=lambda action: worth(view, action))
 
     def learn(self, event: Event) -> None:
-        """Keep the least that each seat must hold."""
+        """Update the cards that each seat is certain to hold."""
         match event:
             case Taken(seat, layer) | Reclaimed(seat, layer) | GhostSnatched(seat, layer):
                 gained: tuple[int, ...] = layer.cards
@@ -67,9 +67,7 @@ class Counter(Bot):
                 gained = cards
             case Played(seat, layer):
                 gained = ()
-                for (
-                    card
-                ) in layer.cards:  # it may have been a copy nobody saw: the least is less by 1
+                for card in layer.cards:  # any of them may be a known copy
                     self.known[seat][card] = max(0, self.known[seat][card] - 1)
             case _:
                 return
@@ -78,13 +76,13 @@ class Counter(Bot):
                 self.known[seat][card] += 1
 
     def gain(self, request: Request, play: Play) -> tuple[int, int, int]:
-        """Cards off the others' tables, and for your own if they will stay there."""
+        """Rate a play by the cards that the others lose, and by its own cards if they are safe."""
         layer, view = play.layer, request.view
         stays = not any(self.can_snatch(seat, layer) for seat in view.opponents)
         return layer.size * (len(request.victims(layer)) + stays), -layer.jokers, layer.value
 
     def can_snatch(self, seat: int, layer: Layer) -> bool:
-        """Whether a seat is known to hold enough of something higher."""
+        """Return True if a seat is known to hold a layer of this size and a higher value."""
         known = self.known[seat]
         higher = range(layer.value + 1, JOKER)
         return known[JOKER] >= layer.size or any(
@@ -92,7 +90,7 @@ class Counter(Bot):
         )
 
     def somebody_is_about_to_go_out(self, view: View) -> bool:
-        """Whether an opponent is known to hold cards of one value and jokers only."""
+        """Return True if an opponent's whole hand may be one layer of known cards."""
         return any(
             view.hand_sizes[seat] <= max(1, max(self.known[seat][:JOKER]) + self.known[seat][JOKER])
             for seat in view.opponents
@@ -100,22 +98,22 @@ class Counter(Bot):
 
 
 def is_worth_having(view: View) -> bool:
-    """Whether the snatched layer would make a good layer in your own hand."""
+    """Return True if the snatched layer is large or matches cards of your hand."""
     layer = view.snatched
     return layer is not None and (layer.size >= MANY or view.hand[layer.value] >= 1)
 
 
 def worth(view: View, action: Action) -> int:
-    """What a draw brings: best a joker, then the cards of which you hold the most."""
+    """Rate a draw: a joker is best, then the card of which you hold the most copies."""
     match action:
         case DrawDisplay(_, cards):
             return max(1000 if card == JOKER else 100 * view.hand[card] + card for card in cards)
         case SnatchGhost(value):
             return 100 * view.hand[value] + value
         case Choice.PASS:
-            return 99  # less than any card you hold, more than any you do not
+            return 99  # below every card that you hold already, above every other card
         case _:
-            return 6  # the deck: an unknown card
+            return 6  # the deck, whose card is unknown
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Collects while there is time, and drops everything when the end is near.
+"""Collect cards at first, and get rid of them when the end of the game is near.
 
-The rulebooks' final sprint: watch how many cards the others hold, for the game may end sooner than
-you think; near the end do not take what you snatch.
+The rulebooks describe this tactic. Watch the sizes of the other hands, because the game may end soon. Near
+the end, do not take snatched layers.
 """
 
 from referee.sdk import (
@@ -22,18 +22,18 @@ FEW_TO_DRAW = 20
 
 
 def decide(request: Request) -> Action:
-    """Sprint or collect."""
+    """Choose an action: sprint near the end, collect before."""
     return sprint(request) if is_near_the_end(request.view) else collect(request)
 
 
 def is_near_the_end(view: View) -> bool:
-    """Whether somebody may soon be out, or the cards may soon be used up."""
+    """Return True if a hand or the supply of cards is nearly empty."""
     on_display = sum(1 for cards in view.display if cards)
     return min(view.hand_sizes) <= FEW_IN_HAND or view.deck_size + on_display <= FEW_TO_DRAW
 
 
 def sprint(request: Request) -> Action:
-    """Get rid of cards, and let none in that need not be."""
+    """Play as many cards as possible and take none."""
     match request.kind:
         case DecisionKind.PLAY:
             return max(request.plays, key=lambda play: (play.layer.size, play.layer.value))
@@ -46,7 +46,7 @@ def sprint(request: Request) -> Action:
 
 
 def collect(request: Request) -> Action:
-    """Gather cards of the same values."""
+    """Collect cards of the same values."""
     view = request.view
     match request.kind:
         case DecisionKind.PLAY:
@@ -55,27 +55,27 @@ def collect(request: Request) -> Action:
             return Choice.TAKE
         case DecisionKind.RECLAIM_OR_DISCARD:
             return Choice.RECLAIM
-        case _:  # a draw or one of the ghost's sets
+        case _:  # a draw, or a set of the ghost
             return max(request.legal, key=lambda action: worth(view, action))
 
 
 def gain(request: Request, play: Play) -> tuple[int, int, int]:
-    """Cards for your table and off the others'; then spare the jokers."""
+    """Rate a play by the cards that you gain and the others lose, then by few jokers, then by value."""
     layer = play.layer
     return layer.size * (1 + len(request.victims(layer))), -layer.jokers, layer.value
 
 
 def worth(view: View, action: Action) -> int:
-    """What a draw brings: best a joker, then the cards of which you hold the most."""
+    """Rate a draw: a joker is best, then the card of which you hold the most copies."""
     match action:
         case DrawDisplay(_, cards):
             return max(1000 if card == JOKER else 100 * view.hand[card] + card for card in cards)
         case SnatchGhost(value):
             return 100 * view.hand[value] + value
         case Choice.PASS:
-            return 99  # less than any card you hold, more than any you do not
+            return 99  # below every card that you hold already, above every other card
         case _:
-            return 6  # the deck: an unknown card
+            return 6  # the deck, whose card is unknown
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Grabs the most at every decision and looks no further.
+"""Play greedily: take the most cards at every decision, without a plan.
 
-It remembers nothing, so it is a plain function. What it does is laid down step by step in the README
-of the sample bots; a bot in any language that follows those steps gives the same answers.
+This bot has no memory, so it is a plain function. The README of the sample bots defines its policy step
+by step. A bot in any language that follows those steps gives the same replies.
 """
 
 from referee.sdk import (
@@ -20,7 +20,7 @@ MANY = 3
 
 
 def decide(request: Request) -> Action:
-    """Answer by the kind of the decision."""
+    """Choose an action by the kind of the decision."""
     match request.kind:
         case DecisionKind.PLAY:
             return max(request.plays, key=lambda play: gain(request, play))
@@ -28,37 +28,37 @@ def decide(request: Request) -> Action:
             return Choice.TAKE if is_worth_having(request) else Choice.LEAVE
         case DecisionKind.RECLAIM_OR_DISCARD:
             return Choice.RECLAIM if is_worth_having(request) else Choice.DISCARD
-        case _:  # a draw or one of the ghost's sets
+        case _:  # a draw, or a set of the ghost
             return max(request.legal, key=lambda action: worth(request, action))
 
 
 def gain(request: Request, play: Play) -> tuple[int, int, int]:
-    """Cards for your table and off the others'; then spare the jokers; then play the higher value."""
+    """Rate a play by the cards that you gain and the others lose, then by few jokers, then by value."""
     layer = play.layer
     return layer.size * (1 + len(request.victims(layer))), -layer.jokers, layer.value
 
 
 def is_worth_having(request: Request) -> bool:
-    """Whether the snatched layer would make a good layer in your own hand."""
+    """Return True if the snatched layer is large or matches cards of your hand."""
     layer, hand = request.view.snatched, request.view.hand
     return layer is not None and (layer.size >= MANY or hand[layer.value] >= 1)
 
 
 def worth(request: Request, action: Action) -> int:
-    """What a draw brings: best the cards of which you hold the most; of equals the first is drawn."""
+    """Rate a draw by its best card. Of equally good draws, the first one is chosen."""
     match action:
         case DrawDisplay(_, cards):
             return max(value_of(request, card) for card in cards)
         case SnatchGhost(value):
             return value_of(request, value)
         case Choice.PASS:
-            return 99  # less than any card you hold, more than any you do not
+            return 99  # below every card that you hold already, above every other card
         case _:
-            return 6  # the deck: an unknown card
+            return 6  # the deck, whose card is unknown
 
 
 def value_of(request: Request, card: int) -> int:
-    """A joker before all, then what you hold most of, then the higher card."""
+    """Rate a card: jokers first, then by the number of copies in your hand, then by value."""
     return 1000 if card == JOKER else 100 * request.view.hand[card] + card
 
 

@@ -1,10 +1,10 @@
-"""Does anything that is legal: the least a bot can be, and the mark that every other must beat."""
+"""Choose legal actions at random. This is the smallest bot, and every other bot should beat it."""
 
 from referee.sdk import Action, Request, run
 
 
 def decide(request: Request) -> Action:
-    """Choose by the game's own chance, so that the same game can be played again."""
+    """Choose with the random numbers of the game, so that the game can be repeated."""
     return request.game.random.choice(request.legal)
 
 

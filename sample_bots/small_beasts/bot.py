@@ -1,7 +1,7 @@
-"""Saves low cards until there are many of a value, and plays them all at once.
+"""Save low cards until there are many of one value, and play them together.
 
-The rulebooks' small beasts: low cards are easy to come by, for nobody wants them, and six 2s are hard
-to beat.
+The rulebooks describe this tactic and call low cards small beasts. They are easy to get, because nobody
+wants them, and a layer of six 2s is hard to beat.
 """
 
 from referee.sdk import (
@@ -18,12 +18,12 @@ from referee.sdk import (
 )
 
 BEAST = 5  # the highest small beast
-PACK = 4  # how many go out together
-TOO_FEW_CARDS = 3  # in anybody's hand: too late to save
+PACK = 4  # the number of cards that are played together
+TOO_FEW_CARDS = 3  # when a hand is this small, it is too late to save cards
 
 
 def decide(request: Request) -> Action:
-    """Answer by the kind of the decision."""
+    """Choose an action by the kind of the decision."""
     view = request.view
     match request.kind:
         case DecisionKind.PLAY:
@@ -32,12 +32,12 @@ def decide(request: Request) -> Action:
             return Choice.TAKE if is_beast(view) else Choice.LEAVE
         case DecisionKind.RECLAIM_OR_DISCARD:
             return Choice.RECLAIM if is_beast(view) else Choice.DISCARD
-        case _:  # a draw or one of the ghost's sets
+        case _:  # a draw, or a set of the ghost
             return max(request.legal, key=lambda action: worth(view, action))
 
 
 def gain(request: Request, play: Play) -> tuple[bool, int, int, int]:
-    """Not a pack that still grows; then cards for your table and off the others'."""
+    """Rate a play: saved cards last, then by the cards that you gain and the others lose."""
     layer = play.layer
     in_time = min(request.view.hand_sizes) > TOO_FEW_CARDS
     grows = in_time and layer.value <= BEAST and layer.size < PACK
@@ -46,22 +46,22 @@ def gain(request: Request, play: Play) -> tuple[bool, int, int, int]:
 
 
 def is_beast(view: View) -> bool:
-    """Whether the snatched layer is one of low cards, or of cards you hold."""
+    """Return True if the snatched layer has low cards or matches cards of your hand."""
     layer = view.snatched
     return layer is not None and (layer.value <= BEAST or view.hand[layer.value] > 0)
 
 
 def worth(view: View, action: Action) -> int:
-    """What a draw brings: best a joker, then what you hold the most of, then the lower card."""
+    """Rate a draw: a joker is best, then the card that you hold most often, then the lower card."""
     match action:
         case DrawDisplay(_, cards):
             return max(1000 if card == JOKER else 100 * view.hand[card] - card for card in cards)
         case SnatchGhost(value):
             return 100 * view.hand[value] - value
         case Choice.PASS:
-            return 50  # less than any card you hold, more than any you do not
+            return 50  # below every card that you hold already, above every other card
         case _:
-            return -6  # the deck: an unknown card
+            return -6  # the deck, whose card is unknown
 
 
 if __name__ == "__main__":
