@@ -243,7 +243,13 @@ def test_the_example_of_a_tournament_file_is_one(tmp_path, page, title):
     assert load_tournament(path).name == tomllib.loads(example)["name"]
 
 
-# Misbehaving bots
+# Benches and misbehaving bots
+
+
+def test_every_bench_is_listed():
+    rows = table("tests/bench/README.md", "Overview")
+    benches = {path.name for path in (ROOT / "tests" / "bench").glob("bench_*.py")}
+    assert {row[0].strip("`") for row in rows} == benches
 
 
 @pytest.mark.parametrize("file", ["bot.py", "burglar.py"])

@@ -1,7 +1,7 @@
-"""What it costs to look at what bots take: `python tests/bench/bench_gauge.py`.
+"""The cost of monitoring the resources of bots: `python tests/bench/bench_monitor.py`.
 
-CPU time of the referee's process, of a bot in Python, with its threads, and of one with three children:
-for a look (twice a second in a game) and for a measurement (two a game).
+Prints the CPU time of the referee's process for a look (two each second of a game) and for a measurement
+(two for each game), once for a bot with threads and once for a bot with three children.
 """
 
 from __future__ import annotations
