@@ -102,23 +102,13 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """How a game ended."""
+class ChargedFault:
+    """A fault together with the game and the bot that it is charged to."""
 
-    termination: Termination
-    scores: tuple[int, ...]
-    """Points by the rules, of each seat."""
-    ranks: tuple[int, ...]
-    """Final rank of each seat, 1-2-2-4: by the rules, then the seats that forfeited."""
-    forfeited: tuple[int, ...]
-    """The seats that forfeited, ascending."""
-
-    @property
-    def winners(self) -> tuple[int, ...]:
-        """The seats of rank 1 that did not forfeit."""
-        return tuple(
-            seat for seat, rank in enumerate(self.ranks) if rank == 1 and seat not in self.forfeited
-        )
+    game_id: str
+    bot: str
+    """`name@version`."""
+    fault: Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +123,14 @@ class GameRecord:
     """In drawing order, dealt as ruling R14 has it."""
     moves: tuple[Move, ...]
     faults: tuple[Fault, ...]
-    result: Result
+    termination: Termination
+    """Why the game ended."""
+    scores: tuple[int, ...]
+    """Points of each seat by the rules."""
+    ranks: tuple[int, ...]
+    """Final rank of each seat, as in `final_ranks`."""
+    forfeited: tuple[int, ...]
+    """The seats that forfeited, ascending."""
     usage: tuple[Usage | None, ...]
     """Of each seat, its CPU time that of this game; information only. None where there was no process
     to be measured."""
@@ -154,21 +151,89 @@ class GameRecord:
         """The actions alone, in order."""
         return tuple(move.action for move in self.moves)
 
+    @property
+    def winners(self) -> tuple[int, ...]:
+        """The seats of rank 1 that did not forfeit."""
+        return tuple(
+            seat for seat, rank in enumerate(self.ranks) if rank == 1 and seat not in self.forfeited
+        )
 
-def final_ranks(rule_ranks: Sequence[int], forfeits: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """The final ranks of a game in which seats forfeited.
+    @property
+    def charged_faults(self) -> tuple[ChargedFault, ...]:
+        """The faults with the bots that they are charged to, in order."""
+        return tuple(
+            ChargedFault(self.game_id, str(self.seating[fault.seat]), fault)
+            for fault in self.faults
+        )
 
-    `rule_ranks` are the ranks by the rules; `forfeits` are (seat, move) pairs: who forfeited and how
-    many moves the game had then. Who forfeited ranks behind all who did not, and a later forfeit
-    ahead of an earlier one; forfeits at the same move are tied.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameResult:
+    """The result of a game, without its moves: the input of ratings and reports.
+
+    Where there are many thousands, use `referee.result_columns.ResultColumns`.
     """
-    forfeited_at = dict(forfeits)
+
+    game_id: str
+    tournament: str
+    """Name of the tournament; empty for a game outside tournaments."""
+    index: int
+    """Position in the schedule of the tournament, from 0."""
+    ruleset: str
+    """Name of the ruleset."""
+    round: int
+    """Round number inside the stage, from 0."""
+    match: int
+    """Number of the match, unique within the tournament. A game outside tournaments has its own."""
+    bots: tuple[str, ...]
+    """`name@version` of each seat, seat 0 first."""
+    scores: tuple[int, ...]
+    """Points of each seat."""
+    ranks: tuple[int, ...]
+    """Final rank of each seat, as in `final_ranks`."""
+    forfeited: tuple[int, ...]
+    """The seats that forfeited, ascending."""
+
+    @classmethod
+    def from_record(cls, tournament: str, game: ScheduledGame, record: GameRecord) -> Self:
+        """Return the result of a game that `tournament` scheduled, from its record."""
+        return cls(
+            game_id=game.game_id,
+            tournament=tournament,
+            index=game.index,
+            ruleset=record.ruleset.name,
+            round=game.round,
+            match=game.match,
+            bots=tuple(map(str, record.seating)),
+            scores=record.scores,
+            ranks=record.ranks,
+            forfeited=record.forfeited,
+        )
+
+    @property
+    def match_key(self) -> tuple[str, int]:
+        """Tournament and match: equal for the games of one match, different for all others."""
+        return self.tournament, self.match
+
+
+def final_ranks(rule_ranks: Sequence[int], faults: Sequence[Fault]) -> tuple[int, ...]:
+    """Return the final rank of each seat, from the ranks by the rules and the faults of the game.
+
+    Equal ranks are shared, as in 1-2-2-4. Seats that forfeited rank behind all others, and an earlier
+    forfeit ranks behind a later one. Forfeits at the same move are tied.
+    """
+    forfeited_at = {fault.seat: fault.move for fault in faults if fault.forfeit}
     return competition_ranks(
         [
             (0, forfeited_at[seat]) if seat in forfeited_at else (1, -rank)
             for seat, rank in enumerate(rule_ranks)
         ]
     )
+
+
+def forfeited_seats(faults: Sequence[Fault]) -> tuple[int, ...]:
+    """Return the seats that forfeited, ascending."""
+    return tuple(sorted(fault.seat for fault in faults if fault.forfeit))
 
 
 @dataclass(slots=True)

@@ -217,17 +217,17 @@ async def play_game(
     bot.launcher.reap()
     if seat.failure is not None:
         raise seat.failure
-    result = played.record.result
+    record = played.record
     end = encode.game_end(
         deals.opaque_id(SEED, game.name),
         played.unseen_events[game.seat],
-        result.ranks,
+        record.ranks,
         "",
         forfeited=False,
     )
     await player.leave(end)
-    others = sum(result.scores) - result.scores[game.seat]
-    margin = result.scores[game.seat] - others / (game.players - 1)
+    others = sum(record.scores) - record.scores[game.seat]
+    margin = record.scores[game.seat] - others / (game.players - 1)
     return CheckedGame(game, tuple(seat.decisions), margin)
 
 

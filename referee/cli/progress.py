@@ -22,11 +22,10 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from referee.cli.lookup import Finished, charged, of_record, of_row
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import Cause
 from referee.ratings import Ratings
-from referee.records import Fault, GameRecord, ScheduledGame
+from referee.records import Fault, GameRecord, GameResult, ScheduledGame
 from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.terminal import RowsTable
@@ -47,7 +46,7 @@ class LiveTable:
     def __init__(self, league: League, tournament: Tournament) -> None:
         self._tally = Tally()
         self._name = tournament.name
-        self._waiting: dict[int, Finished] = {}
+        self._waiting: dict[int, GameResult] = {}
         results = league.results(tournament=tournament.name)
         self.games = len(results)
         """Played before."""
@@ -55,24 +54,24 @@ class LiveTable:
         self._next = next((number for number, row in numbers if row.index != number), self.games)
         self._ratings = _ratings(league, tournament.name, self._next)
         for row in results[: self._next]:
-            self._tally.add(of_row(row))
+            self._tally.add(row)
         for row in results[self._next :]:
-            self._waiting[row.index] = of_row(row)
+            self._waiting[row.index] = row
         for fault in league.faults(tournament=tournament.name):
             self._tally.charge(fault)
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
         """Count a game just played."""
-        for fault in record.faults:
-            self._tally.charge(charged(record, fault))
-        self._add(game.index, of_record(self._name, game, record))
+        for fault in record.charged_faults:
+            self._tally.charge(fault)
+        self._add(GameResult.from_record(self._name, game, record))
 
     def rows(self) -> Sequence[StandingRow]:
         """The standings now."""
         return self._tally.rows(self._ratings.table())
 
-    def _add(self, index: int, game: Finished) -> None:
-        self._waiting[index] = game
+    def _add(self, game: GameResult) -> None:
+        self._waiting[game.index] = game
         while (following := self._waiting.pop(self._next, None)) is not None:
             self._ratings.add(following)
             self._tally.add(following)
@@ -84,7 +83,7 @@ def _ratings(league: League, tournament: str, games: int) -> Ratings:
     if not games:
         return Ratings()
     choice = GameFilter(tournament=tournament)
-    return sequential(league, choice, choice.columns(league).first(games))
+    return sequential(league, choice, choice.columns(league).select(slice(games)))
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -178,7 +177,7 @@ class _Screen:
         self._name = tournament.name
         self._table = LiveTable(league, tournament)
         self._faults = Counter(
-            fault.cause.value for fault in league.faults(tournament=tournament.name)
+            each.fault.cause.value for each in league.faults(tournament=tournament.name)
         )
         self._suspended: set[tuple[int, str]] = set()
         """Lane and bot, of those that were told."""

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.lookup import Finished, of_row
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -29,15 +28,15 @@ from referee.errors import StoreError, UserError
 from referee.ratings import Ratings, history
 from referee.ratings.analysis import Analysis
 from referee.ratings.checkpoint import rate_from
-from referee.ratings.results import Results
+from referee.records import GameResult
 from referee.reports.formats import json_text
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows, rating_rows
 from referee.reports.statistics import PairRow, comparison, pair_rows
 from referee.reports.terminal import plot
+from referee.result_columns import ResultColumns
 from referee.roster.versions import predecessors
 from referee.rules.ruleset import RULESETS
 from referee.store import League
-from referee.store.columns import ResultColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +48,11 @@ class GameFilter:
     seats: int | None = None
     """Of a table."""
 
-    def games(self, league: League) -> list[Finished]:
+    def games(self, league: League) -> list[GameResult]:
         """The games in schedule order. Raises UserError for what is not there at all."""
         self._check(league)
         return [
-            of_row(row)
+            row
             for row in league.results(tournament=self.tournament)
             if self.ruleset in (None, row.ruleset) and self.seats in (None, len(row.bots))
         ]
@@ -62,12 +61,10 @@ class GameFilter:
         """The same games in columns."""
         self._check(league)
         games = league.columns(tournament=self.tournament)
-        wanted = games.ruleset >= 0
         if self.ruleset is not None:
-            wanted &= games.ruleset == (*games.rulesets, self.ruleset).index(self.ruleset)
-        if self.seats is not None:
-            wanted &= (games.bot >= 0).sum(axis=1) == self.seats
-        return games.chosen(wanted)
+            number = (*games.rulesets, self.ruleset).index(self.ruleset)
+            games = games.select(games.ruleset == number)
+        return games if self.seats is None else games.select(games.seats == self.seats)
 
     def _check(self, league: League) -> None:
         if self.tournament is not None:
@@ -81,14 +78,9 @@ class GameFilter:
         return predecessors(league) if self.tournament is None else {}
 
 
-def results(games: ResultColumns) -> dict[str, Results]:
-    """The games of each ruleset, as statistics take them."""
-    return Results.of_columns(games)
-
-
 def analyses(games: ResultColumns) -> dict[str, Analysis]:
     """What the games of each ruleset say, and how sure that is."""
-    return {ruleset: Analysis(each) for ruleset, each in results(games).items()}
+    return {ruleset: Analysis(each) for ruleset, each in games.by_ruleset().items()}
 
 
 def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:

@@ -21,10 +21,9 @@ from referee.cli.options import (
     console,
     show_rows,
 )
-from referee.cli.ratings import GameFilter, analyses, results, standings
+from referee.cli.ratings import GameFilter, analyses, standings
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
-from referee.ratings.results import Results
 from referee.ratings.stopping import Until, neighbours
 from referee.reports.statistics import (
     CollusionRow,
@@ -39,6 +38,7 @@ from referee.reports.statistics import (
     seat_worth_rows,
 )
 from referee.reports.terminal import crosstable
+from referee.result_columns import ResultColumns
 from referee.store import League
 
 Figures = TypeVar("Figures")
@@ -198,10 +198,10 @@ def _effects(
     league: Path,
     db: str | None,
     choice: GameFilter,
-    figures: Callable[[Results], Iterable[Figures]],
+    figures: Callable[[ResultColumns], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:
     """Rows of every ruleset, of figures reckoned from its games."""
     with League.open(league, create=False, db=db) as store:
-        by_ruleset = results(choice.columns(store))
+        by_ruleset = choice.columns(store).by_ruleset()
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.lookup import of_row
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     CsvOption,
@@ -77,9 +76,7 @@ def list_games(
             raise UserError(f"--bot: no bot {bot!r} in the league {store.where}; {there}")
         wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
         results = [
-            of_row(row)
-            for row in store.results(tournament=tournament, free=True)
-            if row.game_id in wanted
+            row for row in store.results(tournament=tournament, free=True) if row.game_id in wanted
         ]
     if limit is None:
         limit = len(results) if as_json or as_csv else TABLE_LIMIT

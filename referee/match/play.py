@@ -21,8 +21,8 @@ from referee.records import (
     Player,
     Reply,
     Request,
-    Result,
     final_ranks,
+    forfeited_seats,
 )
 from referee.rules.actions import Decision
 from referee.rules.events import Drawn, Event, is_private, redact
@@ -149,7 +149,10 @@ async def play_game(
         deck=setup.deck,
         moves=tuple(run.moves),
         faults=tuple(run.faults),
-        result=final_result(outcome, run.faults),
+        termination=outcome.termination,
+        scores=outcome.scores,
+        ranks=final_ranks(outcome.ranks, run.faults),
+        forfeited=forfeited_seats(run.faults),
         usage=(None,) * len(players),
         clocks=setup.clocks,
         max_strikes=setup.max_strikes,
@@ -158,17 +161,6 @@ async def play_game(
         duration_us=monotonic_us() - began_us,
     )
     return RecordedGame(record, tuple(map(run.event_log.take, range(len(players)))))
-
-
-def final_result(outcome: Outcome, faults: Sequence[Fault]) -> Result:
-    """Return the final result: the outcome by the rules, with forfeits ranked last."""
-    forfeits = [(fault.seat, fault.move) for fault in faults if fault.forfeit]
-    return Result(
-        outcome.termination,
-        outcome.scores,
-        final_ranks(outcome.ranks, forfeits),
-        tuple(sorted(seat for seat, _ in forfeits)),
-    )
 
 
 def _illegal_action(reply: Reply, decision: Decision) -> Strike:

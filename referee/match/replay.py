@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.errors import Cause
-from referee.match.play import final_result
 from referee.match.stand_in import stand_in_action
-from referee.records import GameRecord, Move
+from referee.records import GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
 from referee.rules.events import Event
 from referee.rules.game import Game, IllegalActionError
+from referee.rules.scoring import Outcome
 
 
 class Step(NamedTuple):
@@ -61,15 +61,25 @@ def replay_moves(record: GameRecord) -> Iterator[Step]:
         yield Step(decision, move, events, game)
     if game.outcome is None:
         raise Difference(f"the game is not over after {len(record.moves)} moves")
-    replayed = final_result(game.outcome, record.faults)
-    if replayed != record.result:
-        raise Difference(f"result: the record says {record.result}, the rules say {replayed}")
+    _check_result(record, game.outcome)
 
 
 def check_record(record: GameRecord) -> None:
     """Replay a record and raise Difference at the first error in it."""
     for _ in replay_moves(record):
         pass
+
+
+def _check_result(record: GameRecord, outcome: Outcome) -> None:
+    """Check what the record says about the end of the game."""
+    for what, recorded, replayed in (
+        ("termination", record.termination, outcome.termination),
+        ("scores", record.scores, outcome.scores),
+        ("ranks", record.ranks, final_ranks(outcome.ranks, record.faults)),
+        ("forfeited seats", record.forfeited, forfeited_seats(record.faults)),
+    ):
+        if recorded != replayed:
+            raise Difference(f"result: the record says {what} {recorded}, the rules say {replayed}")
 
 
 def _check_faults(record: GameRecord) -> None:

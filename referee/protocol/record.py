@@ -16,7 +16,7 @@ from referee.protocol.values import (
     ruleset_message,
     ruleset_value,
 )
-from referee.records import BotId, Fault, GameRecord, Move, Result, Usage
+from referee.records import BotId, Fault, GameRecord, Move, Usage
 
 
 def dumps(record: GameRecord) -> bytes:
@@ -32,10 +32,10 @@ def dumps(record: GameRecord) -> bytes:
         moves=[_move_message(move) for move in record.moves],
         faults=[_fault_message(fault) for fault in record.faults],
         result=record_pb2.Result(
-            termination=TERMINATIONS[record.result.termination],
-            scores=record.result.scores,
-            ranks=record.result.ranks,
-            forfeited=record.result.forfeited,
+            termination=TERMINATIONS[record.termination],
+            scores=record.scores,
+            ranks=record.ranks,
+            forfeited=record.forfeited,
         ),
         clocks=clocks_message(record.clocks),
         max_strikes=record.max_strikes,
@@ -65,12 +65,10 @@ def loads(data: bytes) -> GameRecord:
         deck=tuple(message.deck),
         moves=tuple(map(_move_value, message.moves)),
         faults=tuple(map(_fault_value, message.faults)),
-        result=Result(
-            TERMINATIONS_BACK[message.result.termination],
-            tuple(message.result.scores),
-            tuple(message.result.ranks),
-            tuple(message.result.forfeited),
-        ),
+        termination=TERMINATIONS_BACK[message.result.termination],
+        scores=tuple(message.result.scores),
+        ranks=tuple(message.result.ranks),
+        forfeited=tuple(message.result.forfeited),
         usage=tuple(map(_usage_value, message.seating)),
         clocks=_clocks_value(message.clocks),
         max_strikes=message.max_strikes,

@@ -7,6 +7,6 @@ and are imported where they are used. Where games come from and who shows the ra
 nothing here knows the store, a file or a clock.
 """
 
-from referee.ratings.trueskill import Point, RankedGame, Rating, Ratings, Settings, history, rate
+from referee.ratings.trueskill import Point, Rating, Ratings, Settings, history, rate
 
-__all__ = ["Point", "RankedGame", "Rating", "Ratings", "Settings", "history", "rate"]
+__all__ = ["Point", "Rating", "Ratings", "Settings", "history", "rate"]

@@ -14,8 +14,8 @@ import numpy as np
 from referee.ratings.collusion import Company
 from referee.ratings.fit import fit
 from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sums
-from referee.ratings.results import Floats, Results
 from referee.ratings.trueskill import Settings
+from referee.result_columns import Floats, ResultColumns
 
 _CHUNK = 2_000_000
 """Numbers in the largest array at a time, where many fits are made at once."""
@@ -71,7 +71,7 @@ class Analysis:
         settings: the constants of the rating.
     """
 
-    def __init__(self, results: Results, settings: Settings | None = None) -> None:
+    def __init__(self, results: ResultColumns, settings: Settings | None = None) -> None:
         self.results = results
         self._settings = settings or Settings()
         self._sums = sums(results)

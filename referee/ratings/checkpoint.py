@@ -16,8 +16,8 @@ from dataclasses import asdict
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from referee.ratings.results import MOST_SEATS, NOBODY, Columns, Ints
 from referee.ratings.trueskill import Ratings, Settings, Table
+from referee.result_columns import MAX_SEATS, NOBODY, Ints, ResultColumns
 
 _VERSION = 1
 """Of what a game does to the ratings: to be raised where that changes."""
@@ -40,7 +40,7 @@ _STATES = TypeAdapter(tuple[_State, ...])
 
 def rate_from(
     kept: bytes | None,
-    games: Columns,
+    games: ResultColumns,
     settings: Settings | None = None,
     *,
     predecessors: Mapping[str, str] | None = None,
@@ -96,13 +96,13 @@ class _Course:
     That is, bots and rulesets are numbered as they come.
     """
 
-    def __init__(self, games: Columns, settings: Settings, predecessors: Mapping[str, str]) -> None:
+    def __init__(
+        self, games: ResultColumns, settings: Settings, predecessors: Mapping[str, str]
+    ) -> None:
         self._settings = settings
         self._predecessors = predecessors
-        missing = ((0, 0), (0, MOST_SEATS - games.bot.shape[1]))
-        bot = np.pad(games.bot, missing, constant_values=NOBODY)
-        self._rank = np.pad(games.rank, missing).astype(np.int8)
-        self._bots, self._bot = _as_they_come(games.bots, bot)
+        self._rank = games.rank.astype(np.int8)
+        self._bots, self._bot = _as_they_come(games.bots, games.bot)
         self._rulesets, self._ruleset = _as_they_come(games.rulesets, games.ruleset)
 
     def __len__(self) -> int:
@@ -117,7 +117,7 @@ class _Course:
             self._rank[part].tolist(),
             strict=True,
         ):
-            seats = MOST_SEATS - bots.count(NOBODY)
+            seats = MAX_SEATS - bots.count(NOBODY)
             names = [self._bots[bot] for bot in bots[:seats]]
             ratings.rate(self._rulesets[ruleset], names, ranks[:seats])
 

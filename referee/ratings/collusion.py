@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resampling, sums
-from referee.ratings.results import Floats, Results
+from referee.result_columns import Floats, ResultColumns
 
 _LEAST = 1e-6
 """Of what is a bot's company alone: less is rounding."""
@@ -84,7 +84,7 @@ class Company:
         return unexplained
 
 
-def collusion_figures(results: Results) -> tuple[CollusionFigures, ...]:
+def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
     """Of every ordered pair that has met, where its effect can be told from others'.
 
     A hint of collusion by play, no proof: bots may simply suit each other.
@@ -100,7 +100,7 @@ def collusion_figures(results: Results) -> tuple[CollusionFigures, ...]:
 class _Helped:
     """Who helps whom: for a pair, what its meetings leave unexplained, by least squares again."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: ResultColumns) -> None:
         self._bots = results.bots
         self._games = sums(results)
         self._company = Company(self._games.games)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from referee.ratings.intervals import Certainty, Estimate, Resampling
-from referee.ratings.results import Flags, Floats, Ints, Results
+from referee.result_columns import Flags, Floats, Ints, ResultColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class LuckFigures:
     """How these bots played this hand in this order."""
 
 
-def seat_figures(results: Results) -> tuple[SeatFigures, ...]:
+def seat_figures(results: ResultColumns) -> tuple[SeatFigures, ...]:
     """Of every table size and seat."""
     return tuple(figures for whole in _whole_matches(results) for figures in _of_seats(whole))
 
@@ -70,7 +70,7 @@ def _of_seats(whole: _Whole) -> Iterator[SeatFigures]:
         )
 
 
-def luck_figures(results: Results) -> tuple[LuckFigures, ...]:
+def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
     """Of every table size of which there are matches enough."""
     found = (_luck(whole) for whole in _whole_matches(results))
     return tuple(figures for figures in found if figures is not None)
@@ -162,7 +162,7 @@ class _Whole:
         return means[match, self.game]
 
 
-def _whole_matches(results: Results) -> Iterator[_Whole]:
+def _whole_matches(results: ResultColumns) -> Iterator[_Whole]:
     """By table size."""
     for seats in np.unique(results.seats).tolist():
         sized = results.of_size(seats)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
-from referee.ratings.results import Floats, Ints
 from referee.ratings.trueskill import Settings
+from referee.result_columns import Floats, Ints
 
 _STEPS = 100
 _LOG_ROOT_TAU = float(np.log(2 * np.pi) / 2)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri, stdtr, stdtrit
 
-from referee.ratings.results import MOST_SEATS, NOBODY, Flags, Floats, Ints, Results
+from referee.result_columns import MAX_SEATS, NOBODY, Flags, Floats, Ints, ResultColumns
 
 CONFIDENCE = 0.95
 
@@ -80,7 +80,7 @@ class Sums:
     """(M, P) of `compared`: what the first has won, ties by half."""
 
 
-def sums(results: Results) -> Sums:
+def sums(results: ResultColumns) -> Sums:
     """Add the games of each match up."""
     matches, bots = results.matches, len(results.bots)
     seated = results.bot != NOBODY
@@ -108,7 +108,7 @@ def sums(results: Results) -> Sums:
 class _Pairs:
     """The pairs that met, an entry for each of a game."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: ResultColumns) -> None:
         entries = [np.concatenate(each) for each in zip(*_met(results), strict=True)]
         self.match, first, second, self.lead, self.better, self.weight = entries
         swap = first > second
@@ -130,9 +130,10 @@ class _Pairs:
         return sparse.csr_array((added, (self._rows, self._columns)), shape=self._shape)
 
 
-def _met(results: Results) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Floats]]:
+def _met(results: ResultColumns) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Floats]]:
     """Match, first, second, lead of the first, what it has won and weight, two seats at a time."""
-    for one, other in combinations(range(MOST_SEATS), 2):
+    seats = results.seats
+    for one, other in combinations(range(MAX_SEATS), 2):
         at = results.bot[:, other] != NOBODY
         rank_one, rank_other = results.rank[at, one], results.rank[at, other]
         yield (
@@ -141,7 +142,7 @@ def _met(results: Results) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Flo
             results.bot[at, other],
             results.score[at, one] - results.score[at, other],
             (1 + np.sign(rank_other - rank_one)) / 2,
-            2 / results.seats[at],
+            2 / seats[at],
         )
 
 

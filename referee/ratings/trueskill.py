@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, groupby, permutations, product
 from math import fsum
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import trueskill
+
+from referee.records import GameResult
 
 
 class Rating(NamedTuple):
@@ -116,25 +118,6 @@ def _mean(ratings: Sequence[Rating]) -> Rating:
     )
 
 
-class RankedGame(Protocol):
-    """What must be known of a game to rate it. Results from the store fit."""
-
-    @property
-    def ruleset(self) -> str:
-        """Name of the ruleset. Each has ratings of its own."""
-        ...
-
-    @property
-    def bots(self) -> tuple[str, ...]:
-        """Who sat where, seat 0 first."""
-        ...
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """Final rank of each seat, 1 the best, equal ranks shared. Forfeits are already in it."""
-        ...
-
-
 Table = dict[str, dict[str, Rating]]
 """Ratings by ruleset, then bot."""
 
@@ -166,7 +149,7 @@ class Ratings:
         """The rating of a bot that has not played."""
         return self._model.prior
 
-    def add(self, game: RankedGame) -> None:
+    def add(self, game: GameResult) -> None:
         """Rate one game; see `rate`."""
         self.rate(game.ruleset, game.bots, game.ranks)
 
@@ -216,7 +199,7 @@ class Ratings:
 
 
 def rate(
-    games: Iterable[RankedGame],
+    games: Iterable[GameResult],
     settings: Settings | None = None,
     *,
     predecessors: Mapping[str, str] | None = None,
@@ -226,20 +209,6 @@ def rate(
     for game in games:
         ratings.add(game)
     return ratings.table()
-
-
-class RoundGame(RankedGame, Protocol):
-    """What must be known of a game beside, to tell how ratings came to be."""
-
-    @property
-    def tournament(self) -> str:
-        """Its tournament."""
-        ...
-
-    @property
-    def round(self) -> int:
-        """Its round there, from 0."""
-        ...
 
 
 class Point(NamedTuple):
@@ -253,7 +222,7 @@ class Point(NamedTuple):
 
 
 def history(
-    games: Iterable[RoundGame],
+    games: Iterable[GameResult],
     bot: str,
     settings: Settings | None = None,
     *,

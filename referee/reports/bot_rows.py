@@ -14,9 +14,8 @@ from rich.console import Group
 from rich.text import Text
 
 from referee.errors import Cause
-from referee.records import BotId
+from referee.records import BotId, ChargedFault, GameResult
 from referee.reports.formats import Column, duration, memory, moment, visible
-from referee.reports.inputs import ChargedFault, FinishedGame
 
 
 class MeasuredBot(Protocol):
@@ -136,25 +135,6 @@ class BotRow:
     """SHA-256, in hexadecimal."""
 
 
-class BotFault(ChargedFault, Protocol):
-    """A fault with its evidence. Rows of the store fit."""
-
-    @property
-    def move(self) -> int:
-        """How many moves the game had when it happened."""
-        ...
-
-    @property
-    def detail(self) -> str:
-        """A sentence about it."""
-        ...
-
-    @property
-    def stderr_tail(self) -> str:
-        """The end of what the process had written to standard error."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
     """Something that went wrong with a bot."""
@@ -172,13 +152,13 @@ class LogRow:
 
 
 def bot_rows(
-    bots: Iterable[KnownBot], games: Iterable[FinishedGame], faults: Iterable[ChargedFault]
+    bots: Iterable[KnownBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
 ) -> tuple[BotRow, ...]:
     """One row a version, in the order given, with how often it played and what went wrong."""
     played = Counter(bot for game in games for bot in game.bots)
     charged = defaultdict[str, Counter[bool]](Counter)
-    for fault in faults:
-        charged[fault.bot][fault.forfeit] += 1
+    for each in faults:
+        charged[each.bot][each.fault.forfeit] += 1
     return tuple(
         BotRow(
             bot=(name := str(row.bot)),
@@ -197,19 +177,19 @@ def bot_rows(
     )
 
 
-def log_rows(faults: Iterable[BotFault]) -> tuple[LogRow, ...]:
+def log_rows(faults: Iterable[ChargedFault]) -> tuple[LogRow, ...]:
     """One row a fault, in the order given."""
     return tuple(
         LogRow(
-            game_id=fault.game_id,
-            bot=fault.bot,
-            move=fault.move,
-            cause=fault.cause.value,
-            forfeit=fault.forfeit,
-            detail=fault.detail,
-            stderr_tail=fault.stderr_tail,
+            game_id=each.game_id,
+            bot=each.bot,
+            move=each.fault.move,
+            cause=each.fault.cause.value,
+            forfeit=each.fault.forfeit,
+            detail=each.fault.evidence.detail,
+            stderr_tail=each.fault.evidence.stderr_tail,
         )
-        for fault in faults
+        for each in faults
     )
 
 
@@ -229,16 +209,16 @@ class FaultRow:
 def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
     """Faults by bot, in the order of the alphabet, and cause, in the order of the list of faults."""
     by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
-    for fault in faults:
-        by_kind[fault.bot, fault.cause].append(fault)
+    for each in faults:
+        by_kind[each.bot, each.fault.cause].append(each)
     order = list(Cause)
     return tuple(
         FaultRow(
             bot=bot,
             cause=cause.value,
-            strikes=sum(not fault.forfeit for fault in by_kind[bot, cause]),
-            forfeits=sum(fault.forfeit for fault in by_kind[bot, cause]),
-            games=len({fault.game_id for fault in by_kind[bot, cause]}),
+            strikes=sum(not each.fault.forfeit for each in by_kind[bot, cause]),
+            forfeits=sum(each.fault.forfeit for each in by_kind[bot, cause]),
+            games=len({each.game_id for each in by_kind[bot, cause]}),
         )
         for bot, cause in sorted(by_kind, key=lambda kind: (kind[0], order.index(kind[1])))
     )

@@ -8,14 +8,13 @@ goes or changes its meaning while `format` stays what it is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from referee.clocks import SECOND_US, Clocks
-from referee.records import Fault, GameRecord, Move, Result, Usage
+from referee.records import Fault, GameRecord, GameResult, Move, Usage
 from referee.reports.formats import Column, duration, moment
-from referee.reports.inputs import FinishedGame
 from referee.rules.actions import Action, Choice, DrawDisplay, Play
 from referee.rules.ruleset import Ruleset
 
@@ -27,7 +26,7 @@ class GameRow:
     game_id: Annotated[str, Column("game", wrap=True)]
     ruleset: Annotated[str, Column("ruleset", drop=3)]
     round: Annotated[int, Column("round", right=True, drop=1)]
-    match: Annotated[Hashable, Column("match", right=True, drop=2)]
+    match: Annotated[tuple[str, int], Column("match", right=True, drop=2)]
     bots: Annotated[tuple[str, ...], Column("bots", wrap=True)]
     """Who sat where, seat 0 first; so are scores and ranks."""
     scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
@@ -92,14 +91,14 @@ class ChargeRow:
     """The end of what the process wrote to standard error."""
 
 
-def game_rows(games: Iterable[FinishedGame]) -> tuple[GameRow, ...]:
+def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
     """One row a game, in the order given."""
     return tuple(
         GameRow(
             game_id=game.game_id,
             ruleset=game.ruleset,
             round=game.round,
-            match=game.match,
+            match=game.match_key,
             bots=game.bots,
             scores=game.scores,
             ranks=game.ranks,
@@ -114,7 +113,7 @@ def game_head(record: GameRecord) -> GameHead:
     return GameHead(
         game_id=record.game_id,
         ruleset=record.ruleset.name,
-        termination=record.result.termination.value,
+        termination=record.termination.value,
         decisions=len(record.moves),
         duration_us=record.duration_us,
         started_at_us=record.started_at_us,
@@ -154,10 +153,10 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
         seat=seat,
         bot=record.seating[seat].name,
         version=record.seating[seat].version,
-        score=record.result.scores[seat],
-        rank=record.result.ranks[seat],
+        score=record.scores[seat],
+        rank=record.ranks[seat],
         strikes=sum(fault.seat == seat and not fault.forfeit for fault in record.faults),
-        forfeited=seat in record.result.forfeited,
+        forfeited=seat in record.forfeited,
         decisions=len(times_us),
         stood_in=len(moves) - len(times_us),
         dropped=record.dropped[seat] if record.dropped else 0,
@@ -191,7 +190,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
         "deck": list(record.deck),
         "moves": [_move(move) for move in record.moves],
         "faults": [_fault(fault) for fault in record.faults],
-        "result": _result(record.result),
+        "result": _result(record),
         "usage": [None if usage is None else _usage(usage) for usage in record.usage],
         "clocks": asdict(record.clocks),
         "max_strikes": record.max_strikes,
@@ -244,11 +243,11 @@ def _fault(fault: Fault) -> dict[str, Any]:
     }
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(record: GameRecord) -> dict[str, Any]:
     return {
-        "termination": result.termination.value,
-        "scores": list(result.scores),
-        "ranks": list(result.ranks),
-        "forfeited": list(result.forfeited),
-        "winners": list(result.winners),
+        "termination": record.termination.value,
+        "scores": list(record.scores),
+        "ranks": list(record.ranks),
+        "forfeited": list(record.forfeited),
+        "winners": list(record.winners),
     }

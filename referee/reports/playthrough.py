@@ -183,9 +183,9 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         decision = step.game.decision
         if tables and decision is not None and decision.kind is DecisionKind.PLAY:
             yield table_view(step.game, names)
-    if record.result.forfeited:
-        forfeited = ", ".join(map(narrator.who, record.result.forfeited))
-        yield Text(f"forfeited: {forfeited}; final ranks {spaced(record.result.ranks)}", "bold")
+    if record.forfeited:
+        forfeited = ", ".join(map(narrator.who, record.forfeited))
+        yield Text(f"forfeited: {forfeited}; final ranks {spaced(record.ranks)}", "bold")
 
 
 def _into_slots(cards: Sequence[SlotCard]) -> str:

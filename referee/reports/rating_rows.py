@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
 from referee.ratings import Point, Rating
 from referee.ratings.intervals import Estimate
+from referee.records import ChargedFault, GameResult
 from referee.reports.formats import Column, chance, decimal, estimate, percent, percent_estimate
-from referee.reports.inputs import ChargedFault, FinishedGame
 from referee.rules.scoring import competition_ranks
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
@@ -154,7 +154,7 @@ class _Sums:
     """What a bot has collected in a ruleset."""
 
     games: int = 0
-    matches: set[Hashable] = field(default_factory=set)
+    matches: set[tuple[str, int]] = field(default_factory=set)
     wins: int = 0
     points: int = 0
     forfeits: int = 0
@@ -170,7 +170,7 @@ class Tally:
         self._strikes = Counter[tuple[str, str]]()
         """By game and bot."""
 
-    def add(self, game: FinishedGame) -> None:
+    def add(self, game: GameResult) -> None:
         """Count a game."""
         self._rulesets[game.game_id] = game.ruleset
         by_bot = self._sums.setdefault(game.ruleset, {})
@@ -178,15 +178,15 @@ class Tally:
             sums = by_bot.setdefault(bot, _Sums())
             forfeited = seat in game.forfeited
             sums.games += 1
-            sums.matches.add(game.match)
+            sums.matches.add(game.match_key)
             sums.wins += game.ranks[seat] == 1 and not forfeited
             sums.points += game.scores[seat]
             sums.forfeits += forfeited
 
-    def charge(self, fault: ChargedFault) -> None:
+    def charge(self, charged: ChargedFault) -> None:
         """Count a fault. It is shown once its game has been added."""
-        if not fault.forfeit:
-            self._strikes[fault.game_id, fault.bot] += 1
+        if not charged.fault.forfeit:
+            self._strikes[charged.game_id, charged.bot] += 1
 
     def rows(self, ratings: Mapping[str, Mapping[str, Rating]]) -> tuple[StandingRow, ...]:
         """The standings, ruleset by ruleset, best first.

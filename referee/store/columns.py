@@ -6,12 +6,10 @@ the database joins each column to one text of numbers, and numpy reads that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -27,14 +25,12 @@ from sqlalchemy import (
 )
 
 from referee.errors import StoreError
+from referee.result_columns import MAX_SEATS, NOBODY, Ints, ResultColumns
 from referee.rules.ruleset import RULESETS
 from referee.store import schema
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
-_NOBODY = -1
 _MIDDLE = 1 << 15
 """Added to a score, which is then positive."""
 _HALF = 32
@@ -66,49 +62,6 @@ _BOT = _Part(47, 16)
 _RULESET = _Part(0, len(_RULESETS).bit_length())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResultColumns:
-    """G results in the order of `League.results`, at tables of at most k seats."""
-
-    bots: tuple[str, ...]
-    """`name@version`, all of the league's."""
-    rulesets: tuple[str, ...]
-    ruleset: Ints
-    """(G,) an index of `rulesets`."""
-    match: Ints
-    """(G,) a number for each match, in the order of the schedules."""
-    bot: Ints
-    """(G, k) who sat in each seat, an index of `bots`; -1: the table has no such seat."""
-    score: Ints
-    """(G, k) points; 0 where there is no seat."""
-    rank: Ints
-    """(G, k) final rank; 0 where there is no seat."""
-    forfeited: Flags
-    """(G, k)"""
-    strikes: Ints
-    """(G, k) faults that did not cost the game."""
-
-    def chosen(self, games: Flags) -> ResultColumns:
-        """Those games that are wanted; (G,)."""
-        return self if games.all() else self._taken(games)
-
-    def first(self, games: int) -> ResultColumns:
-        """So many of the games, from the beginning."""
-        return self._taken(slice(games))
-
-    def _taken(self, games: Flags | slice) -> ResultColumns:
-        return replace(
-            self,
-            ruleset=self.ruleset[games],
-            match=self.match[games],
-            bot=self.bot[games],
-            score=self.score[games],
-            rank=self.rank[games],
-            forfeited=self.forfeited[games],
-            strikes=self.strikes[games],
-        )
-
-
 def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
     game, ruleset, match, position, league = _played(connection)
@@ -120,22 +73,21 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
     sat, struck = _sat(connection), _struck(connection)
     of_seat, of_strike = _GAME.taken(sat), _GAME.taken(struck)
     most = max(each.max(initial=0) for each in (game, of_seat, of_strike))
-    rows = np.full(most + 1, _NOBODY)
+    rows = np.full(most + 1, NOBODY)
     rows[game] = np.arange(len(game))
     row, struck_row = rows[of_seat], rows[of_strike]
     if len(game) < most:  # some are not wanted, or not played
-        sat, row = sat[row != _NOBODY], row[row != _NOBODY]
-        struck, struck_row = struck[struck_row != _NOBODY], struck_row[struck_row != _NOBODY]
+        sat, row = sat[row != NOBODY], row[row != NOBODY]
+        struck, struck_row = struck[struck_row != NOBODY], struck_row[struck_row != NOBODY]
     seat = _SEAT.taken(sat)
-    seats = int(seat.max(initial=0)) + 1
-    place = row * seats + seat
+    place = row * MAX_SEATS + seat
 
     def placed(values: Ints, empty: int = 0) -> Ints:
-        filled = np.full(len(game) * seats, empty, dtype=np.int64)
+        filled = np.full(len(game) * MAX_SEATS, empty, dtype=np.int64)
         filled[place] = values
-        return filled.reshape(len(game), seats)
+        return filled.reshape(len(game), MAX_SEATS)
 
-    strikes = np.zeros((len(game), seats), dtype=np.int64)
+    strikes = np.zeros((len(game), MAX_SEATS), dtype=np.int64)
     np.add.at(strikes, (struck_row, _SEAT.taken(struck)), 1)
     bots, numbers = _bots(connection)
     rulesets, ruleset = _present(_RULESETS, ruleset[order])
@@ -144,7 +96,7 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=placed(numbers[_BOT.taken(sat)], _NOBODY),
+        bot=placed(numbers[_BOT.taken(sat)], NOBODY),
         score=placed(_SCORE.taken(sat) - _MIDDLE),
         rank=placed(_RANK.taken(sat)),
         forfeited=placed(_FORFEITED.taken(sat)).astype(bool),
@@ -156,7 +108,7 @@ def _tournament(connection: Connection, name: str) -> int:
     """The key of a tournament; -1: there is none of that name."""
     table = schema.tournaments.c
     key = connection.scalar(select(table.id).where(table.name == name))
-    return _NOBODY if key is None else int(key)
+    return NOBODY if key is None else int(key)
 
 
 def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
@@ -241,6 +193,6 @@ def _bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
     """All bots, and the number of each by its key."""
     table = schema.bots.c
     known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()
-    numbers = np.full(max((key for key, _, _ in known), default=0) + 1, _NOBODY)
+    numbers = np.full(max((key for key, _, _ in known), default=0) + 1, NOBODY)
     numbers[[key for key, _, _ in known]] = np.arange(len(known))
     return tuple(f"{name}@{version}" for _, name, version in known), numbers

@@ -13,23 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from referee.errors import UserError
-from referee.records import BotId, GameRecord, ScheduledGame
+from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import backends, queries, writes
 from referee.store.database import Database
 from referee.store.rows import (
     BotRow,
     ExtensionRow,
-    FaultRow,
     GameRow,
     NewExtension,
     NewTournament,
-    ResultRow,
     TournamentRow,
     UsageRow,
 )
 
 if TYPE_CHECKING:
-    from referee.store.columns import ResultColumns
+    from referee.result_columns import ResultColumns
 
 _FILE = "league.db"
 _LOCK = "lock"
@@ -253,7 +251,7 @@ class League:
         with self._database.reading() as connection:
             return queries.games(connection, tournament, bot, cause)
 
-    def results(self, *, tournament: str | None = None, free: bool = False) -> list[ResultRow]:
+    def results(self, *, tournament: str | None = None, free: bool = False) -> list[GameResult]:
         """Results by tournament, in schedule order; free games, when asked for, come last."""
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
@@ -265,8 +263,8 @@ class League:
         with self._database.reading() as connection:
             return result_columns(connection, tournament)
 
-    def faults(self, *, tournament: str | None = None) -> list[FaultRow]:
-        """Faults of stored games, in the order of `results`, each game's in its own order."""
+    def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
+        """Faults of stored games, their texts as `storable` makes them, in the order of `results`, each game's in its own order."""
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
 

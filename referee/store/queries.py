@@ -10,16 +10,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select, true
 
-from referee.errors import Cause, NotFoundError, UserError
+from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.protocol import record as wire
-from referee.records import GameRecord, ScheduledGame
+from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import schema
 from referee.store.rows import (
     BotRow,
     ExtensionRow,
-    FaultRow,
     GameRow,
-    ResultRow,
     TournamentRow,
     UsageRow,
 )
@@ -197,7 +195,7 @@ def games(
     return [GameRow(*row) for row in connection.execute(_in_order(query))]
 
 
-def results(connection: Connection, tournament_name: str | None, *, free: bool) -> list[ResultRow]:
+def results(connection: Connection, tournament_name: str | None, *, free: bool) -> list[GameResult]:
     """See `League.results`."""
     game, match, seat = schema.games.c, schema.matches.c, schema.seats.c
     query = select(
@@ -231,12 +229,12 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
     return [_result(list(group), names) for _, group in groupby(rows, key=lambda row: row[0])]
 
 
-def _result(rows: list[Any], names: dict[int, str]) -> ResultRow:
+def _result(rows: list[Any], names: dict[int, str]) -> GameResult:
     """One game's rows, a seat each, as its result."""
     key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
-    return ResultRow(
+    return GameResult(
         game_id=game_id,
-        tournament=tournament_name,
+        tournament=tournament_name or "",
         index=position,
         ruleset=ruleset,
         round=round_number or 0,
@@ -255,11 +253,11 @@ def checkpoint(connection: Connection, name: str) -> bytes | None:
     return content
 
 
-def faults(connection: Connection, tournament_name: str | None) -> list[FaultRow]:
+def faults(connection: Connection, tournament_name: str | None) -> list[ChargedFault]:
     """See `League.faults`."""
     fault, bot = schema.faults.c, schema.bots.c
     query = select(
-        schema.games.c.name,
+        schema.games.c.name.label("game_id"),
         fault.seat,
         bot.name,
         bot.version,
@@ -284,10 +282,24 @@ def faults(connection: Connection, tournament_name: str | None) -> list[FaultRow
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
     return [
-        FaultRow(game_id, seat, f"{name}@{version}", Cause(cause), *known)
-        for game_id, seat, name, version, cause, *known in connection.execute(
-            _in_order(query).order_by(fault.id)
+        ChargedFault(
+            row.game_id,
+            f"{row.name}@{row.version}",
+            Fault(
+                seat=row.seat,
+                cause=Cause(row.cause),
+                forfeit=row.forfeit,
+                move=row.move,
+                evidence=Evidence(
+                    detail=row.detail,
+                    exit_code=row.exit_code,
+                    signal=row.signal,
+                    elapsed_us=row.elapsed_us,
+                    stderr_tail=row.stderr_tail,
+                ),
+            ),
         )
+        for row in connection.execute(_in_order(query).order_by(fault.id))
     ]
 
 

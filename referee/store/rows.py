@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from referee.errors import Cause
 from referee.records import BotId
 
 
@@ -101,23 +100,6 @@ class GameRow:
     duration_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """The result of a stored game; a free one has no tournament and counts as its own match."""
-
-    game_id: str
-    tournament: str | None
-    index: int
-    ruleset: str
-    round: int
-    match: int
-    bots: tuple[str, ...]
-    """`name@version`, seat 0 first."""
-    scores: tuple[int, ...]
-    ranks: tuple[int, ...]
-    forfeited: tuple[int, ...]
-
-
 def storable(text: str) -> str:
     r"""A text as tables keep it: without NUL, which PostgreSQL refuses, and most tools cut at.
 
@@ -139,21 +121,3 @@ class UsageRow:
     max_cpu_us: int
     mean_peak_memory_kib: float
     max_peak_memory_kib: int
-
-
-@dataclass(frozen=True, slots=True)
-class FaultRow:
-    """A fault of a stored game; its texts are `storable`."""
-
-    game_id: str
-    seat: int
-    bot: str
-    """`name@version`."""
-    cause: Cause
-    forfeit: bool
-    move: int
-    detail: str
-    exit_code: int | None
-    signal: str | None
-    elapsed_us: int
-    stderr_tail: str

@@ -21,7 +21,7 @@ from referee.bots.manifest import Manifest
 from referee.errors import UserError
 from referee.match.replay import Difference
 from referee.ratings import rate
-from referee.tournament.results import PlayedRecord
+from referee.records import GameResult
 
 FORMAT = 1
 """Of an archive. One that has other parts or keys gets another number."""
@@ -117,12 +117,12 @@ class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
     """ratings.json: by ruleset, then bot, from this tournament's games alone."""
 
     @classmethod
-    def of(cls, games: Sequence[PlayedRecord]) -> Self:
+    def of(cls, games: Sequence[GameResult]) -> Self:
         """What games, in schedule order, make of the bots, rounded to what is kept of it."""
         from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
-        from referee.ratings.results import Results  # noqa: PLC0415 - the same
+        from referee.result_columns import ResultColumns  # noqa: PLC0415 - the same
 
-        by_ruleset = Results.of(games)
+        by_ruleset = ResultColumns.from_results(games).by_ruleset()
         found = {}
         for ruleset, table in rate(games).items():
             results = by_ruleset[ruleset]

@@ -14,13 +14,12 @@ from pydantic import BaseModel, ValidationError
 
 from referee.errors import UserError
 from referee.match.replay import Difference
-from referee.records import BotId, GameRecord, ScheduledGame
+from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.schedule import Stage
 from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_container import BotsPart, Head, RatingsPart, TournamentPart
 from referee.tournament.config import Part, TournamentConfig, from_canonical_json, stages_played
 from referee.tournament.config_file import MAX_GAMES
-from referee.tournament.results import PlayedRecord
 from referee.tournament.verify import audit
 
 _TOLERANCE = 2e-6
@@ -51,7 +50,7 @@ class ArchivedTournament:
         self._next: GameRecord | None = None
         self._places = {game.game_id: game.index for game in self.schedule}
         self._kept = _read(RatingsPart, archive_container.RATINGS, parts)
-        self._played: list[PlayedRecord] = []
+        self._played: list[GameResult] = []
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -87,7 +86,7 @@ class ArchivedTournament:
 
     def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:
         """See `Claim.check_shown`; the ratings are held against all records together."""
-        self._played.append(PlayedRecord.of(game, record))
+        self._played.append(GameResult.from_record(self.config.name, game, record))
 
     def audit(self) -> int:
         """Check everything that is in it; returns how many games that were.

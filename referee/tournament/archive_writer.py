@@ -21,14 +21,13 @@ from pydantic import BaseModel
 
 from referee.match.replay import Difference
 from referee.protocol import record as wire
-from referee.records import GameRecord, ScheduledGame
+from referee.records import GameRecord, GameResult, ScheduledGame
 from referee.roster.roster import Roster
 from referee.store import League
 from referee.tournament import archive_container
 from referee.tournament.archive_container import RECORDS
 from referee.tournament.config import Part, TournamentConfig, canonical_json
 from referee.tournament.create import Tournament, find_tournament
-from referee.tournament.results import PlayedRecord
 
 MAX_RECORD_SIZE = 2**20
 """Bytes. Records have about a thousand, more with much evidence; what claims more is no record."""
@@ -130,7 +129,10 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
     first, *others = (_seed(found, part, played) for part in found.parts)
     games = [game for game in found.schedule if game.game_id in played]
     records = [league.record(game.game_id) for game in games]
-    results = [PlayedRecord.of(game, record) for game, record in zip(games, records, strict=True)]
+    results = [
+        GameResult.from_record(name, game, record)
+        for game, record in zip(games, records, strict=True)
+    ]
     hashes = {bot.bot: bot.content_hash for bot in league.bots()}
     tournament = archive_container.TournamentPart(
         format=archive_container.FORMAT,

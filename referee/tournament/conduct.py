@@ -126,7 +126,7 @@ class Feeder:
                 continue
             self._store_games(bundle.games, records)
             for game, record in zip(bundle.games, records, strict=True):
-                self._lanes.note_result(game, record.result.forfeited)
+                self._lanes.note_result(game, record.forfeited)
             self._lanes.release(bundle.lane)
 
     def _make_assignment(self, bundle: Bundle) -> Assignment:

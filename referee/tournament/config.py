@@ -207,7 +207,7 @@ def part_title(number: int) -> str:
 
 
 if TYPE_CHECKING:
-    from referee.ratings.results import PlayedGame
+    from referee.records import GameResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +241,13 @@ def stages_played(config: TournamentConfig, stopped_after: int | None) -> tuple[
     return config.stages if stopped_after is None else shorter(config.stages, stopped_after)
 
 
-def is_table_settled(config: TournamentConfig, games: Iterable[PlayedGame]) -> bool:
+def is_table_settled(config: TournamentConfig, games: Iterable[GameResult]) -> bool:
     """Whether a tournament with looks has a settled table, after the games of one of them."""
     from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
-    from referee.ratings.results import Results  # noqa: PLC0415 - the same
     from referee.ratings.stopping import all_settled, neighbours  # noqa: PLC0415 - the same
+    from referee.result_columns import ResultColumns  # noqa: PLC0415 - the same
 
     assert config.until is not None  # noqa: S101 - it has looks
-    analyses = [Analysis(results) for results in Results.of(games).values()]
+    by_ruleset = ResultColumns.from_results(games).by_ruleset()
+    analyses = [Analysis(results) for results in by_ruleset.values()]
     return all_settled(neighbours(analyses, config.until, looks=len(list_looks(config))))

@@ -211,7 +211,7 @@ async def _say_game_end(
             encode.game_end(
                 game_id,
                 played.unseen_events[seat],
-                record.result.ranks,
+                record.ranks,
                 f"{fault.cause.value}: {fault.evidence.detail}" if fault else "",
                 forfeited=fault is not None,
             )

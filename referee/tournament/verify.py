@@ -14,11 +14,11 @@ from itertools import chain
 from typing import Protocol
 
 from referee import deals
-from referee.errors import UserError
+from referee.errors import Cause, UserError
 from referee.match.replay import Difference, check_record
-from referee.records import BotId, GameRecord, ScheduledGame
+from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.schedule import ALGORITHMS, extended
-from referee.store import FaultRow, GameRow, League, ResultRow, storable
+from referee.store import GameRow, League, storable
 from referee.tournament.config import (
     Part,
     TournamentConfig,
@@ -30,7 +30,6 @@ from referee.tournament.config import (
     stages_played,
 )
 from referee.tournament.create import find_tournament
-from referee.tournament.results import PlayedRecord
 
 
 class Claim(Protocol):
@@ -71,7 +70,7 @@ def audit(claim: Claim) -> int:
     _check_look(claim)
     _check_schedule(claim)
     gone = []
-    played: dict[int, PlayedRecord] = {}
+    played: dict[int, GameResult] = {}
     for game in claim.schedule:
         with naming(game.game_id):
             record = claim.record(game)
@@ -80,7 +79,7 @@ def audit(claim: Claim) -> int:
                 continue
             _check_game(claim, game, record)
             claim.check_shown(game, record)
-            played[game.index] = PlayedRecord.of(game, record)
+            played[game.index] = GameResult.from_record(claim.config.name, game, record)
     games = len(claim.schedule)
     checked = games - len(gone)
     lost = [game.game_id for game in gone if find_part(claim.parts, game.index).finished]
@@ -152,7 +151,7 @@ def _check_look(claim: Claim) -> None:
         raise Difference(f"it cannot have been settled after {stop} rounds: nobody looked")
 
 
-def _check_stop(claim: Claim, played: Mapping[int, PlayedRecord]) -> None:
+def _check_stop(claim: Claim, played: Mapping[int, GameResult]) -> None:
     """It must have stopped at the first look that finds its table settled, and at no other."""
     stop = claim.stopped_after
     last = max((index for index in played if index < claim.parts[0].games), default=-1)
@@ -223,7 +222,7 @@ def audit_free_games(league: League) -> int:
 
     Their decks come from seeds that are not kept. Raises Difference as `audit` does.
     """
-    free = [row for row in league.results(free=True) if row.tournament is None]
+    free = [row for row in league.results(free=True) if not row.tournament]
     shown = _Tables(league, None)
     for row in free:
         with naming(row.game_id):
@@ -240,7 +239,7 @@ class _Tables:
         results = league.results(tournament=tournament, free=True)
         self._results = {row.game_id: row for row in results}
         self.games = {row.game_id: row for row in league.games(tournament=tournament)}
-        self._faults = defaultdict[str, list[FaultRow]](list)
+        self._faults = defaultdict[str, list[ChargedFault]](list)
         for fault in league.faults(tournament=tournament):
             self._faults[fault.game_id].append(fault)
 
@@ -258,16 +257,16 @@ def _record(league: League, game_id: str) -> GameRecord:
     return record
 
 
-def _check_result(record: GameRecord, row: ResultRow | None) -> None:
+def _check_result(record: GameRecord, row: GameResult | None) -> None:
     """What ratings are made of must be what the record says."""
     if row is None:
         raise Difference("the table of results has no seats for it")
     for what, shown, recorded in (
         ("ruleset", row.ruleset, record.ruleset.name),
         ("bots", row.bots, tuple(map(str, record.seating))),
-        ("scores", row.scores, record.result.scores),
-        ("ranks", row.ranks, record.result.ranks),
-        ("forfeits", row.forfeited, record.result.forfeited),
+        ("scores", row.scores, record.scores),
+        ("ranks", row.ranks, record.ranks),
+        ("forfeits", row.forfeited, record.forfeited),
     ):
         if shown != recorded:
             raise Difference(
@@ -277,7 +276,7 @@ def _check_result(record: GameRecord, row: ResultRow | None) -> None:
 
 def _check_summary(record: GameRecord, row: GameRow) -> None:
     recorded = (
-        record.result.termination.value,
+        record.termination.value,
         len(record.moves),
         record.started_at_us,
         record.duration_us,
@@ -286,28 +285,19 @@ def _check_summary(record: GameRecord, row: GameRow) -> None:
         raise Difference("the table of games has its end or its times otherwise than the record")
 
 
-def _check_faults(record: GameRecord, rows: list[FaultRow]) -> None:
-    shown = [
-        (
-            row.seat,
-            row.cause,
-            row.forfeit,
-            row.move,
-            storable(row.detail),  # those of the first leagues may have what is no more stored
-            storable(row.stderr_tail),
-        )
-        for row in rows
-    ]
-    recorded = [
-        (
-            fault.seat,
-            fault.cause,
-            fault.forfeit,
-            fault.move,
-            storable(fault.evidence.detail),
-            storable(fault.evidence.stderr_tail),
-        )
-        for fault in record.faults
-    ]
-    if shown != recorded:
+def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
+    stored = [_comparable(row.fault) for row in rows]
+    if stored != [_comparable(fault) for fault in record.faults]:
         raise Difference("the table of faults differs from the record")
+
+
+def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
+    """Return what the table and the record must agree on; the table keeps texts as `storable`."""
+    return (
+        fault.seat,
+        fault.cause,
+        fault.forfeit,
+        fault.move,
+        storable(fault.evidence.detail),
+        storable(fault.evidence.stderr_tail),
+    )

@@ -65,7 +65,8 @@ def stop(whole, shared):
     """After how many rounds it stops, and what was known then; nothing where it never did."""
     per_round = whole.matches // ROUNDS
     for played in looks(ROUNDS):
-        [table] = neighbours([Analysis(whole.first(played * per_round))], UNTIL, looks=shared)
+        first_rounds = whole.select(whole.match < played * per_round)
+        [table] = neighbours([Analysis(first_rounds)], UNTIL, looks=shared)
         if all_settled([table]):
             return played, table
     return ROUNDS, []

@@ -242,7 +242,7 @@ class Run:
     async def play_healthy(self):
         record = await self.play(HEALTHY, OTHER, game=PATIENT)
         assert not record.faults
-        assert not record.result.forfeited
+        assert not record.forfeited
 
     async def end(self):
         """Whatever happened, nothing is left of it."""
@@ -303,9 +303,9 @@ async def test_a_fault(run, name):
         for each in record.faults:
             tail = each.evidence.stderr_tail
             assert f"I am {name}" in tail or len(tail) > 2000 or wrong.start is IMPATIENT
-        assert record.result.forfeited == ((seat,) if wrong.forfeit else ())
+        assert record.forfeited == ((seat,) if wrong.forfeit else ())
         if wrong.forfeit:
-            assert record.result.ranks[seat] == 2
+            assert record.ranks[seat] == 2
 
 
 @pytest.mark.parametrize("name", plain(TAKES_MUCH))
@@ -316,7 +316,7 @@ async def test_a_limit(run, name):
         assert (fault.cause, fault.forfeit) == (wrong.cause, True)
         assert re.search(wrong.detail, fault.evidence.detail)
         assert f"I am {name}" in fault.evidence.stderr_tail
-        assert record.result.forfeited == (seat,)
+        assert record.forfeited == (seat,)
         assert record.usage[1 - seat] is not None
 
 
@@ -357,7 +357,7 @@ async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monk
 async def test_a_message_that_grpc_does_not_take(run):
     async for seat, record in each_seat(run, spec("says_20_mb")):
         assert record.faults[-1].cause is Cause.CRASH
-        assert record.result.forfeited == (seat,)
+        assert record.forfeited == (seat,)
 
 
 @pytest.mark.parametrize("name", plain(HARMLESS))
@@ -405,8 +405,8 @@ async def test_a_program_that_cannot_be_started(run, program, why):
 async def test_no_bot_of_the_table_starts(run):
     record = await run.play(spec("a", "./missing"), spec("b", "./missing"))
     assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 2
-    assert record.result.forfeited == (0, 1)
-    assert record.result.winners == ()
+    assert record.forfeited == (0, 1)
+    assert record.winners == ()
     await run.play_healthy()
 
 
@@ -421,7 +421,7 @@ async def test_three_that_go_wrong_at_a_table_of_four(run):
         charged = {fault.seat: fault.cause for fault in record.faults if fault.forfeit}
         others = [each for each in range(4) if each != seat]
         assert charged == dict(zip(others, (Cause.CRASH, Cause.FLOOD, Cause.STRIKES), strict=True))
-        assert record.result.winners == (seat,)
+        assert record.winners == (seat,)
         assert not any(move.stand_in for move in record.moves if move.seat == seat)
         await run.play_healthy()
 

@@ -72,8 +72,8 @@ async def test_a_bot_that_takes_too_much_memory(games, name):
         assert (fault.cause, fault.forfeit) == (Cause.OOM, True)
         assert OUT_OF_MEMORY_AT.search(fault.evidence.detail)
         assert f"I am {name}" in fault.evidence.stderr_tail
-        assert record.result.forfeited == (seat,)
-        assert record.result.ranks[seat] == 2
+        assert record.forfeited == (seat,)
+        assert record.ranks[seat] == 2
         assert record.isolation == strongest().words
     # what belongs to no process that has ended; of all memory, builds of other tests take gigabytes
     assert psutil.virtual_memory().shared - before < 1 << 29
@@ -137,7 +137,7 @@ async def test_signals_reach_nobody_else(games):
 async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_ends(games):
     """It owes an answer all the time: whichever is noticed first, it is charged, and nobody else."""
     async for seat, record in games.each_seat(spec("takes_much_memory_in_children"), clocks=SHORT):
-        assert record.result.forfeited == (seat,)
+        assert record.forfeited == (seat,)
         assert {fault.cause for fault in record.faults} <= {
             Cause.OOM,
             Cause.TIMEOUT,
@@ -162,7 +162,7 @@ async def test_faults_are_charged_as_without_isolation(games, name, cause, code,
         evidence = record.faults[-1].evidence
         assert record.faults[-1].cause is cause
         assert (evidence.exit_code, evidence.signal) == (code, signal)
-        assert record.result.forfeited == (seat,)
+        assert record.forfeited == (seat,)
 
 
 @pytest.mark.parametrize(

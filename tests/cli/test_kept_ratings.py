@@ -10,7 +10,7 @@ import pytest
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import StoreError
 from referee.ratings import Ratings
-from referee.store.columns import ResultColumns
+from referee.result_columns import MAX_SEATS, NOBODY, ResultColumns
 
 CUP = GameFilter(tournament="cup")
 
@@ -33,7 +33,10 @@ class Kept:
 
 def duels(games):
     rng = np.random.default_rng(1)
-    bot = np.array([rng.permutation(4)[:2] for _ in range(games)])
+    seats = [rng.permutation(4)[:2] for _ in range(games)]
+    bot = np.full((games, MAX_SEATS), NOBODY)
+    rank = np.zeros_like(bot)
+    bot[:, :2], rank[:, :2] = seats, 1 + np.argsort(seats, axis=1)
     nothing = np.zeros_like(bot)
     return ResultColumns(
         bots=("a@1", "b@1", "c@1", "d@1"),
@@ -42,7 +45,7 @@ def duels(games):
         match=np.arange(games) // 2,
         bot=bot,
         score=nothing,
-        rank=1 + bot.argsort(axis=1),
+        rank=rank,
         forfeited=nothing.astype(bool),
         strikes=nothing,
     )

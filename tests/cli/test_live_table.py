@@ -11,7 +11,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import filled, played
 
-from referee.cli.lookup import of_row
 from referee.cli.progress import LiveTable
 from referee.cli.ratings import GameFilter, current_ratings
 from referee.ratings import Ratings, checkpoint, rate
@@ -32,7 +31,7 @@ def ratings(table):
 
 def after(league, games):
     """The ratings from the first game on, by bot."""
-    (by_bot,) = rate(of_row(row) for row in league.results(tournament="cup")[:games]).values()
+    (by_bot,) = rate(league.results(tournament="cup")[:games]).values()
     return {bot: rating.mu for bot, rating in by_bot.items()}
 
 

@@ -72,9 +72,8 @@ def more_patience(record):
 
 
 def other_scores(record):
-    result = record.result
-    scores = (result.scores[0] + 1, *result.scores[1:])
-    return replace(record, result=replace(result, scores=scores))
+    scores = (record.scores[0] + 1, *record.scores[1:])
+    return replace(record, scores=scores)
 
 
 def other_seating(record):

@@ -121,7 +121,7 @@ async def play(process, spec, rules, seats, seat_of):
     mind = seat_of(player, setup)
     players = [*(Chance(seat) for seat in range(mine)), mind]
     played = await play_game(setup, players, now_us=int, monotonic_us=int)
-    ranks = played.record.result.ranks
+    ranks = played.record.ranks
     await player.leave(
         encode.game_end(setup.game_id, played.unseen_events[mine], ranks, "", forfeited=False)
     )

@@ -54,8 +54,8 @@ async def test_a_record_replays_to_its_own_result(ruleset):
         played = await play(setup(ruleset, seats, seed=seed), players(seats, seed=seed))
         check_record(played.record)
         assert played.record.faults == ()
-        assert min(played.record.result.ranks) == 1
-        assert played.record.result.winners
+        assert min(played.record.ranks) == 1
+        assert played.record.winners
 
 
 async def test_the_record_has_every_decision_with_its_times():
@@ -98,7 +98,7 @@ async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
     struck = record.moves[fault.move]
     assert (struck.seat, struck.stand_in, struck.elapsed_us) == (1, True, 999)
     assert [move.stand_in for move in record.moves].count(True) == 1
-    assert record.result.forfeited == ()
+    assert record.forfeited == ()
     assert faulty.asked == sum(move.seat == 1 for move in record.moves)
     check_record(record)
 
@@ -109,8 +109,8 @@ async def test_the_third_strike_forfeits_the_game():
     assert [fault.cause for fault in record.faults] == [Cause.MALFORMED] * 3 + [Cause.STRIKES]
     assert [fault.forfeit for fault in record.faults] == [False, False, False, True]
     assert faulty.asked == 3
-    assert record.result.forfeited == (1,)
-    assert record.result.ranks[1] == 3
+    assert record.forfeited == (1,)
+    assert record.ranks[1] == 3
     assert all(move.stand_in for move in record.moves if move.seat == 1)
     check_record(record)
 
@@ -150,24 +150,24 @@ async def test_a_crash_forfeits_and_the_others_play_on():
     mine = [move for move in record.moves if move.seat == 0]
     assert [move.stand_in for move in mine] == [False, False] + [True] * (len(mine) - 2)
     assert [move.elapsed_us for move in mine][:4] == [5, 5, 11, 0]
-    assert record.result.ranks[0] == 3
+    assert record.ranks[0] == 3
     check_record(record)
 
 
 async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
     table = [Faulty(crash(), at=1), Faulty(crash(), at=4), Faulty(crash(), at=2), *players(1)]
     record = (await play(setup(seats=4), table)).record
-    assert record.result.ranks == (4, 2, 3, 1)
-    assert record.result.winners == (3,)
-    assert record.result.forfeited == (0, 1, 2)
+    assert record.ranks == (4, 2, 3, 1)
+    assert record.winners == (3,)
+    assert record.forfeited == (0, 1, 2)
 
 
 async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     record = (await play(setup(), [cannot] * 3)).record
     assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 3
-    assert record.result.winners == ()
-    assert record.result.ranks == (1, 1, 1)
+    assert record.winners == ()
+    assert record.ranks == (1, 1, 1)
     assert all(move.stand_in and move.elapsed_us == 0 for move in record.moves)
     check_record(record)
 
@@ -215,7 +215,7 @@ async def test_stand_ins_alone_end_every_ruleset():
         cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
         for seed in range(20):
             record = (await play(setup(name, seats, seed=seed), [cannot] * seats)).record
-            assert record.result.termination.value != "turn-limit"
+            assert record.termination.value != "turn-limit"
 
 
 def test_the_stand_in_plays_most_cards_then_fewest_jokers_then_the_lowest():

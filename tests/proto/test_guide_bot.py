@@ -62,7 +62,7 @@ async def test_guide_bot_plays_every_ruleset_and_exits_after_goodbye(pool):
         )
         assert not played.record.faults
         for (_, player), news in zip(seated, played.unseen_events, strict=True):
-            end = encode.game_end(name, news, played.record.result.ranks, "", forfeited=False)
+            end = encode.game_end(name, news, played.record.ranks, "", forfeited=False)
             await player.leave(end)
     processes = [process for process, _ in seated]
     assert [process.session.dropped for process in processes] == [0, 0]

@@ -24,7 +24,7 @@ from referee.protocol.values import (
     ruleset_message,
     ruleset_value,
 )
-from referee.records import BotId, Fault, GameRecord, Move, Request, Result, Usage
+from referee.records import BotId, Fault, GameRecord, Move, Request, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Layer, list_cards
 from referee.rules.events import Event, GameOver, Termination, redact
@@ -228,7 +228,10 @@ def full_record() -> GameRecord:
         deck=run.table.deck,
         moves=tuple(moves),
         faults=tuple(faults),
-        result=Result(run.outcome.termination, run.outcome.scores, (2, 1), (0,)),
+        termination=run.outcome.termination,
+        scores=run.outcome.scores,
+        ranks=(2, 1),
+        forfeited=(0,),
         usage=(None, Usage(0.12, 34_567)),
         clocks=Clocks(bank_us=7, increment_us=8),
         max_strikes=3,

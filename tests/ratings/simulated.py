@@ -8,30 +8,18 @@ multiple of the lead over the mean of the others at the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtr
 
-from referee.ratings.results import MOST_SEATS, NOBODY, Results
 from referee.ratings.trueskill import Settings
+from referee.records import GameResult
+from referee.result_columns import MAX_SEATS, NOBODY, ResultColumns
 
 BETA = Settings().beta
 POINTS = 1.5
 """Points for each unit of skill."""
-
-
-@dataclass(frozen=True)
-class Game:
-    """As `referee.ratings.RankedGame`, and as `referee.ratings.results.PlayedGame`."""
-
-    ruleset: str
-    match: int
-    bots: tuple[str, ...]
-    scores: tuple[int, ...]
-    ranks: tuple[int, ...]
-    forfeited: tuple[int, ...] = ()
 
 
 def tables(bots, seats, matches):
@@ -56,14 +44,17 @@ def play(skills, tables, rng, *, luck=0.5):
     bots = bots.reshape(-1, seats)
     others = (performance.sum(axis=1, keepdims=True) - performance) / (seats - 1)
     ranks = (-performance).argsort(axis=1).argsort(axis=1) + 1
-    return Results(
+    bot = _padded(bots, NOBODY)
+    return ResultColumns(
+        rulesets=("basic",),
+        ruleset=np.zeros(len(bots), dtype=np.int64),
         bots=tuple(f"bot{number:02}" for number in range(len(skills))),
         match=np.repeat(np.arange(matches), seats),
-        seats=np.full(len(bots), seats),
-        bot=_padded(bots, NOBODY),
+        bot=bot,
         score=_padded(np.rint(POINTS * (performance - others)).astype(np.int64), 0),
         rank=_padded(ranks, 0),
-        forfeited=np.zeros((len(bots), MOST_SEATS), dtype=bool),
+        forfeited=np.zeros_like(bot, dtype=bool),
+        strikes=np.zeros_like(bot),
     )
 
 
@@ -72,12 +63,17 @@ def games(results):
     for match, bots, scores, ranks, seats in zip(
         results.match, results.bot, results.score, results.rank, results.seats, strict=True
     ):
-        yield Game(
-            "basic",
-            int(match),
-            tuple(results.bots[bot] for bot in bots[:seats]),
-            tuple(scores[:seats].tolist()),
-            tuple(ranks[:seats].tolist()),
+        yield GameResult(
+            game_id="",
+            tournament="simulated",
+            index=0,
+            ruleset="basic",
+            round=0,
+            match=int(match),
+            bots=tuple(results.bots[bot] for bot in bots[:seats]),
+            scores=tuple(scores[:seats].tolist()),
+            ranks=tuple(ranks[:seats].tolist()),
+            forfeited=(),
         )
 
 
@@ -113,5 +109,5 @@ def _mean_by_bot(tables, values, bots):
 
 
 def _padded(values, empty):
-    missing = MOST_SEATS - values.shape[1]
+    missing = MAX_SEATS - values.shape[1]
     return np.pad(values, ((0, 0), (0, missing)), constant_values=empty)

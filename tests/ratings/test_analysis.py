@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hand_made import game_result
 from simulated import (
-    Game,
     games,
     play,
     tables,
@@ -19,18 +19,18 @@ from simulated import (
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.intervals import Estimate
-from referee.ratings.results import Results
+from referee.result_columns import ResultColumns
 
 pytestmark = pytest.mark.unmeasured
 LONG = pytest.mark.extended("measures large schedules and long statistics")
 
-FIRST = Game("basic", 1, ("a", "b", "c"), (9, 4, 4), (1, 2, 2))
-FORFEITED = Game("basic", 2, ("b", "c", "a"), (8, 1, 5), (3, 2, 1), forfeited=(0,))
-TIED = Game("basic", 2, ("a", "b", "c"), (6, 6, 0), (1, 1, 3))
+FIRST = game_result(("a", "b", "c"), (1, 2, 2), (9, 4, 4), match=1)
+FORFEITED = game_result(("b", "c", "a"), (3, 2, 1), (8, 1, 5), match=2, forfeited=(0,))
+TIED = game_result(("a", "b", "c"), (1, 1, 3), (6, 6, 0), match=2)
 
 
 def analysis(*played):
-    return Analysis(Results.of(played)["basic"])
+    return Analysis(ResultColumns.from_results(played).by_ruleset()["basic"])
 
 
 def simulated(matches=6, bots=5, spread=3.0, seed=1):
@@ -79,13 +79,7 @@ def test_matches_are_what_counts_not_games():
     """Games that share all their luck are worth one of them."""
     once = simulated()
     copies = 4
-    same = replace(
-        once,
-        **{
-            field: np.repeat(getattr(once, field), copies, axis=0)
-            for field in ("match", "seats", "bot", "score", "rank", "forfeited")
-        },
-    )
+    same = once.select(np.repeat(np.arange(len(once)), copies))
     as_games = replace(same, match=np.arange(len(same)))
     true, copied, fooled = (
         [each.score.high - each.score.low for each in Analysis(results).bots()]
@@ -104,7 +98,7 @@ def test_more_matches_make_narrower_intervals():
 
 def test_never_is_not_taken_for_granted():
     """Who has won none of 40 games may still win some."""
-    lost = [Game("basic", n, ("a", "b"), (1, 0), (1, 2)) for n in range(40)]
+    lost = [game_result(("a", "b"), (1, 2), (1, 0), match=n) for n in range(40)]
     b = analysis(*lost).bots()[1]
     assert b.win_share.value == 0
     assert b.win_share.low == 0
@@ -124,8 +118,8 @@ def test_ratings_have_the_mean_of_the_prior():
 
 
 def test_games_by_table_size():
-    small = Game("basic", 7, ("a", "d"), (3, 1), (1, 2))
-    results = Results.of([FIRST, small])["basic"]
+    small = game_result(("a", "d"), (1, 2), (3, 1), match=7)
+    results = ResultColumns.from_results([FIRST, small]).by_ruleset()["basic"]
     only = results.of_size(2)
     assert (len(only), only.matches, only.bots) == (1, 1, results.bots)
     assert results.of_size(5).matches == 0
@@ -133,7 +127,7 @@ def test_games_by_table_size():
 
 def test_results_are_the_games():
     results = simulated()
-    again = Results.of(games(results))["basic"]
+    again = ResultColumns.from_results(games(results)).by_ruleset()["basic"]
     assert (again.bot == results.bot).all()
     assert (again.score == results.score).all()
     assert (again.rank == results.rank).all()

@@ -3,60 +3,35 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hand_made import game_result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.ratings import Settings, rate
 from referee.ratings import checkpoint as subject
 from referee.ratings.checkpoint import rate_from
+from referee.result_columns import NOBODY, ResultColumns
 
 pytestmark = pytest.mark.unmeasured
 PATIENT = settings(deadline=None, max_examples=60)
 
 
-@dataclass(frozen=True)
-class Game:
-    ruleset: str
-    bots: tuple[str, ...]
-    ranks: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Some games as columns; the numbers of bots and rulesets are those of `names`."""
-
-    bots: tuple[str, ...]
-    rulesets: tuple[str, ...]
-    ruleset: np.ndarray
-    match: np.ndarray
-    bot: np.ndarray
-    score: np.ndarray
-    rank: np.ndarray
-    forfeited: np.ndarray
-
-
 def columns(games, names="abcdef", rulesets=("basic", "duel")):
-    width = max((len(game.bots) for game in games), default=2)
-
-    def padded(rows, empty):
-        cells = [[*row, *[empty] * width][:width] for row in rows]
-        return np.array(cells, dtype=np.int64).reshape(-1, width)
-
-    ranks = padded([game.ranks for game in games], 0)
-    return Columns(
+    """Return columns in which bots and rulesets have the numbers of `names` and `rulesets`."""
+    made = ResultColumns.from_results(games)
+    ruleset = [rulesets.index(made.rulesets[number]) for number in made.ruleset.tolist()]
+    numbers = np.array([*map(names.index, made.bots), NOBODY])
+    return replace(
+        made,
         bots=tuple(names),
         rulesets=tuple(rulesets),
-        ruleset=np.array([rulesets.index(game.ruleset) for game in games], dtype=np.int64),
-        match=np.arange(len(games)),
-        bot=padded([[names.index(bot) for bot in game.bots] for game in games], -1),
-        score=np.zeros_like(ranks),
-        rank=ranks,
-        forfeited=np.zeros_like(ranks, dtype=bool),
+        ruleset=np.array(ruleset, dtype=np.int64),
+        bot=numbers[made.bot],
     )
 
 
@@ -64,7 +39,7 @@ def columns(games, names="abcdef", rulesets=("basic", "duel")):
 def one_game(draw):
     bots = draw(st.permutations("abcdef"))[: draw(st.integers(2, 4))]
     ranks = draw(st.permutations(range(1, len(bots) + 1)))
-    return Game(draw(st.sampled_from(["basic", "duel"])), tuple(bots), tuple(ranks))
+    return game_result(bots, ranks, ruleset=draw(st.sampled_from(["basic", "duel"])))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -103,12 +78,12 @@ def test_a_game_that_is_another_now_is_rated_anew(games, data):
 
 
 GAMES = [
-    Game("basic", ("a", "b", "c"), (1, 2, 3)),
-    Game("duel", ("b", "d"), (2, 1)),
-    Game("basic", ("c", "a", "b"), (1, 1, 3)),
-    Game("basic", ("d", "a"), (1, 2)),
-    Game("duel", ("a", "b"), (1, 2)),
-    Game("basic", ("b", "c", "d"), (3, 2, 1)),
+    game_result(("a", "b", "c"), (1, 2, 3)),
+    game_result(("b", "d"), (2, 1), ruleset="duel"),
+    game_result(("c", "a", "b"), (1, 1, 3)),
+    game_result(("d", "a"), (1, 2)),
+    game_result(("a", "b"), (1, 2), ruleset="duel"),
+    game_result(("b", "c", "d"), (3, 2, 1)),
 ]
 
 

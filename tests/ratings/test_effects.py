@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulated import Game, games, play, tables
+from hand_made import game_result
+from simulated import games, play, tables
 
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
-from referee.ratings.results import Results
+from referee.result_columns import ResultColumns
 
 pytestmark = pytest.mark.unmeasured
 
@@ -48,13 +49,17 @@ def test_a_seat_that_is_worth_points_is_found():
 
 def test_only_whole_matches_count():
     """A match that was interrupted does not give every bot every seat."""
-    results = Results.of(list(games(simulated(matches=1)))[:-1])["basic"]
+    results = ResultColumns.from_results(list(games(simulated(matches=1)))[:-1]).by_ruleset()[
+        "basic"
+    ]
     assert {each.matches for each in seat_figures(results)} == {14}
     assert luck_figures(results)[0].matches == 14
 
 
 def test_nothing_is_told_of_nothing():
-    alone = Results.of([Game("basic", 1, ("a", "b"), (1, 0), (1, 2))])["basic"]
+    alone = ResultColumns.from_results(
+        [game_result(("a", "b"), (1, 2), (1, 0), match=1)]
+    ).by_ruleset()["basic"]
     assert seat_figures(alone) == ()
     assert luck_figures(alone) == ()
 
@@ -80,8 +85,8 @@ def test_strength_is_no_luck():
 
 def test_each_table_size_by_itself():
     mixed = [*games(simulated(seats=3)), *games(simulated(seats=2))]
-    renumbered = [replace(game, match=(len(game.bots), game.match)) for game in mixed]
-    results = Results.of(renumbered)["basic"]
+    renumbered = [replace(game, tournament=f"cup {len(game.bots)}") for game in mixed]
+    results = ResultColumns.from_results(renumbered).by_ruleset()["basic"]
     assert [each.seats for each in luck_figures(results)] == [2, 3]
     assert [each.seats for each in seat_figures(results)] == [2, 2, 3, 3, 3]
 

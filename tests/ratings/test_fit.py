@@ -7,27 +7,28 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hand_made import game_result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
-from simulated import Game, games, play, tables, true_ratings
+from simulated import games, play, tables, true_ratings
 
 from referee.ratings import Settings, rate
 from referee.ratings.analysis import Analysis
 from referee.ratings.fit import fit
-from referee.ratings.results import Results
+from referee.result_columns import ResultColumns
 
 SETTINGS = Settings()
 SCALE = np.sqrt(2) * SETTINGS.beta
 
 
 def analysis(played):
-    return Analysis(Results.of(played)["basic"])
+    return Analysis(ResultColumns.from_results(played).by_ruleset()["basic"])
 
 
 def duel(match, winner, loser):
-    return Game("basic", match, (winner, loser), (5, 1), (1, 2))
+    return game_result((winner, loser), (1, 2), (5, 1), match=match)
 
 
 @st.composite
@@ -84,7 +85,7 @@ def test_one_who_wins_always_gets_a_finite_rating():
 
 
 def test_ties_make_equals():
-    tied = [Game("basic", match, ("a", "b", "c"), (3, 3, 3), (1, 1, 1)) for match in range(5)]
+    tied = [game_result(("a", "b", "c"), (1, 1, 1), (3, 3, 3), match=match) for match in range(5)]
     assert analysis(tied).ratings == pytest.approx([25, 25, 25])
 
 
@@ -127,7 +128,7 @@ def test_it_finds_the_strengths_of_simulated_bots():
 def test_a_game_counts_as_one_less_than_its_seats():
     """So that large tables do not count for more than they say."""
     order = ("a", "b", "c", "d")
-    large = Game("basic", 1, order, (4, 3, 2, 1), (1, 2, 3, 4))
+    large = game_result(order, (1, 2, 3, 4), (4, 3, 2, 1), match=1)
     pairs = [duel(n, a, b) for n, (a, b) in enumerate(permutations(order, 2)) if a < b]
     as_large, as_pairs = analysis([large] * 2).ratings, analysis(pairs).ratings
     assert as_large == pytest.approx(as_pairs, abs=1e-6)

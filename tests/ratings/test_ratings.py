@@ -1,9 +1,10 @@
 """Ratings over many games: per ruleset, in order, kept and taken up again."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import hypothesis
 import pytest
+from hand_made import game_result
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,22 +12,15 @@ from referee.ratings import Rating, Ratings, Settings, rate
 from referee.ratings.trueskill import Model
 
 
-@dataclass(frozen=True)
-class Game:
-    ruleset: str
-    bots: tuple[str, ...]
-    ranks: tuple[int, ...]
-
-
 @st.composite
 def games(draw):
     bots = draw(st.permutations("abcde"))[: draw(st.integers(2, 4))]
     ranks = draw(st.tuples(*[st.integers(1, 4)] * len(bots)))
-    return Game(draw(st.sampled_from(["basic", "expert"])), tuple(bots), ranks)
+    return game_result(bots, ranks, ruleset=draw(st.sampled_from(["basic", "expert"])))
 
 
 def test_rulesets_are_rated_apart():
-    table = rate([Game("basic", ("a", "b"), (1, 2)), Game("duel", ("a", "b"), (2, 1))])
+    table = rate([game_result(("a", "b"), (1, 2)), game_result(("a", "b"), (2, 1), ruleset="duel")])
     assert list(table) == ["basic", "duel"]
     assert table["basic"]["a"] == table["duel"]["b"]
     assert table["basic"]["a"].mu > table["basic"]["b"].mu
@@ -38,14 +32,14 @@ def test_no_games_no_ratings():
 
 
 def test_games_build_on_each_other():
-    once = rate([Game("basic", ("a", "b"), (1, 2))])["basic"]["a"]
-    twice = rate([Game("basic", ("a", "b"), (1, 2))] * 2)["basic"]["a"]
+    once = rate([game_result(("a", "b"), (1, 2))])["basic"]["a"]
+    twice = rate([game_result(("a", "b"), (1, 2))] * 2)["basic"]["a"]
     assert twice.mu > once.mu
     assert twice.sigma < once.sigma
 
 
-OLD_WINS = [Game("basic", ("old", "x"), (1, 2))] * 3
-NEW_PLAYS = Game("basic", ("new", "x"), (1, 2))
+OLD_WINS = [game_result(("old", "x"), (1, 2))] * 3
+NEW_PLAYS = game_result(("new", "x"), (1, 2))
 
 
 def test_a_new_version_begins_where_the_one_before_it_stands_and_as_unsure_as_a_newcomer():
@@ -64,7 +58,7 @@ def test_a_version_that_never_played_hands_on_what_it_would_have_begun_with():
 
 
 def test_a_predecessor_counts_only_in_rulesets_that_it_has_played():
-    games = [*OLD_WINS, Game("duel", ("new", "x"), (1, 2))]
+    games = [*OLD_WINS, game_result(("new", "x"), (1, 2), ruleset="duel")]
     assert rate(games, predecessors={"new": "old"}) == rate(games)
 
 
@@ -85,7 +79,8 @@ def test_where_the_bots_sat_changes_no_bit(played, data):
     for game in played:
         order = data.draw(st.permutations(range(len(game.bots))))
         bots = tuple(game.bots[seat] for seat in order)
-        turned.append(Game(game.ruleset, bots, tuple(game.ranks[seat] for seat in order)))
+        ranks = tuple(game.ranks[seat] for seat in order)
+        turned.append(replace(game, bots=bots, ranks=ranks))
     assert rate(turned) == rate(played)
 
 
@@ -109,9 +104,9 @@ def test_what_is_taken_up_does_not_change_with_what_follows():
 @pytest.mark.parametrize(
     "game",
     [
-        Game("basic", ("a", "b", "a"), (1, 2, 3)),
-        Game("basic", ("a",), (1,)),
-        Game("basic", ("a", "b"), (1, 2, 3)),
+        game_result(("a", "b", "a"), (1, 2, 3)),
+        game_result(("a",), (1,)),
+        game_result(("a", "b"), (1, 2, 3)),
     ],
 )
 def test_a_game_that_says_nothing_changes_nothing(game):
@@ -123,6 +118,6 @@ def test_a_game_that_says_nothing_changes_nothing(game):
 
 def test_a_table_is_a_copy():
     ratings = Ratings()
-    ratings.add(Game("basic", ("a", "b"), (1, 2)))
+    ratings.add(game_result(("a", "b"), (1, 2)))
     ratings.table()["basic"]["a"] = Rating(0.0, 1.0)
     assert ratings.table()["basic"]["a"].mu > 25

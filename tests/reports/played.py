@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
-from dataclasses import dataclass
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
-from referee.match.play import final_result
 from referee.match.stand_in import stand_in_action
-from referee.records import BotId, Fault, GameRecord, Move, Usage
+from referee.records import BotId, Fault, GameRecord, Move, Usage, final_ranks, forfeited_seats
 from referee.reports.rating_rows import Tally
 from referee.rules.cards import list_cards
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck
-
-
-@dataclass(frozen=True)
-class Finished:
-    bots: tuple[str, ...]
-    scores: tuple[int, ...]
-    ranks: tuple[int, ...]
-    game_id: str = "cup-1"
-    ruleset: str = "basic"
-    round: int = 0
-    match: Hashable = 0
-    forfeited: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Charge:
-    game_id: str
-    bot: str
-    cause: Cause = Cause.TIMEOUT
-    forfeit: bool = False
 
 
 def standings(games, ratings, faults=()):
@@ -81,7 +58,10 @@ def record(
         deck=tuple(deck),
         moves=tuple(moves),
         faults=tuple(faults),
-        result=final_result(game.outcome, faults),
+        termination=game.outcome.termination,
+        scores=game.outcome.scores,
+        ranks=final_ranks(game.outcome.ranks, faults),
+        forfeited=forfeited_seats(faults),
         usage=tuple(Usage(0.01 * seat, 2048) for seat in range(seats)),
         clocks=clocks or Clocks(),
         max_strikes=3,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from hand_made import charged_fault, game_result
 from rich.console import Console
 
-from referee.errors import Cause
 from referee.records import BotId
 from referee.reports.bot_rows import bot_rows, log_rows, log_text
 
@@ -21,26 +21,14 @@ class Known:
     retired_at_us: int | None = None
 
 
-@dataclass(frozen=True)
-class Game:
-    bots: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Fault:
-    bot: str
-    forfeit: bool
-    game_id: str = "cup-3"
-    cause: Cause = Cause.TIMEOUT
-    move: int = 12
-    detail: str = "no reply"
-    stderr_tail: str = ""
+def fault(*, forfeit, stderr_tail=""):
+    return charged_fault("cup-3", "a@1", forfeit=forfeit, move=12, stderr_tail=stderr_tail)
 
 
 def test_each_version_has_its_own_games_and_faults():
     bots = [Known(BotId("a", "1")), Known(BotId("a", "2"), retired_at_us=9), Known(BotId("b", "1"))]
-    games = [Game(("a@1", "b@1")), Game(("b@1", "a@1")), Game(("a@2", "b@1"))]
-    faults = [Fault("a@1", forfeit=False), Fault("a@1", forfeit=True), Fault("a@1", forfeit=False)]
+    games = [game_result(bots, (1, 2)) for bots in (("a@1", "b@1"), ("b@1", "a@1"), ("a@2", "b@1"))]
+    faults = [fault(forfeit=False), fault(forfeit=True), fault(forfeit=False)]
     rows = bot_rows(bots, games, faults)
     assert [(row.bot, row.games, row.strikes, row.forfeits) for row in rows] == [
         ("a@1", 2, 2, 1),
@@ -51,9 +39,7 @@ def test_each_version_has_its_own_games_and_faults():
 
 
 def test_a_log_has_the_words_of_each_fault_and_says_where_there_are_none():
-    rows = log_rows(
-        [Fault("a@1", forfeit=True, stderr_tail="\x1b[1mOuch\n"), Fault("a@1", forfeit=False)]
-    )
+    rows = log_rows([fault(forfeit=True, stderr_tail="\x1b[1mOuch\n"), fault(forfeit=False)])
     console = Console(width=100)
     with console.capture() as capture:
         console.print(log_text(rows))

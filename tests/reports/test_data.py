@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from played import Finished, standings
+from hand_made import game_result
+from played import standings
 
 import referee.ratings
 import referee.reports
@@ -94,7 +95,7 @@ def test_both_are_safe_to_print():
 
 
 def test_csv_and_json_say_the_same():
-    games = [Finished(("a", "b", "c"), (1, 2, 3), (3, 2, 1), forfeited=(1,))]
+    games = [game_result(("a", "b", "c"), (3, 2, 1), (1, 2, 3), forfeited=(1,))]
     rows = standings(games, rate(games))
     from_json = json.loads(json_text(rows))
     from_csv = list(csv.DictReader(io.StringIO(csv_text(StandingRow, rows))))

@@ -101,7 +101,7 @@ def test_a_game_is_told_from_its_record():
     strike, forfeit = (f"bot{fault.seat} (seat {fault.seat})" for fault in game.faults)
     assert f"{strike}: strike, timeout: no reply" in text
     assert f"{forfeit}: forfeits the game, timeout: no reply" in text
-    ranks = " ".join(map(str, game.result.ranks))
+    ranks = " ".join(map(str, game.ranks))
     assert lines[-1] == f"forfeited: {forfeit}; final ranks {ranks}"
     assert "game over" in lines[-2]
 

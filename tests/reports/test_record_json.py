@@ -118,7 +118,7 @@ def test_the_whole_record_is_there():
         "stderr_tail": "boo\x1b",
     }
     assert value["result"]["forfeited"] == [game.moves[9].seat]
-    assert value["result"]["winners"] == list(game.result.winners)
+    assert value["result"]["winners"] == list(game.winners)
     assert value["usage"][1] == {"cpu_us": 10_000, "peak_memory_kib": 2048}
     assert value["clocks"]["bank_us"] == 30_000_000
     assert value["dropped"] == []

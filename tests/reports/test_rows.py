@@ -1,6 +1,7 @@
 """Rows of faults, tournaments, games and what happened in them."""
 
-from played import Charge, Finished, record
+from hand_made import charged_fault, game_result
+from played import record
 
 from referee.clocks import Clocks
 from referee.errors import Cause
@@ -12,12 +13,12 @@ from referee.reports.tournament_rows import StatusRow, status_rows, tournament_r
 
 def test_faults_are_counted_by_bot_and_cause():
     faults = [
-        Charge("g2", "b", Cause.TIMEOUT),
-        Charge("g1", "a", Cause.ILLEGAL),
-        Charge("g1", "a", Cause.ILLEGAL),
-        Charge("g2", "a", Cause.STRIKES, forfeit=True),
-        Charge("g2", "a", Cause.ILLEGAL),
-        Charge("g3", "a", Cause.CRASH, forfeit=True),
+        charged_fault("g2", "b", Cause.TIMEOUT),
+        charged_fault("g1", "a", Cause.ILLEGAL),
+        charged_fault("g1", "a", Cause.ILLEGAL),
+        charged_fault("g2", "a", Cause.STRIKES, forfeit=True),
+        charged_fault("g2", "a", Cause.ILLEGAL),
+        charged_fault("g3", "a", Cause.CRASH, forfeit=True),
     ]
     assert fault_rows(faults) == (
         FaultRow(bot="a", cause="crash", strikes=0, forfeits=1, games=1),
@@ -76,9 +77,18 @@ def test_status_before_the_first_game():
 
 
 def test_a_list_of_games():
-    game = Finished(("a", "b"), (3, -1), (1, 2), "cup-9", "duel", 4, 17, (1,))
+    game = game_result(
+        ("a", "b"),
+        (1, 2),
+        (3, -1),
+        game_id="cup-9",
+        ruleset="duel",
+        round=4,
+        match=17,
+        forfeited=(1,),
+    )
     (row,) = game_rows([game])
-    assert (row.game_id, row.ruleset, row.round, row.match) == ("cup-9", "duel", 4, 17)
+    assert (row.game_id, row.ruleset, row.round, row.match) == ("cup-9", "duel", 4, ("cup", 17))
     assert (row.bots, row.scores, row.ranks, row.forfeited) == (("a", "b"), (3, -1), (1, 2), (1,))
 
 
@@ -86,12 +96,12 @@ def test_a_game_in_detail():
     game = record(seats=3, strike_at=4, forfeit_at=30, detail="no reply", stderr_tail="boo")
     head = game_head(game)
     assert (head.game_id, head.ruleset, head.decisions) == ("cup-1", "basic", len(game.moves))
-    assert head.termination == game.result.termination.value
+    assert head.termination == game.termination.value
     seats = seat_rows(game)
     assert [row.seat for row in seats] == [0, 1, 2]
-    assert tuple(row.score for row in seats) == game.result.scores
-    assert tuple(row.rank for row in seats) == game.result.ranks
-    assert [row.seat for row in seats if row.forfeited] == list(game.result.forfeited)
+    assert tuple(row.score for row in seats) == game.scores
+    assert tuple(row.rank for row in seats) == game.ranks
+    assert [row.seat for row in seats if row.forfeited] == list(game.forfeited)
     assert sum(row.decisions + row.stood_in for row in seats) == len(game.moves)
     assert sum(row.strikes for row in seats) == 1
     strike, forfeit = charge_rows(game)

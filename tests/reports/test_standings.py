@@ -3,25 +3,26 @@
 from dataclasses import replace
 
 import pytest
+from hand_made import charged_fault, game_result
 from hypothesis import given
 from hypothesis import strategies as st
-from played import Charge, Finished, standings
+from played import standings
 
 from referee.ratings import Rating, rate
 from referee.reports.rating_rows import Tally
 
 DUELS = [
-    Finished(("a", "b"), (10, 4), (1, 2), "cup-1", match=0),
-    Finished(("b", "a"), (8, 8), (1, 1), "cup-2", match=0),
-    Finished(("a", "b"), (-3, 9), (1, 2), "cup-3", match=1, forfeited=(1,)),
-    Finished(("b", "a"), (1, 2), (2, 1), "cup-4", match=2, ruleset="duel"),
+    game_result(("a", "b"), (1, 2), (10, 4), game_id="cup-1", match=0),
+    game_result(("b", "a"), (1, 1), (8, 8), game_id="cup-2", match=0),
+    game_result(("a", "b"), (1, 2), (-3, 9), game_id="cup-3", match=1, forfeited=(1,)),
+    game_result(("b", "a"), (2, 1), (1, 2), game_id="cup-4", match=2, ruleset="duel"),
 ]
 FAULTS = [
-    Charge("cup-1", "a"),
-    Charge("cup-1", "a"),
-    Charge("cup-4", "a"),
-    Charge("cup-3", "b", forfeit=True),
-    Charge("elsewhere-1", "a"),
+    charged_fault("cup-1", "a"),
+    charged_fault("cup-1", "a"),
+    charged_fault("cup-4", "a"),
+    charged_fault("cup-3", "b", forfeit=True),
+    charged_fault("elsewhere-1", "a"),
 ]
 
 
@@ -55,12 +56,12 @@ def test_ratings_are_those_given():
 
 
 def test_nobody_wins_a_game_that_all_forfeited():
-    lost = [Finished(("a", "b"), (0, 0), (1, 1), forfeited=(0, 1))]
+    lost = [game_result(("a", "b"), (1, 1), (0, 0), forfeited=(0, 1))]
     assert [row.wins for row in standings(lost, rate(lost))] == [0, 0]
 
 
 def test_rank_is_by_conservative_rating_then_mu_and_is_shared():
-    games = [Finished(tuple("abcd"), (0, 0, 0, 0), (1, 1, 1, 1))]
+    games = [game_result(tuple("abcd"), (1, 1, 1, 1), (0, 0, 0, 0))]
     ratings = {
         "basic": {"a": Rating(25.0, 5.0), "b": Rating(30.0, 1.0), "c": Rating(25.0, 5.0)}
         | {"d": Rating(28.0, 6.0)}

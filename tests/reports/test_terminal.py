@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
-from played import Finished, record, standings
+from hand_made import game_result
+from played import record, standings
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -26,7 +27,14 @@ from referee.reports.tournament_rows import StatusRow, status_rows
 
 NAMES = ("small_beasts", "final_sprint", "greedy", "counter", "b" * 32)
 GAMES = [
-    Finished(NAMES, (23, -11, 4, 4, 17), (1, 5, 3, 3, 2), f"all-rulesets-{n}", "expert-jokers")
+    game_result(
+        NAMES,
+        (1, 5, 3, 3, 2),
+        (23, -11, 4, 4, 17),
+        game_id=f"all-rulesets-{n}",
+        tournament="all-rulesets",
+        ruleset="expert-jokers",
+    )
     for n in range(1000, 1003)
 ]
 CHARGED = record(seats=5, strike_at=10, forfeit_at=40, detail="[red]no\x1b[2J reply " * 8)

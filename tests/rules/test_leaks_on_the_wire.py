@@ -73,7 +73,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
         played = asyncio.run(play_game(setup, repeaters, now_us=lambda: 0, monotonic_us=lambda: 0))
     except StopPlaying:
         return [start, *repeaters[seat].messages]
-    ranks = played.record.result.ranks
+    ranks = played.record.ranks
     end = encode.game_end(GAME_ID, played.unseen_events[seat], ranks, "", forfeited=False)
     return [start, *repeaters[seat].messages, end]
 

@@ -9,7 +9,7 @@ from referee import deals
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
 from referee.match.stand_in import stand_in_action
-from referee.records import BotId, Fault, GameRecord, Move, Result, ScheduledGame, Usage
+from referee.records import BotId, Fault, GameRecord, Move, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
@@ -51,7 +51,10 @@ def played(game: ScheduledGame) -> GameRecord:
         deck=deck,
         moves=tuple(moves),
         faults=(),
-        result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
+        termination=run.outcome.termination,
+        scores=run.outcome.scores,
+        ranks=run.outcome.ranks,
+        forfeited=(),
         usage=tuple(Usage(0.01 * seat, 2048 + seat) for seat in range(len(game.bots))),
         clocks=Clocks(),
         max_strikes=3,
@@ -71,7 +74,8 @@ def faulty(record: GameRecord) -> GameRecord:
             Fault(0, Cause.TIMEOUT, forfeit=False, move=0, evidence=strike),
             Fault(1, Cause.CRASH, forfeit=True, move=1, evidence=crash),
         ),
-        result=replace(record.result, ranks=(1, 3, 1), forfeited=(1,)),
+        ranks=(1, 3, 1),
+        forfeited=(1,),
     )
 
 

@@ -11,6 +11,7 @@ from records import bot, faulty, filled, played
 from sqlalchemy import update
 
 from referee.errors import StoreError, UserError
+from referee.result_columns import MAX_SEATS
 from referee.store import schema
 
 
@@ -24,7 +25,7 @@ def league(place):
         for number, row in enumerate(games):
             record = played(row)
             if number == 4:
-                record = replace(record, result=replace(record.result, scores=(-20, 0, 31)))
+                record = replace(record, scores=(-20, 0, 31))
             made.add_game(faulty(record) if number % 3 == 0 else record)
         made.add_game(replace(faulty(played(games[0])), game_id="play-1"))
         yield made
@@ -49,9 +50,9 @@ def test_they_are_the_results_in_schedule_order(league, tournament):
     assert np.all(np.diff(columns.match) >= 0)
     played_games = {row.game_id: number for number, row in enumerate(rows)}
     strikes = np.zeros_like(columns.strikes)
-    for fault in league.faults(tournament=tournament):
-        if not fault.forfeit and fault.game_id in played_games:
-            strikes[played_games[fault.game_id], fault.seat] += 1
+    for charged in league.faults(tournament=tournament):
+        if not charged.fault.forfeit and charged.game_id in played_games:
+            strikes[played_games[charged.game_id], charged.fault.seat] += 1
     assert strikes.sum() > 0
     assert columns.strikes.tolist() == strikes.tolist()
 
@@ -59,14 +60,14 @@ def test_they_are_the_results_in_schedule_order(league, tournament):
 def test_a_few_of_them(league):
     columns = league.columns()
     every_other = np.arange(len(columns.match)) % 2 == 0
-    few = columns.chosen(every_other)
+    few = columns.select(every_other)
     assert few.bot.tolist() == columns.bot[::2].tolist()
     assert few.strikes.sum() <= columns.strikes.sum()
 
 
 def test_an_empty_league(place):
     with place.open(create=True) as empty:
-        assert empty.columns().bot.shape == (0, 1)
+        assert empty.columns().bot.shape == (0, MAX_SEATS)
         assert empty.columns(tournament="cup").match.tolist() == []
 
 

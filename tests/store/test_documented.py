@@ -78,7 +78,7 @@ def test_the_views_agree_with_the_league(demo: Place):
     expected = [
         (
             row.game_id,
-            row.tournament,
+            row.tournament or None,
             row.round if row.tournament else None,
             row.match if row.tournament else None,
             row.ruleset,
@@ -109,17 +109,17 @@ def test_the_views_agree_with_the_league(demo: Place):
     )
     assert shown == [
         (
-            fault.game_id,
-            fault.seat,
-            fault.bot,
-            fault.cause.value,
-            fault.forfeit,
-            fault.move,
-            fault.detail,
-            fault.exit_code,
-            fault.signal,
-            fault.elapsed_us / 1_000_000,
-            fault.stderr_tail,
+            charged.game_id,
+            charged.fault.seat,
+            charged.bot,
+            charged.fault.cause.value,
+            charged.fault.forfeit,
+            charged.fault.move,
+            charged.fault.evidence.detail,
+            charged.fault.evidence.exit_code,
+            charged.fault.evidence.signal,
+            charged.fault.evidence.elapsed_us / 1_000_000,
+            charged.fault.evidence.stderr_tail,
         )
-        for fault in faults
+        for charged in faults
     ]

@@ -143,7 +143,7 @@ def test_results_come_in_schedule_order_whatever_was_stored_first(league):
     for row, result in zip(rows, results, strict=True):
         record = league.record(row.game_id)
         assert result.bots == row.bots
-        assert (result.scores, result.ranks) == (record.result.scores, record.result.ranks)
+        assert (result.scores, result.ranks) == (record.scores, record.ranks)
         assert (result.index, result.round, result.match) == (row.index, row.round, row.match)
         assert (result.tournament, result.ruleset, result.forfeited) == ("cup", "classic", ())
 
@@ -156,7 +156,7 @@ def test_free_games_are_kept_apart(league):
     with_free = league.results(free=True)
     assert [(row.game_id, row.tournament) for row in with_free] == [
         ("cup-1", "cup"),
-        ("play-1", None),
+        ("play-1", ""),
     ]
     assert league.tournament("cup").stored == 1
     assert league.record("play-1").game_id == "play-1"
@@ -225,7 +225,7 @@ def test_games_are_found_by_tournament_bot_and_fault(league):
     (crashed,) = league.games(cause="crash")
     record = league.record(rows[7].game_id)
     assert crashed.game_id == rows[7].game_id
-    assert crashed.termination == record.result.termination.value
+    assert crashed.termination == record.termination.value
     assert (crashed.decisions, crashed.duration_us) == (len(record.moves), 31_000)
 
 
@@ -234,11 +234,17 @@ def test_faults_come_back_with_their_evidence(league):
     league.add_game(played(rows[0]))
     league.add_game(faulty(played(rows[1])))
     strike, crash = league.faults(tournament="cup")
-    assert (strike.game_id, strike.seat, strike.cause) == ("cup-2", 0, Cause.TIMEOUT)
-    assert (strike.forfeit, strike.elapsed_us, strike.detail) == (False, 77, "too late")
-    assert crash.bot == rows[1].bots[1]
-    assert (crash.forfeit, crash.move, crash.signal) == (True, 1, "SIGSEGV")
-    assert (crash.exit_code, crash.stderr_tail) == (None, "Ouch\n")
+    record = league.record("cup-2")
+    assert (strike.game_id, strike.bot) == ("cup-2", rows[1].bots[0])
+    assert (crash.game_id, crash.bot) == ("cup-2", rows[1].bots[1])
+    assert (strike.fault, crash.fault) == record.faults
+    assert record.charged_faults == (strike, crash)
+    assert (strike.fault.seat, strike.fault.cause) == (0, Cause.TIMEOUT)
+    assert (strike.fault.forfeit, strike.fault.evidence.elapsed_us) == (False, 77)
+    assert strike.fault.evidence.detail == "too late"
+    assert (crash.fault.forfeit, crash.fault.move) == (True, 1)
+    assert (crash.fault.evidence.signal, crash.fault.evidence.exit_code) == ("SIGSEGV", None)
+    assert crash.fault.evidence.stderr_tail == "Ouch\n"
     assert league.faults() == [strike, crash]
 
 
@@ -262,8 +268,9 @@ def test_texts_of_faults_may_have_any_character_but_nul(league):
     strange = replace(record.faults[0].evidence, detail="a\0b", stderr_tail="\0\x01\U0001f0cf\\x00")
     league.add_game(replace(record, faults=(replace(record.faults[0], evidence=strange),)))
     assert league.record("cup-1").faults[0].evidence == strange
-    (fault,) = league.faults()
-    assert (fault.detail, fault.stderr_tail) == (r"a\x00b", "\\x00\x01\U0001f0cf\\x00")
+    (charged,) = league.faults()
+    evidence = charged.fault.evidence
+    assert (evidence.detail, evidence.stderr_tail) == (r"a\x00b", "\\x00\x01\U0001f0cf\\x00")
 
 
 def test_unknown_names_say_what_there_is(league):

@@ -18,7 +18,7 @@ from referee.errors import NotFoundError, UserError
 from referee.match.replay import Difference
 from referee.match.stand_in import stand_in_action
 from referee.protocol import record as wire
-from referee.records import BotId, GameRecord, Move, Result, Usage
+from referee.records import BotId, GameRecord, Move, Usage
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.rules.game import Game
@@ -88,7 +88,10 @@ class Made:
             deck=deck,
             moves=tuple(moves),
             faults=(),
-            result=Result(run.outcome.termination, run.outcome.scores, run.outcome.ranks, ()),
+            termination=run.outcome.termination,
+            scores=run.outcome.scores,
+            ranks=run.outcome.ranks,
+            forfeited=(),
             usage=(Usage(0.02, 3072),) * len(game.bots),
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,
@@ -326,8 +329,7 @@ def worse_deck(records):
 
 
 def other_rank(records):
-    result = records[1].result
-    records[1] = replace(records[1], result=replace(result, ranks=(result.ranks[1], 3)))
+    records[1] = replace(records[1], ranks=(records[1].ranks[1], 3))
 
 
 def other_action(records):

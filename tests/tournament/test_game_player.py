@@ -104,7 +104,7 @@ async def test_a_suspended_bot_is_not_started(play):
     (record,) = await play(order(1, "exits_with_1", "fair", suspended={"exits_with_1-0@1"}))
     assert [(fault.seat, fault.cause) for fault in record.faults] == [(0, Cause.SUSPENDED)]
     assert record.faults[0].evidence.stderr_tail == ""
-    assert record.result.ranks == (2, 1)
+    assert record.ranks == (2, 1)
 
 
 async def test_a_bot_that_burns_the_core_is_ended_when_it_has_forfeited(play, settings):

@@ -6,22 +6,25 @@ import pytest
 
 from referee.errors import Cause, Evidence
 from referee.match.replay import Difference
-from referee.records import Fault
-from referee.store import FaultRow, storable
+from referee.records import ChargedFault, Fault
+from referee.store import storable
 from referee.tournament.verify import _check_faults
 
 SAID = "a\0b"
 
 
-def row(text):
-    return FaultRow("g-1", 0, "ann@1", Cause.CRASH, True, 3, text, None, None, 5, text)  # noqa: FBT003
+def fault(text):
+    evidence = Evidence(detail=text, elapsed_us=5, stderr_tail=text)
+    return Fault(0, Cause.CRASH, forfeit=True, move=3, evidence=evidence)
+
+
+def stored(text):
+    return ChargedFault("g-1", "ann@1", fault(text))
 
 
 @pytest.mark.parametrize("kept", [SAID, storable(SAID)], ids=["by the first schema", "today"])
 def test_a_nul_in_a_fault_is_no_difference(kept):
-    evidence = Evidence(detail=SAID, elapsed_us=5, stderr_tail=SAID)
-    fault = Fault(0, Cause.CRASH, forfeit=True, move=3, evidence=evidence)
-    record = SimpleNamespace(faults=(fault,))
-    _check_faults(record, [row(kept)])
+    record = SimpleNamespace(faults=(fault(SAID),))
+    _check_faults(record, [stored(kept)])
     with pytest.raises(Difference, match="table of faults differs"):
-        _check_faults(record, [row("ab")])
+        _check_faults(record, [stored("ab")])

@@ -1,0 +1,147 @@
+"""Hold the results of many games as numpy arrays, for statistics.
+
+A `GameResult` costs a microsecond or two. A league can have a hundred thousand games, so the store fills
+arrays directly, and the ratings compute with them.
+
+In the shapes below, G is the number of games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from referee.records import GameResult
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+T = TypeVar("T")
+
+MAX_SEATS = 5
+"""Columns of the arrays by seat. The last columns of a smaller table are empty."""
+NOBODY = -1
+"""The number of the bot in an empty column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ResultColumns:
+    """The results of G games: one row for each game, one column for each seat."""
+
+    bots: tuple[str, ...]
+    """Names of bots; some of them may not have played."""
+    rulesets: tuple[str, ...]
+    """Names of rulesets."""
+    ruleset: Ints
+    """(G,) index of `rulesets`."""
+    match: Ints
+    """(G,) number of the match. Games of one match have the same number."""
+    bot: Ints
+    """(G, MAX_SEATS) index of `bots`, or NOBODY."""
+    score: Ints
+    """(G, MAX_SEATS) points; 0 in an empty column."""
+    rank: Ints
+    """(G, MAX_SEATS) final rank, 1 the best; 0 in an empty column."""
+    forfeited: Flags
+    """(G, MAX_SEATS) True where the seat forfeited."""
+    strikes: Ints
+    """(G, MAX_SEATS) number of strikes. A `GameResult` does not have them, so `from_results` sets 0."""
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+    @property
+    def seats(self) -> Ints:
+        """(G,) the number of seats at the table."""
+        seats: Ints = (self.bot != NOBODY).sum(axis=1)
+        return seats
+
+    @property
+    def matches(self) -> int:
+        """The number of matches, if they are numbered without gaps as by `by_ruleset`."""
+        return int(self.match.max()) + 1 if len(self) else 0
+
+    @classmethod
+    def from_results(cls, results: Iterable[GameResult]) -> ResultColumns:
+        """Return the columns of some results, in the order given. Their strikes are unknown, so 0."""
+        results = list(results)
+        bots = _number({bot: None for result in results for bot in result.bots})
+        rulesets = _number({result.ruleset: None for result in results})
+        matches = _number(sorted({result.match_key for result in results}))
+        rank = _pad([result.ranks for result in results], 0)
+        forfeited = np.zeros_like(rank, dtype=bool)
+        for game, result in enumerate(results):
+            forfeited[game, list(result.forfeited)] = True
+        return cls(
+            bots=tuple(bots),
+            rulesets=tuple(rulesets),
+            ruleset=np.array([rulesets[result.ruleset] for result in results], dtype=np.int64),
+            match=np.array([matches[result.match_key] for result in results], dtype=np.int64),
+            bot=_pad([[bots[bot] for bot in result.bots] for result in results], NOBODY),
+            score=_pad([result.scores for result in results], 0),
+            rank=rank,
+            forfeited=forfeited,
+            strikes=np.zeros_like(rank),
+        )
+
+    def select(self, games: Flags | Ints | slice) -> ResultColumns:
+        """Return some games, given as any index of their rows. All names and numbers stay."""
+        return replace(
+            self,
+            ruleset=self.ruleset[games],
+            match=self.match[games],
+            bot=self.bot[games],
+            score=self.score[games],
+            rank=self.rank[games],
+            forfeited=self.forfeited[games],
+            strikes=self.strikes[games],
+        )
+
+    def by_ruleset(self) -> dict[str, ResultColumns]:
+        """Return the games of each ruleset, sorted by the ruleset's name.
+
+        The bots of each part are those that played, sorted by name, and its matches are numbered from 0
+        without gaps. The games are sorted, so that the same games in any order give the same bits in all
+        statistics.
+        """
+        found = {}
+        for number in np.unique(self.ruleset).tolist():
+            games = self.select(self.ruleset == number)
+            found[self.rulesets[number]] = _normalise(games)
+        return dict(sorted(found.items()))
+
+    def of_size(self, seats: int) -> ResultColumns:
+        """Return the games at tables of this size, their matches numbered without gaps."""
+        sized = self.select(self.seats == seats)
+        return replace(sized, match=np.unique(sized.match, return_inverse=True)[1])
+
+
+def _number(values: Iterable[T]) -> dict[T, int]:
+    """Return the position of each value."""
+    return {value: position for position, value in enumerate(values)}
+
+
+def _pad(rows: Sequence[Sequence[int]], empty: int) -> Ints:
+    padded = [[*row, *[empty] * MAX_SEATS][:MAX_SEATS] for row in rows]
+    return np.array(padded, dtype=np.int64).reshape(-1, MAX_SEATS)
+
+
+def _normalise(games: ResultColumns) -> ResultColumns:
+    """Return the games of one ruleset as `by_ruleset` describes."""
+    played = np.unique(games.bot[games.bot != NOBODY]).tolist()
+    played.sort(key=games.bots.__getitem__)
+    numbers = np.full(len(games.bots) + 1, NOBODY)  # NOBODY is the index of the last item
+    numbers[played] = np.arange(len(played))
+    bot = numbers[games.bot]
+    order = np.lexsort((*bot.T[::-1], games.match))
+    match = games.match[order]
+    return replace(
+        games.select(order),
+        bots=tuple(games.bots[number] for number in played),
+        match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
+        bot=bot[order],
+    )
