@@ -2,6 +2,7 @@
 
     pytest                      the tests that fit into three minutes on two cores
     pytest --everything         all tests
+    pytest --left-out           only the tests that plain `pytest` leaves out
     pytest tests/crash          all tests of a folder or file, or one test, also those that plain `pytest` leaves out
 
 The last lines of plain `pytest` count the tests that it left out, by reason. A test is left out if it has
@@ -80,17 +81,23 @@ def pytest_addoption(parser):
         action="store_true",
         help="also run the tests that plain `pytest` leaves out because they take long or need much",
     )
+    parser.addoption(
+        "--left-out",
+        action="store_true",
+        help="run only the tests that plain `pytest` leaves out",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    """Choose tests and processes before pytest-xdist reads the options, which it also passes to its workers."""
-    if hasattr(config, "workerinput"):
-        return
+    """Choose tests and processes before pytest-xdist reads the options.
+
+    Every worker of pytest-xdist parses the same command line and calls this hook too.
+    """
     names_tests = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if names_tests or config.option.keyword or config.option.markexpr:
         config.option.everything = True
-    if config.pluginmanager.hasplugin("xdist"):
+    if config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput"):
         _set_processes(config.option, one=names_tests)
 
 
@@ -108,18 +115,24 @@ def _set_processes(option, *, one):
 
 
 def pytest_collection_modifyitems(config, items):
-    config.stash[LEFT_OUT] = Counter()
-    if not config.option.everything:
-        reasons = {item: reason for item in items if (reason := _reason_to_leave_out(item))}
-        config.stash[LEFT_OUT].update(reasons.values())
-        config.hook.pytest_deselected(items=list(reasons))
-        items[:] = [item for item in items if item not in reasons]
+    reasons = {item: reason for item in items if (reason := _reason_to_leave_out(item))}
+    if config.option.left_out:
+        _keep(config, items, lambda item: item in reasons)
+    elif not config.option.everything:
+        config.stash[LEFT_OUT] = Counter(reasons.values())
+        _keep(config, items, lambda item: item not in reasons)
 
     def place(item):
         file = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
         return SLOWEST_FIRST.index(file) if file in SLOWEST_FIRST else len(SLOWEST_FIRST)
 
     items.sort(key=place)
+
+
+def _keep(config, items, is_wanted):
+    """Remove all other tests from the list and report them to pytest."""
+    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
+    items[:] = filter(is_wanted, items)
 
 
 def _reason_to_leave_out(item):
@@ -151,7 +164,17 @@ def pytest_terminal_summary(terminalreporter, config):
         for reason, count in counts.most_common():
             terminalreporter.line(f"{count:5}  {reason}")
         total = counts.total()
-        terminalreporter.line(f"{total:5}  tests left out. Run everything: pytest --everything")
+        terminalreporter.line(
+            f"{total:5}  tests left out. Run everything: {_command()} --everything"
+        )
+
+
+def _command():
+    """Return the command that started pytest, as a person can type it again."""
+    program = sys.argv[0]
+    if Path(program).name == "__main__.py":
+        return f"{sys.executable} -m pytest"
+    return "pytest" if program == shutil.which("pytest") else program
 
 
 def pytest_runtest_setup(item):
