@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Connects to the referee and carries the messages of the one stream. Exit codes: 0 after a goodbye,
-# 2 where no referee started the program, 3 where the stream ended without a goodbye.
+# Connects to the referee and exchanges messages over one stream. Exit codes: 0 after a goodbye, 2
+# if no referee started the program, 3 if the stream ended without a goodbye.
 
 $LOAD_PATH.unshift(File.join(__dir__, 'lib'))
 
@@ -14,8 +14,8 @@ unless address && token
   exit 2
 end
 
-# gRPC sends what is put here as it comes, from a thread of its own. To close the queue is to close
-# our side of the stream.
+# A thread of gRPC sends the messages of this queue. Closing the queue closes our side of the
+# stream.
 outgoing = Queue.new
 messages = Enumerator.produce { outgoing.pop || raise(StopIteration) }
 
@@ -29,13 +29,13 @@ begin
     outgoing << answer if answer
     goodbye = message.goodbye
   end
-  # The call ends when both sides are closed. We close ours after a goodbye and also where the
-  # referee has closed its own without one, of which there is no sign but the call's status.
+  # The call ends when both sides are closed. Close ours after a goodbye, or when the referee has
+  # closed its side without one. Only the call's status shows the latter.
   Thread.new do
     sleep 0.1 until goodbye || call.status
     outgoing.close
     sleep 1
-    call.cancel # the referee has had time enough to close its side
+    call.cancel # the referee did not close its side in time
   end
   call.execute
 rescue GRPC::BadStatus => e

@@ -1,6 +1,6 @@
 // A bot for the LINKO! referee.
 //
-// This file speaks with the referee; what to play is decided in policy.go.
+// This file exchanges messages with the referee. policy.go makes the decisions.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const (
 	protocolVersion = 1
-	maxGames        = 16 // how many games the bot can hold at once
+	maxGames        = 16 // the number of games that the bot can play at the same time
 	closingLimit    = time.Second
 )
 
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// play connects to the referee and stays until it says goodbye.
+// play connects to the referee and plays until the goodbye.
 func play(address, token string) error {
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -56,19 +56,19 @@ func play(address, token string) error {
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}
-	// The referee ends its side when it sees the end of ours; if it does not, leave all the same.
+	// The referee should close its side now. Do not wait longer than closingLimit for it.
 	time.AfterFunc(closingLimit, cancel)
 	_, _ = stream.Recv()
 	return nil
 }
 
-// converse says hello and answers whatever comes until the goodbye. It is an error if the stream
-// ends without one.
+// converse sends the hello and answers messages until the goodbye. It returns an error if the stream
+// ends without a goodbye.
 func converse(stream linko.RefereeService_PlayClient, token string) error {
 	hello := &linko.Hello{
 		ProtocolVersion: protocolVersion,
 		Token:           token,
-		Name:            "linko-bot", // for the referee's logs; its tables have the name in bot.toml
+		Name:            "linko-bot", // only for logs; tables show the name in bot.toml
 		MaxGames:        maxGames,
 	}
 	if err := send(stream, &linko.BotMessage{Hello: hello}); err != nil {
@@ -94,7 +94,7 @@ func converse(stream linko.RefereeService_PlayClient, token string) error {
 	}
 }
 
-// send sends a message. Where the referee has ended the stream, it leaves it to Recv to say why.
+// send sends a message. It ignores the end of the stream, because the next Recv returns the reason.
 func send(stream linko.RefereeService_PlayClient, message *linko.BotMessage) error {
 	err := stream.Send(message)
 	if errors.Is(err, io.EOF) {
@@ -103,11 +103,11 @@ func send(stream linko.RefereeService_PlayClient, message *linko.BotMessage) err
 	return err
 }
 
-// games are those in progress, by their ids.
+// games maps game ids to the games in progress.
 type games map[string]*game
 
-// answer is what a message asks for: a Ready for each game start and a Reply for each request, or
-// nil if it asks for nothing.
+// answer handles a message. It returns a Ready for each game start and a Reply for each request, or
+// nil if the message needs no answer.
 func (g games) answer(message *linko.RefereeMessage) *linko.BotMessage {
 	answer := &linko.BotMessage{}
 	for _, start := range message.GetGameStarts() {

@@ -10,7 +10,7 @@ import (
 	"example.org/linko-bot/linko"
 )
 
-func TestGamesOfOneMessageAreAnsweredInOrderEachByItsOwnRules(t *testing.T) {
+func TestRequestsOfSeveralGamesAreAnsweredInOrderByTheRulesOfEachGame(t *testing.T) {
 	ask := func(id string, number uint32) *linko.Request {
 		return &linko.Request{
 			GameId:     id,
@@ -37,7 +37,7 @@ func TestGamesOfOneMessageAreAnsweredInOrderEachByItsOwnRules(t *testing.T) {
 	}
 }
 
-func TestAGameThatIsOverIsForgottenWithoutAnAnswer(t *testing.T) {
+func TestFinishedGameIsForgottenWithoutAnAnswer(t *testing.T) {
 	g := games{"a": {}, "b": {}}
 	if got := g.answer(&linko.RefereeMessage{GameEnds: []*linko.GameEnd{{GameId: "a"}}}); got != nil {
 		t.Errorf("got %v, want no answer", got)
@@ -47,7 +47,7 @@ func TestAGameThatIsOverIsForgottenWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestTheConversationBeginsWithAHelloAndEndsWithAGoodbye(t *testing.T) {
+func TestConversationBeginsWithHelloAndEndsWithGoodbye(t *testing.T) {
 	stream := &fakeStream{incoming: []*linko.RefereeMessage{
 		{GameStarts: []*linko.GameStart{{GameId: "a"}}},
 		{Goodbye: &linko.Goodbye{}},
@@ -63,13 +63,13 @@ func TestTheConversationBeginsWithAHelloAndEndsWithAGoodbye(t *testing.T) {
 	}
 }
 
-func TestAStreamThatEndsWithoutAGoodbyeIsAnError(t *testing.T) {
+func TestStreamThatEndsWithoutGoodbyeIsAnError(t *testing.T) {
 	if err := converse(&fakeStream{}, "secret"); err == nil {
 		t.Error("got no error")
 	}
 }
 
-// fakeStream brings these messages, then its end, and keeps what is sent.
+// fakeStream receives the given messages, then ends, and records the messages that are sent.
 type fakeStream struct {
 	grpc.ClientStream
 	incoming []*linko.RefereeMessage

@@ -11,23 +11,23 @@ const (
 	thirteen = 13
 	joker    = 14 // as a card, and as the value of a layer of jokers only
 
-	manyCards  = 3    // a snatched layer of this size is worth having, whatever it is
+	manyCards  = 3    // a snatched layer of this size is worth having, whatever its value
 	jokerWorth = 1000 // more than any other card
-	deckWorth  = 6    // an unknown card
-	passWorth  = 99   // less than any card that is held already, more than any other
+	deckWorth  = 6    // the card is unknown
+	passWorth  = 99   // below every card that is held already, above every other card
 )
 
-// game is what the bot knows of one game beyond the request. A bot with a memory keeps it here.
+// game is what the bot remembers of one game. Add a field if your bot remembers more.
 type game struct {
 	rules *linko.Ruleset
 }
 
-// newGame gets ready for a game.
+// newGame prepares for a game.
 func newGame(start *linko.GameStart) *game {
 	return &game{rules: start.GetRuleset()}
 }
 
-// decide chooses one of the legal actions: it grabs the most and looks no further.
+// decide returns one of the legal actions. It takes the most cards, without a plan.
 func (g *game) decide(request *linko.Request) *linko.Action {
 	view, legal := request.GetView(), request.GetLegal()
 	switch request.GetKind() {
@@ -52,7 +52,7 @@ func (g *game) decide(request *linko.Request) *linko.Action {
 	}
 }
 
-// bestPlay brings the highest gain; of equals it has the fewest jokers, then the highest value.
+// bestPlay returns the play with the highest gain, then the fewest jokers, then the highest value.
 func (g *game) bestPlay(view *linko.View, legal []*linko.Action) *linko.Action {
 	return slices.MaxFunc(legal, func(a, b *linko.Action) int {
 		one, other := a.GetPlay(), b.GetPlay()
@@ -64,7 +64,7 @@ func (g *game) bestPlay(view *linko.View, legal []*linko.Action) *linko.Action {
 	})
 }
 
-// gain counts the cards that a play brings to the own table and takes off those of others.
+// gain counts the cards that a play adds to the own table and removes from other tables.
 func (g *game) gain(view *linko.View, play *linko.Layer) uint32 {
 	victims := uint32(0)
 	for seat, table := range view.GetTables() {
@@ -76,7 +76,7 @@ func (g *game) gain(view *linko.View, play *linko.Layer) uint32 {
 	return size(play) * (1 + victims)
 }
 
-// snatches tells whether a play would snatch another seat's top layer.
+// snatches reports whether a play would snatch another seat's top layer.
 func (g *game) snatches(play, top *linko.Layer) bool {
 	if size(play) != size(top) {
 		return false
@@ -88,23 +88,23 @@ func (g *game) snatches(play, top *linko.Layer) bool {
 	return top.GetValue() < play.GetValue()
 }
 
-// isWorthHaving tells whether the snatched layer would make a good layer in the own hand.
+// isWorthHaving reports whether the snatched layer is large or matches cards of the hand.
 func isWorthHaving(view *linko.View) bool {
 	layer := view.GetSnatched()
 	return size(layer) >= manyCards || view.GetHand()[layer.GetValue()] >= 1
 }
 
-// mostWorthy is the action that brings the most worthy card; of equals, the one named first.
+// mostWorthy returns the action with the highest worth; of equals, the first one.
 func mostWorthy(view *linko.View, legal []*linko.Action) *linko.Action {
 	return slices.MaxFunc(legal, func(a, b *linko.Action) int {
 		return cmp.Compare(worth(view, a), worth(view, b))
 	})
 }
 
-// worth rates a draw or a set of the ghost.
+// worth rates a draw or a set of the ghost by its best card.
 func worth(view *linko.View, action *linko.Action) uint32 {
 	switch kind := action.GetKind().(type) {
-	case *linko.Action_DrawDisplay: // a single card, or a group: its best card counts
+	case *linko.Action_DrawDisplay: // a single card or a group
 		best := uint32(0)
 		for _, card := range kind.DrawDisplay.GetCards() {
 			best = max(best, cardWorth(view, card))
@@ -119,7 +119,7 @@ func worth(view *linko.View, action *linko.Action) uint32 {
 	return deckWorth
 }
 
-// cardWorth puts jokers first, then the cards of which the hand has the most, then high cards.
+// cardWorth rates a card: jokers first, then by the number of copies in the hand, then by value.
 func cardWorth(view *linko.View, card uint32) uint32 {
 	if card == joker {
 		return jokerWorth

@@ -46,14 +46,14 @@ func TestDecide(t *testing.T) {
 			want:  playOf(9, 1, 0),
 		},
 		{
-			name:  "play: of equal gains the one with fewer jokers",
+			name:  "play: equal gains, fewer jokers",
 			kind:  kindPlay,
 			view:  &linko.View{Tables: tables(nil, nil)},
 			legal: plays(layer(2, 2, 0), layer(9, 1, 1), layer(joker, 0, 2)),
 			want:  playOf(2, 2, 0),
 		},
 		{
-			name: "play: of equal gains and jokers the highest value",
+			name: "play: equal gains and jokers, highest value",
 			kind: kindPlay,
 			view: &linko.View{Tables: tables(nil, nil)},
 			legal: plays(layer(7, 2, 0), layer(7, 2, 1), layer(12, 2, 0), layer(12, 2, 1),
@@ -61,14 +61,14 @@ func TestDecide(t *testing.T) {
 			want: playOf(12, 2, 1),
 		},
 		{
-			name:  "play: jokers are cards",
+			name:  "play: jokers count as cards",
 			kind:  kindPlay,
 			view:  &linko.View{Tables: tables(nil, nil)},
 			legal: plays(layer(5, 1, 0), layer(5, 1, 1), layer(joker, 0, 1)),
 			want:  playOf(5, 1, 1),
 		},
 		{
-			name: "play: neither the own top layer nor one below another's",
+			name: "play: only top layers of other seats are victims",
 			kind: kindPlay,
 			view: &linko.View{Seat: 1, Tables: []*linko.Table{
 				{Layers: []*linko.Layer{layer(1, 1, 0), layer(1, 3, 0)}},
@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 			want:  playOf(8, 2, 0),
 		},
 		{
-			name:  "play: 1s snatch 13s where the rules say so",
+			name:  "play: 1s snatch 13s if the rules say so",
 			kind:  kindPlay,
 			rules: expert,
 			view:  &linko.View{Tables: tables(nil, layer(13, 1, 0))},
@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 			want:  playOf(1, 1, 0),
 		},
 		{
-			name:  "play: 1s do not snatch 13s elsewhere",
+			name:  "play: 1s do not snatch 13s by other rules",
 			kind:  kindPlay,
 			rules: &linko.Ruleset{OnesSnatchJokers: true},
 			view:  &linko.View{Tables: tables(nil, layer(13, 1, 0))},
@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) {
 			want:  playOf(12, 1, 0),
 		},
 		{
-			name:  "play: 1s snatch jokers where the rules say so",
+			name:  "play: 1s snatch jokers if the rules say so",
 			kind:  kindPlay,
 			rules: expert,
 			view:  &linko.View{Tables: tables(nil, layer(joker, 0, 2))},
@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 			want:  playOf(1, 1, 1),
 		},
 		{
-			name:  "play: 1s do not snatch jokers elsewhere",
+			name:  "play: 1s do not snatch jokers by other rules",
 			kind:  kindPlay,
 			rules: &linko.Ruleset{OnesSnatchThirteens: true},
 			view:  &linko.View{Tables: tables(nil, layer(joker, 0, 2))},
@@ -110,35 +110,35 @@ func TestDecide(t *testing.T) {
 			want:  playOf(12, 3, 0),
 		},
 		{
-			name:  "take what is held already",
+			name:  "take a card whose value is held already",
 			kind:  kindTakeOrLeave,
 			view:  &linko.View{Hand: hand(4, 4, 10), Snatched: layer(4, 1, 0)},
 			legal: []*linko.Action{take, leave},
 			want:  take,
 		},
 		{
-			name:  "take three, jokers counted",
+			name:  "take three cards, jokers included",
 			kind:  kindTakeOrLeave,
 			view:  &linko.View{Hand: hand(4, 4, 10), Snatched: layer(9, 2, 1)},
 			legal: []*linko.Action{take, leave},
 			want:  take,
 		},
 		{
-			name:  "leave two that are not held",
+			name:  "leave two cards whose value is not held",
 			kind:  kindTakeOrLeave,
 			view:  &linko.View{Hand: hand(4, 4, 10), Snatched: layer(9, 2, 0)},
 			legal: []*linko.Action{take, leave},
 			want:  leave,
 		},
 		{
-			name:  "reclaim a joker to a joker",
+			name:  "reclaim a joker if the hand has another",
 			kind:  kindReclaimOrDiscard,
 			view:  &linko.View{Hand: hand(4, joker), Snatched: layer(joker, 0, 1)},
 			legal: []*linko.Action{reclaim, discard},
 			want:  reclaim,
 		},
 		{
-			name:  "discard a joker without another",
+			name:  "discard a joker if the hand has no other",
 			kind:  kindReclaimOrDiscard,
 			view:  &linko.View{Hand: hand(4), Snatched: layer(joker, 0, 1)},
 			legal: []*linko.Action{reclaim, discard},
@@ -152,49 +152,49 @@ func TestDecide(t *testing.T) {
 			want:  display(2, 4),
 		},
 		{
-			name:  "draw from the deck, which comes before a 6",
+			name:  "draw from the deck rather than an equally good 6",
 			kind:  kindDraw,
 			view:  &linko.View{Hand: hand(4, 4, 10)},
 			legal: []*linko.Action{drawDeck, display(0, 6), display(1, 5), display(2, 3)},
 			want:  drawDeck,
 		},
 		{
-			name:  "draw a joker before all",
+			name:  "draw a joker rather than any other card",
 			kind:  kindDraw,
 			view:  &linko.View{Hand: hand(4, 4, 4, 4, 4, 4)},
 			legal: []*linko.Action{drawDeck, display(3, 4), display(5, joker)},
 			want:  display(5, joker),
 		},
 		{
-			name:  "draw the leftmost of groups with equal best cards",
+			name:  "draw the leftmost of two groups with equal best cards",
 			kind:  kindDraw,
 			view:  &linko.View{Hand: hand(2)},
 			legal: []*linko.Action{display(1, 13, 12), display(2, 3, 13, 7), display(4, 9)},
 			want:  display(1, 13, 12),
 		},
 		{
-			name:  "pass rather than draw what is not held",
+			name:  "pass if no card on display is held",
 			kind:  kindOptionalDraw,
 			view:  &linko.View{Hand: hand(4, 4, 10)},
 			legal: []*linko.Action{pass, drawDeck, display(0, 13), display(1, 12), display(4, 5)},
 			want:  pass,
 		},
 		{
-			name:  "do not pass what is held",
+			name:  "draw a card that is held instead of passing",
 			kind:  kindOptionalDraw,
 			view:  &linko.View{Hand: hand(1)},
 			legal: []*linko.Action{pass, drawDeck, display(2, 1)},
 			want:  display(2, 1),
 		},
 		{
-			name:  "the ghost's set that is held most often",
+			name:  "snatch the ghost's set that is held most often",
 			kind:  kindGhostSet,
 			view:  &linko.View{Hand: hand(3, 3, 5)},
 			legal: []*linko.Action{ghost(3), ghost(5), ghost(12)},
 			want:  ghost(3),
 		},
 		{
-			name:  "the first action of an unknown kind of decision",
+			name:  "choose the first action for an unknown kind of decision",
 			kind:  kindOfTheFuture,
 			view:  &linko.View{Hand: hand(3)},
 			legal: []*linko.Action{drawDeck, display(0, joker)},
@@ -223,7 +223,7 @@ func layer(value, naturals, jokers uint32) *linko.Layer {
 	return &linko.Layer{Value: value, Naturals: naturals, Jokers: jokers}
 }
 
-// tables has a table for each seat with this layer, or none where it is nil.
+// tables returns a table for each seat with the given top layer; nil means an empty table.
 func tables(tops ...*linko.Layer) []*linko.Table {
 	tables := make([]*linko.Table, len(tops))
 	for seat, top := range tops {

@@ -1,5 +1,5 @@
-//! Generates the messages and the client from the schema in `proto`. protox is a compiler of such
-//! schemas written in Rust, so that `protoc` is not needed.
+//! Generates the messages and the client from the schema in `proto`. protox compiles the schema in
+//! Rust, so `protoc` is not needed.
 
 use std::error::Error;
 

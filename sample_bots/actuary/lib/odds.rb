@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# How many cards a layer is likely to keep. Every card that we cannot see is as likely to be in one
-# hidden place as in any other: in an opponent's hand or in the deck.
+# Computes how many cards of a layer we can expect to keep. It assumes that every unseen card is
+# equally likely to be in any hidden place: in an opponent's hand or in the deck.
 class Odds
   JOKER = 14
   CARDS = (1..JOKER)
   COPIES = [0, *Array.new(13, 8), 5].freeze
 
-  # Who could snatch a layer does so about every other time: there are other plays to choose from.
+  # The probability that an opponent who can snatch a layer does so.
   WILLINGNESS = 0.5
 
-  # Pascal's triangle: CHOOSE[n][k] is in how many ways k of n cards can be chosen.
+  # Pascal's triangle: CHOOSE[n][k] is the number of ways to choose k of n cards.
   CHOOSE = COPIES.sum.times.each_with_object([[1]]) do |_, rows|
     rows << [1, *rows.last.each_cons(2).map(&:sum), 1]
   end.freeze
@@ -23,18 +23,18 @@ class Odds
     @kept = {}
   end
 
-  # How many cards of such a layer we expect to have on our table still when it is our turn again.
+  # Returns how many cards of a layer we expect to keep on our table until our next turn.
   def kept(value, size)
     @kept[[value, size]] ||= size * (1 - (WILLINGNESS * danger(value, size)))
   end
 
-  # The mean of what the block gives for each unseen card.
+  # Returns the mean of the block over all unseen cards.
   def mean_of_unseen
     cards = CARDS.reject { |card| @unseen[card].zero? }
     cards.sum { |card| @unseen[card] * yield(card) } / @unseen.sum
   end
 
-  # Whether a layer of `value` snatches a layer of `other`, if their sizes are equal.
+  # Returns true if a layer of `value` snatches a layer of `other` of the same size.
   def beats?(value, other)
     case [value, other]
     when [1, JOKER] then @ruleset.ones_snatch_jokers
@@ -45,7 +45,7 @@ class Odds
 
   private
 
-  # How many of each card are hidden from us: 15 counts.
+  # Returns the number of unseen copies of each card: 15 counts.
   def unseen(view)
     open = open_cards(view).tally
     piles = [view.hand, view.discards, view.ghost].reject(&:empty?) # only the duel has a ghost
@@ -54,10 +54,10 @@ class Odds
     end
   end
 
-  # The cards of all layers and of the display.
+  # Returns the cards of all layers and of the display.
   def open_cards(view)
     layers = [*view.tables.flat_map { |table| table.layers.to_a }, view.snatched].compact
-    # Not `view.display`: that is Ruby's own Object#display, which prints.
+    # Not `view.display`: that is Ruby's Object#display, which prints the view.
     slots = view['display'].to_a
     layers.flat_map { |layer| cards_of(layer) } + slots.flat_map { |slot| slot.cards.to_a }
   end
@@ -66,15 +66,15 @@ class Odds
     ([layer.value] * layer.naturals) + ([JOKER] * layer.jokers)
   end
 
-  # The chance that any opponent holds a layer that snatches this one.
+  # Returns the probability that any opponent holds a layer that snatches this one.
   def danger(value, size)
     threats = CARDS.select { |card| beats?(card, value) }
     safe = @hands.product(threats).map { |hand, card| 1 - chance_to_hold(card, size, hand) }
     1 - safe.reduce(1.0, :*)
   end
 
-  # The chance that a hand of so many unseen cards holds a layer of that value and size, jokers
-  # included.
+  # Returns the probability that a hand of `hand` unseen cards holds a layer of this value and size,
+  # jokers included.
   def chance_to_hold(value, size, hand)
     return 0 if @unseen[value].zero?
 
@@ -82,7 +82,8 @@ class Odds
     chance_of_at_least(size, fit, hand)
   end
 
-  # The chance that of the unseen cards at least `wanted` of `fit` certain ones are among `hand`.
+  # Returns the probability that `hand` random unseen cards include at least `wanted` of `fit`
+  # cards.
   def chance_of_at_least(wanted, fit, hand)
     rest = @unseen.sum - fit
     among = [wanted, hand - rest].max..[fit, hand].min

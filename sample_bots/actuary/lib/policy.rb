@@ -2,14 +2,14 @@
 
 require 'odds'
 
-# The thinking: answers one request by what its view shows. All worths are in cards.
+# Decides one request from its view. Every worth is a number of cards.
 class Policy
   JOKER = Odds::JOKER
 
-  # What a card has to be worth to be welcome in the hand, where it counts against us.
+  # A card in the hand costs points. Only a card that is worth more than this is taken or drawn.
   PRICE = 0.5
 
-  # What a value that is new to the hand costs: a turn to play it.
+  # The cost of a value that is new in the hand: playing it takes a turn.
   NEW_VALUE = 0.5
 
   def initialize(view, ruleset)
@@ -18,8 +18,8 @@ class Policy
     @odds = Odds.new(view, ruleset)
   end
 
-  # One of the request's legal actions. Of equals it is the first, and so it is for a decision of a
-  # kind that we do not know.
+  # Returns one of the legal actions; of equals, the first one. For an unknown kind of decision it
+  # returns the first legal action.
   def decide(request)
     take, leave = request.legal
     case request.kind
@@ -43,8 +43,8 @@ class Policy
     end
   end
 
-  # How many cards we expect to keep on our table by a play, and how many it costs the others. The
-  # play that empties the hand ends the game: it keeps all and snatches nothing.
+  # Returns the cards of a play that we expect to keep on our table, plus the cards that the others
+  # lose. A play that empties the hand ends the game: it keeps all cards and snatches nothing.
   def worth_of_play(layer)
     size = size_of(layer)
     return size if size == @hand.sum
@@ -52,7 +52,7 @@ class Policy
     @odds.kept(layer.value, size) + (size * victims(layer))
   end
 
-  # How many opponents lose their top layer to a play.
+  # Counts the opponents who lose their top layer to a play.
   def victims(layer)
     tops = @view.tables.map { |table| table.layers.last }
     tops.delete_at(@view.seat)
@@ -61,13 +61,13 @@ class Policy
     end
   end
 
-  # Whether the snatched layer is worth more than so much a card in our hand. To discard a layer of
-  # our own is to draw as many other cards, so then the price is what a draw is worth.
+  # Returns true if the snatched layer is worth more than `price` for each card. If we discard our
+  # own layer, we draw as many cards; in that case the price is the worth of a draw.
   def welcome?(price)
     worth_of_layer(@view.snatched) > price * size_of(@view.snatched)
   end
 
-  # What the best draw is worth.
+  # Returns the worth of the best draw.
   def worth_of_draw
     slots = @view['display'].reject { |slot| slot.cards.empty? } # see Odds#open_cards for the []
     draws = slots.map { |slot| worth_of_cards(slot.cards) }
@@ -75,7 +75,7 @@ class Policy
     draws.max
   end
 
-  # What the unseen card on top of the deck is worth, on the average.
+  # Returns the mean worth of the unseen card on top of the deck.
   def worth_of_deck
     @odds.mean_of_unseen { |card| worth_of_copies(card, 1) }
   end
@@ -90,8 +90,8 @@ class Policy
     cards.tally.sum { |card, count| worth_of_copies(card, count) }
   end
 
-  # How much more we expect to keep of the layers in our hand with so many more of a card. A joker
-  # goes where it helps most.
+  # Returns how many more cards of our hand we expect to keep with `count` more copies of a card. A
+  # joker joins the layer that it helps most.
   def worth_of_copies(card, count)
     return gain(card, count) unless card == JOKER
 
@@ -99,7 +99,7 @@ class Policy
     helped.map { |value| gain(value, count) }.max
   end
 
-  # How much more we expect to keep of a layer of all our cards of a value with so many more.
+  # Returns how many more cards of one value we expect to keep with `count` more copies.
   def gain(value, count)
     before = @hand[value].zero? ? NEW_VALUE : @odds.kept(value, @hand[value])
     @odds.kept(value, @hand[value] + count) - before

@@ -3,25 +3,24 @@
 require 'linko/v1/play_pb'
 require 'policy'
 
-# The bot's side of the conversation: what to say to the referee's messages. It keeps what has to be
-# known of each game, and nothing of how messages travel.
+# Handles the messages of the referee, without any I/O. It remembers the ruleset of each game.
 class Session
   include Linko::V1
 
-  # Of one process, at once.
+  # The number of games that one process can play at the same time.
   MAX_GAMES = 16
 
   def initialize
     @rulesets = {} # by game id
   end
 
-  # The first message.
+  # Returns the first message.
   def hello(token)
     hello = Hello.new(protocol_version: 1, token:, name: 'ruby', max_games: MAX_GAMES)
     BotMessage.new(hello:)
   end
 
-  # The answer to everything in one message, or nil if it wants none.
+  # Handles a message and returns the answer, or nil if none is needed.
   def answer(message)
     ready = message.game_starts.map { |start| begin_game(start) }
     replies = message.requests.map { |request| reply_to(request) }

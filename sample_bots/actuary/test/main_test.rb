@@ -8,7 +8,7 @@ require 'tmpdir'
 class MainTest < Minitest::Test
   include Positions
 
-  # A referee that says what it is told to say and closes the stream.
+  # A referee that sends the given messages and closes the stream.
   class Referee < Linko::V1::RefereeService::Service
     def initialize(*messages)
       super()
@@ -20,7 +20,7 @@ class MainTest < Minitest::Test
     end
   end
 
-  # What the program writes to standard error, and its exit code.
+  # Runs the program. Returns its standard error and its exit code.
   def run_bot(environment)
     _, errors, status = Open3.capture3(environment, 'ruby', File.join(__dir__, '../main.rb'))
     [errors, status.exitstatus]
@@ -47,30 +47,30 @@ class MainTest < Minitest::Test
     serving.join
   end
 
-  def test_gives_a_hint_to_a_person
+  def test_prints_a_hint_when_started_by_hand
     errors, code = run_bot('REFEREE_ADDRESS' => nil, 'REFEREE_TOKEN' => nil)
 
     assert_match(/referee play/, errors)
     assert_equal 2, code
   end
 
-  def test_leaves_in_peace_after_a_goodbye
+  def test_exits_cleanly_after_a_goodbye
     goodbye = RefereeMessage.new(goodbye: Goodbye.new)
 
     assert_equal ['', 0], run_bot_with(Referee.new(goodbye))
   end
 
-  def test_passes_on_the_reason_of_a_goodbye
+  def test_prints_the_reason_of_a_goodbye
     goodbye = RefereeMessage.new(goodbye: Goodbye.new(reason: 'wrong token'))
 
     assert_equal ["The referee says: wrong token\n", 0], run_bot_with(Referee.new(goodbye))
   end
 
-  def test_fails_where_the_stream_ends_without_a_goodbye
+  def test_fails_when_the_stream_ends_without_a_goodbye
     assert_equal ['', 3], run_bot_with(Referee.new)
   end
 
-  def test_fails_where_no_referee_listens
+  def test_fails_when_no_referee_listens
     errors, code = run_bot('REFEREE_ADDRESS' => 'unix:/nowhere', 'REFEREE_TOKEN' => 'secret')
 
     assert_match(/stream broke/, errors)

@@ -11,18 +11,18 @@ class PolicyTest < Minitest::Test
     Policy.new(view, Ruleset.new).decide(request)
   end
 
-  def test_plays_the_layer_that_keeps_the_most_cards
+  def test_plays_the_layer_with_the_most_expected_cards
     legal = [play(3), play(12), play(12, 12), play(12, 12, 12)]
 
     assert_equal play(12, 12, 12), decide(:PLAY, view([3, 12, 12, 12]), legal)
   end
 
-  def test_prefers_the_layer_that_is_hard_to_answer
+  def test_prefers_the_layer_that_is_hard_to_snatch
     assert_equal play(13), decide(:PLAY, view([2, 13]), [play(2), play(13)])
     assert_equal play(4, 4), decide(:PLAY, view([4, 4, 9]), [play(4), play(4, 4), play(9)])
   end
 
-  def test_counts_what_a_snatch_costs_the_others
+  def test_counts_the_cards_that_victims_lose
     threatened = view([5, 6, 12, 12], hands: [5, 5], tops: [layer(4), layer(4)])
     legal = [play(5), play(6), play(12), play(12, 12)]
 
@@ -37,7 +37,7 @@ class PolicyTest < Minitest::Test
     assert_equal play(9, 9), decide(:PLAY, ours, [play(2), play(9), play(9, 9)])
   end
 
-  def test_is_sure_of_what_ends_the_game
+  def test_last_play_keeps_all_its_cards_and_has_no_victims
     legal = [play(2), play(2, 2)]
     against = { hands: [20], tops: [layer(1)] }
 
@@ -45,7 +45,7 @@ class PolicyTest < Minitest::Test
     assert_equal play(2), decide(:PLAY, view([2, 2, 3], **against), legal)
   end
 
-  def test_takes_what_fits_the_hand
+  def test_takes_a_layer_that_matches_the_hand
     legal = [choice(:CHOICE_TAKE), choice(:CHOICE_LEAVE)]
 
     assert_equal choice(:CHOICE_TAKE),
@@ -54,7 +54,7 @@ class PolicyTest < Minitest::Test
                  decide(:TAKE_OR_LEAVE, view([8, 8], snatched: layer(2), victim: 1), legal)
   end
 
-  def test_wants_every_card_of_a_layer_to_be_worth_it
+  def test_takes_a_layer_if_it_is_worth_the_price_of_each_card
     legal = [choice(:CHOICE_TAKE), choice(:CHOICE_LEAVE)]
     pair = view([11], snatched: layer(5, 5), victim: 1)
     with_joker = view([8, 8], snatched: layer(2, JOKER), victim: 1)
@@ -63,7 +63,7 @@ class PolicyTest < Minitest::Test
     assert_equal choice(:CHOICE_TAKE), decide(:TAKE_OR_LEAVE, with_joker, legal)
   end
 
-  def test_reclaims_what_is_better_than_the_draws
+  def test_reclaims_a_layer_that_is_better_than_the_draws
     legal = [choice(:CHOICE_RECLAIM), choice(:CHOICE_DISCARD)]
     hand = [7, 7, 10]
 
@@ -76,14 +76,14 @@ class PolicyTest < Minitest::Test
                         view(hand, snatched: layer(12), victim: 0, display: [[7]]), legal)
   end
 
-  def test_does_not_hope_for_an_empty_deck
+  def test_empty_deck_is_not_a_possible_draw
     legal = [choice(:CHOICE_RECLAIM), choice(:CHOICE_DISCARD)]
     empty = view([7, 7, 10], snatched: layer(3), victim: 0, display: [[2]], deck_size: 0)
 
     assert_equal choice(:CHOICE_RECLAIM), decide(:RECLAIM_OR_DISCARD, empty, legal)
   end
 
-  def test_draws_what_makes_the_best_layer
+  def test_draws_the_card_that_makes_the_best_layer
     legal = [choice(:CHOICE_DRAW_DECK), draw(0, 2), draw(1, 6), draw(2, 13)]
 
     assert_equal draw(1, 6), decide(:DRAW, view([6, 6, 10], display: [[2], [6], [13]]), legal)
@@ -107,7 +107,7 @@ class PolicyTest < Minitest::Test
     assert_equal draw(1, 6, 13), decide(:DRAW, view([6], display: [[6], [6, 13]]), legal)
   end
 
-  def test_passes_rather_than_draw_what_is_not_worth_its_price
+  def test_passes_if_no_draw_is_worth_the_price
     legal = [choice(:CHOICE_PASS), draw(0, 2), draw(1, 10)]
     shown = [[2], [10]]
 
@@ -123,7 +123,7 @@ class PolicyTest < Minitest::Test
     assert_equal legal[0], decide(:GHOST_SET, view([3, 3, 12], ghost:), legal)
   end
 
-  def test_answers_an_unknown_decision_with_the_first_action
+  def test_unknown_kind_of_decision_gets_the_first_action
     request = Request.new(kind: 99, view: view([2, 13]), legal: [play(2), play(13)])
 
     assert_equal play(2), Policy.new(request.view, Ruleset.new).decide(request)

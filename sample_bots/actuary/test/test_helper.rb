@@ -5,14 +5,14 @@ $LOAD_PATH.unshift(File.join(__dir__, '../lib'))
 require 'linko/v1/play_pb'
 require 'minitest/autorun'
 
-# Builds positions card by card; we sit in seat 0.
+# Builds positions from cards. The bot has seat 0.
 module Positions
   include Linko::V1
 
   JOKER = 14
   PACK = [*1..13].flat_map { |value| [value] * 8 } + ([JOKER] * 5)
 
-  # The 15 counts of some cards.
+  # Returns some cards as 15 counts.
   def counts(cards)
     tally = cards.tally
     Array.new(15) { |card| tally.fetch(card, 0) }
@@ -37,7 +37,8 @@ module Positions
     Action.new(draw_display: DrawDisplay.new(slot:, cards:))
   end
 
-  # Opponents have `hands` cards each and the top layers `tops`. The deck has the rest of the cards.
+  # Builds a view. `hands` are the sizes of the opponents' hands, and `tops` their top layers. The
+  # deck has all other cards.
   def view(hand, hands: [5], tops: [], display: [], **rest)
     opponents = hands.each_index.map { |seat| Table.new(layers: [tops[seat]].compact) }
     View.new(
@@ -47,7 +48,7 @@ module Positions
     )
   end
 
-  # Nobody has played, and all cards but these are on the discard pile.
+  # Builds a view in which nobody has played and all cards but `unseen` are discarded.
   def view_with_unseen(unseen, hands:)
     discards = unseen.each_with_object(PACK.dup) { |card, pile| pile.delete_at(pile.index(card)) }
     view([], hands:, discards: counts(discards), deck_size: unseen.size - hands.sum)

@@ -1,5 +1,5 @@
-// The wire: one stream to the referee for the whole life of the process. There is nothing to be
-// changed here for a bot that thinks otherwise; see policy.h.
+// Keeps one stream to the referee open for the whole life of the process. To change how the bot
+// plays, edit policy.h and policy.cpp; this file can stay as it is.
 
 #include <grpcpp/grpcpp.h>
 
@@ -41,10 +41,10 @@ BotMessage Hello(const std::string& token) {
   return message;
 }
 
-// The games in progress, by their id.
+// The games in progress, by game id.
 using Games = std::unordered_map<std::string, Player>;
 
-// Does what a message of the referee asks. The answer is empty where it wants none.
+// Handles a message of the referee and returns the answer, which is empty if none is needed.
 BotMessage Answer(const RefereeMessage& message, Games& games) {
   BotMessage answer;
   for (const auto& start : message.game_starts()) {
@@ -63,7 +63,8 @@ BotMessage Answer(const RefereeMessage& message, Games& games) {
   return answer;
 }
 
-// Ends our side of the stream. The referee closes its own at once; if not, we leave all the same.
+// Closes our side of the stream. If the referee does not close its side in time, cancels the
+// stream.
 void Close(grpc::ClientContext& context, Stream& stream) {
   stream.WritesDone();
   const auto finished = std::async(std::launch::async, [&] { return stream.Finish(); });
@@ -96,7 +97,7 @@ ExitCode Play(const std::string& address, const std::string& token) {
   return kStreamBroken;
 }
 
-// The value of a variable of the environment, empty where there is none.
+// Returns the value of an environment variable, or an empty string if it is not set.
 std::string FromEnvironment(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";

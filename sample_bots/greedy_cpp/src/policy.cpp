@@ -1,5 +1,5 @@
-// The policy `greedy`: grabs the most at every decision and looks no further. It remembers nothing
-// but the rules of the game.
+// The policy `greedy`: takes the most cards at every decision, without a plan. It remembers only
+// the rules of the game.
 
 #include "policy.h"
 
@@ -31,7 +31,7 @@ bool Snatches(const Ruleset& rules, const Layer& attacker, const Layer& top) {
   return top.value() < attacker.value();
 }
 
-// How many other seats a layer would snatch from. The duel's ghost is no seat.
+// Counts the other seats from which a layer would snatch. The duel's ghost is not a seat.
 int Victims(const Ruleset& rules, const View& view, const Layer& attacker) {
   int victims = 0;
   for (int seat = 0; seat < view.tables_size(); ++seat) {
@@ -43,28 +43,28 @@ int Victims(const Ruleset& rules, const View& view, const Layer& attacker) {
   return victims;
 }
 
-// Cards for your table and off the others'; then spare the jokers; then play the higher value.
+// Rates a play by the cards that you gain and the others lose, then by few jokers, then by value.
 std::tuple<int, int, int> Gain(const Ruleset& rules, const View& view, const Layer& layer) {
   const int jokers = layer.jokers();
   return {Size(layer) * (1 + Victims(rules, view, layer)), -jokers, layer.value()};
 }
 
-// Whether the snatched layer would make a good layer in your own hand.
+// Returns true if the snatched layer is large or matches cards of your hand.
 bool IsWorthHaving(const View& view) {
   constexpr int kMany = 3;
   const Layer& layer = view.snatched();
   return Size(layer) >= kMany || view.hand(layer.value()) >= 1;
 }
 
-// A joker before all, then what you hold most of, then the higher card.
+// Rates a card: jokers first, then by the number of copies in your hand, then by value.
 int CardWorth(const View& view, std::uint32_t card) {
   return card == kJoker ? 1000 : 100 * view.hand(card) + card;
 }
 
-// What a draw or a set of the ghost brings.
+// Rates a draw or a set of the ghost by its best card.
 int Worth(const View& view, const Action& action) {
-  constexpr int kPass = 99;  // less than any card you hold, more than any you do not
-  constexpr int kDeck = 6;   // an unknown card
+  constexpr int kPass = 99;  // below every card that you hold already, above every other card
+  constexpr int kDeck = 6;   // the card is unknown
   switch (action.kind_case()) {
     case Action::kDrawDisplay:
       return std::ranges::max(
@@ -77,7 +77,7 @@ int Worth(const View& view, const Action& action) {
   }
 }
 
-// The legal action that `merit` ranks highest; of equals the first.
+// Returns the legal action with the highest merit; of equals, the first one.
 template <typename Merit>
 Action Best(const Request& request, Merit merit) {
   return *std::ranges::max_element(request.legal(), {}, merit);

@@ -1,17 +1,17 @@
-// The thinking of the bot. A bot of your own begins here and in policy.cpp.
+// The decisions of the bot. To write your own bot, change this file and policy.cpp.
 
 #pragma once
 
 #include "linko/v1/play.pb.h"
 #include "linko/v1/table.pb.h"
 
-// One game, from its start to its end, as it is played from one seat. Several are in progress at
-// the same time, each with a player of its own: what the bot remembers of a game is a member.
+// Plays one seat of one game. Several games can be in progress at the same time, and each has its
+// own player. To remember something within a game, add a member.
 class Player {
  public:
   explicit Player(const linko::v1::GameStart& start);
 
-  // Answers a request with one of its legal actions.
+  // Returns one of the legal actions of a request.
   linko::v1::Action Decide(const linko::v1::Request& request) const;
 
  private:

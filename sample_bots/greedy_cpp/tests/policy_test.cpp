@@ -1,4 +1,4 @@
-// What the policy answers, by examples. Run it with `cmake --workflow --preset test`.
+// Tests the policy with examples. Run it with `cmake --workflow --preset test`.
 
 #include "policy.h"
 
@@ -38,7 +38,7 @@ const std::vector<Example> kExamples = {
        legal { play { value: 9 naturals: 1 } }
        legal { play { value: 9 naturals: 2 } })pb",
      "play { value: 9 naturals: 1 }"},
-    {"size counts where nothing is to be snatched", "", R"pb(
+    {"without victims the largest layer is played", "", R"pb(
        kind: DECISION_KIND_PLAY
        view {
          hand: [ 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 1 ]
@@ -87,7 +87,7 @@ const std::vector<Example> kExamples = {
        legal { play { value: 6 naturals: 2 } }
        legal { play { value: 8 naturals: 1 } })pb",
      "play { value: 6 naturals: 2 }"},
-    {"1s snatch jokers where the rules say so", "ones_snatch_jokers: true", R"pb(
+    {"1s snatch jokers if the rules say so", "ones_snatch_jokers: true", R"pb(
        kind: DECISION_KIND_PLAY
        view {
          hand: [ 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0 ]
@@ -97,7 +97,7 @@ const std::vector<Example> kExamples = {
        legal { play { value: 1 naturals: 1 } }
        legal { play { value: 9 naturals: 1 } })pb",
      "play { value: 1 naturals: 1 }"},
-    {"the rule for jokers says nothing of 13s", "ones_snatch_jokers: true", R"pb(
+    {"the rule for jokers does not apply to 13s", "ones_snatch_jokers: true", R"pb(
        kind: DECISION_KIND_PLAY
        view {
          hand: [ 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0 ]
@@ -107,7 +107,7 @@ const std::vector<Example> kExamples = {
        legal { play { value: 1 naturals: 1 } }
        legal { play { value: 9 naturals: 1 } })pb",
      "play { value: 9 naturals: 1 }"},
-    {"1s snatch 13s where the rules say so", "ones_snatch_thirteens: true", R"pb(
+    {"1s snatch 13s if the rules say so", "ones_snatch_thirteens: true", R"pb(
        kind: DECISION_KIND_PLAY
        view {
          hand: [ 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0 ]
@@ -126,7 +126,7 @@ const std::vector<Example> kExamples = {
        legal { choice: CHOICE_TAKE }
        legal { choice: CHOICE_LEAVE })pb",
      "choice: CHOICE_TAKE"},
-    {"two strange ones are left", "", R"pb(
+    {"two cards of a value that you do not hold are left", "", R"pb(
        kind: DECISION_KIND_TAKE_OR_LEAVE
        view {
          hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ]
@@ -135,7 +135,7 @@ const std::vector<Example> kExamples = {
        legal { choice: CHOICE_TAKE }
        legal { choice: CHOICE_LEAVE })pb",
      "choice: CHOICE_LEAVE"},
-    {"three are reclaimed, whatever they are", "", R"pb(
+    {"a layer of three cards is reclaimed, whatever its value", "", R"pb(
        kind: DECISION_KIND_RECLAIM_OR_DISCARD
        view {
          hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ]
@@ -144,7 +144,7 @@ const std::vector<Example> kExamples = {
        legal { choice: CHOICE_RECLAIM }
        legal { choice: CHOICE_DISCARD })pb",
      "choice: CHOICE_RECLAIM"},
-    {"a strange one is discarded", "", R"pb(
+    {"a single card of a value that you do not hold is discarded", "", R"pb(
        kind: DECISION_KIND_RECLAIM_OR_DISCARD
        view {
          hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ]
@@ -153,7 +153,7 @@ const std::vector<Example> kExamples = {
        legal { choice: CHOICE_RECLAIM }
        legal { choice: CHOICE_DISCARD })pb",
      "choice: CHOICE_DISCARD"},
-    {"what you hold most of is drawn", "", R"pb(
+    {"the card that you hold most often is drawn", "", R"pb(
        kind: DECISION_KIND_DRAW
        view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }
        legal { choice: CHOICE_DRAW_DECK }
@@ -161,7 +161,7 @@ const std::vector<Example> kExamples = {
        legal { draw_display { slot: 1 cards: 10 } }
        legal { draw_display { slot: 2 cards: 4 } })pb",
      "draw_display { slot: 2 cards: 4 }"},
-    {"the deck is worth a 6, and comes first", "", R"pb(
+    {"the deck is worth as much as a 6 and comes first", "", R"pb(
        kind: DECISION_KIND_DRAW
        view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }
        legal { choice: CHOICE_DRAW_DECK }
@@ -182,7 +182,7 @@ const std::vector<Example> kExamples = {
          }
        })pb",
      "draw_display { slot: 3 cards: [2, 14, 13] }"},
-    {"nothing strange is drawn without need", "", R"pb(
+    {"an optional draw of a card that you do not hold is declined", "", R"pb(
        kind: DECISION_KIND_OPTIONAL_DRAW
        view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }
        legal { choice: CHOICE_PASS }
@@ -191,14 +191,14 @@ const std::vector<Example> kExamples = {
        legal { draw_display { slot: 1 cards: 12 } }
        legal { draw_display { slot: 2 cards: 5 } })pb",
      "choice: CHOICE_PASS"},
-    {"of the ghost's sets that of which you hold the most", "", R"pb(
+    {"the ghost's set that you hold most often is snatched", "", R"pb(
        kind: DECISION_KIND_GHOST_SET
        view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }
        legal { ghost_value: 4 }
        legal { ghost_value: 10 }
        legal { ghost_value: 12 })pb",
      "ghost_value: 4"},
-    {"the first action answers what is not known", "", R"pb(
+    {"an unknown kind of decision gets the first legal action", "", R"pb(
        kind: 99
        view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }
        legal { ghost_value: 1 }

@@ -1,6 +1,6 @@
-// Package linko has the messages of the referee and the client of its service, generated from the
-// schema in ../proto. The generated files are committed. After a change of the schema,
-// `go generate ./...` writes them again, with the plugins named in go.mod and the protoc in PATH.
+// Package linko has the messages of the referee and the client of its service. They are generated
+// from the schema in ../proto and committed. After a change of the schema, run `go generate ./...`. It
+// uses the plugins that go.mod names and the protoc in PATH.
 package linko
 
 //go:generate go build -o ../.tools/ tool

@@ -1,4 +1,4 @@
-//! The games in progress, kept apart by their ids.
+//! Keeps the games in progress, by game id.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use crate::policy::Game;
 pub struct Games(HashMap<String, Game>);
 
 impl Games {
-    /// What a message of the referee asks for: a `Ready` for each game that starts and a `Reply`
-    /// for each request, in their order. `None` where it asks for nothing.
+    /// Handles a message of the referee. Returns a `Ready` for each game start and a `Reply` for
+    /// each request, in order, or `None` if the message needs no answer.
     pub fn answer(&mut self, message: RefereeMessage) -> Option<BotMessage> {
         let mut answer = BotMessage::default();
         for start in message.game_starts {
@@ -69,7 +69,7 @@ mod tests {
         }
     }
 
-    /// Seat 0 may play a 1 or a 12 against a 13.
+    /// A request in which seat 0 may play a 1 or a 12 against a 13.
     fn request(game_id: &str, decision_id: u32) -> Request {
         Request {
             game_id: game_id.into(),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn games_of_one_message_are_answered_in_order_each_by_its_own_rules() {
+    fn requests_of_several_games_are_answered_in_order_by_the_rules_of_each_game() {
         let message = RefereeMessage {
             game_starts: vec![start("a", true), start("b", false)],
             requests: vec![request("b", 7), request("a", 3)],
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_that_is_over_is_forgotten_without_an_answer() {
+    fn finished_game_is_forgotten_without_an_answer() {
         let mut games = Games::default();
         games.answer(RefereeMessage {
             game_starts: vec![start("a", true), start("b", false)],

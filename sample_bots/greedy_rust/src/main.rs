@@ -1,6 +1,6 @@
 //! A bot for the LINKO! referee.
 //!
-//! This file speaks with the referee; what to play is decided in `policy.rs`.
+//! This file exchanges messages with the referee. `policy.rs` makes the decisions.
 
 mod games;
 mod policy;
@@ -27,7 +27,7 @@ use crate::linko::{BotMessage, Hello, RefereeMessage};
 
 const PROTOCOL_VERSION: u32 = 1;
 
-/// How many games the bot can hold at once.
+/// The number of games that the bot can play at the same time.
 const MAX_GAMES: u32 = 16;
 
 /// How long the referee may take to close its side of the stream after its goodbye.
@@ -45,15 +45,15 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Connects to the referee and stays until it says goodbye.
+/// Connects to the referee and plays until the goodbye.
 async fn play(address: String, token: String) -> Result<(), Box<dyn Error>> {
     let mut client = RefereeServiceClient::connect(address).await?;
     let (outgoing, queue) = mpsc::channel(1);
-    // The referee says nothing, not even that the stream is open, before it has the hello.
+    // Send the hello first: the referee does not confirm the stream before it has the hello.
     outgoing.send(hello(token)).await?;
     let mut incoming = client.play(ReceiverStream::new(queue)).await?.into_inner();
     converse(&mut incoming, outgoing).await?;
-    // Our side is closed. What is still on its way gets there while we wait for the other side.
+    // Our side is closed. Wait for the other side, so that everything we sent arrives.
     let _ = timeout(CLOSING, incoming.next()).await;
     Ok(())
 }
@@ -62,7 +62,7 @@ fn hello(token: String) -> BotMessage {
     let hello = Hello {
         protocol_version: PROTOCOL_VERSION,
         token,
-        name: "linko-bot".into(), // for the referee's logs; its tables have the name in bot.toml
+        name: "linko-bot".into(), // only for logs; tables show the name in bot.toml
         max_games: MAX_GAMES,
     };
     BotMessage {
@@ -71,8 +71,8 @@ fn hello(token: String) -> BotMessage {
     }
 }
 
-/// Answers whatever comes until the goodbye, then closes our side of the stream by dropping it. It
-/// is an error if the stream ends without a goodbye.
+/// Answers messages until the goodbye, then closes our side of the stream by dropping `outgoing`.
+/// Returns an error if the stream ends without a goodbye.
 async fn converse(
     mut incoming: impl Stream<Item = Result<RefereeMessage, Status>> + Unpin,
     outgoing: mpsc::Sender<BotMessage>,
@@ -81,7 +81,7 @@ async fn converse(
     while let Some(mut message) = incoming.try_next().await? {
         let goodbye = message.goodbye.take();
         if let Some(answer) = games.answer(message) {
-            // Where this fails the stream has ended, and reading from it says why.
+            // If this fails, the stream has ended, and the next read returns the reason.
             let _ = outgoing.send(answer).await;
         }
         if let Some(goodbye) = goodbye {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_conversation_ends_with_the_goodbye() {
+    async fn conversation_ends_with_the_goodbye() {
         let mut incoming = tokio_stream::iter([Ok(start()), Ok(goodbye()), Ok(start())]);
         let (outgoing, mut sent) = mpsc::channel(8);
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_ends_without_a_goodbye_is_an_error() {
+    async fn stream_that_ends_without_a_goodbye_is_an_error() {
         let (outgoing, _sent) = mpsc::channel(8);
         let ended = converse(tokio_stream::iter([Ok(start())]), outgoing.clone()).await;
         assert!(ended.is_err());

@@ -1,8 +1,8 @@
-//! The thinking of the bot, and the file to change for a bot of your own: a request in, one of its
-//! legal actions out.
+//! Makes the decisions of the bot: it returns one of the legal actions of a request. To write your
+//! own bot, change this file.
 //!
-//! It grabs the most at every decision, looks no further, and remembers nothing but the rules. What
-//! the fields of a request mean is said in the schema, in `proto`.
+//! This bot takes the most cards at every decision, without a plan, and remembers only the rules.
+//! The schema in `proto` explains the fields of a request.
 
 use std::cmp::Reverse;
 
@@ -12,29 +12,29 @@ use crate::linko::{Action, Choice, DecisionKind, GameStart, Layer, Request, Rule
 const THIRTEEN: u32 = 13;
 const JOKER: u32 = 14;
 
-/// A snatched layer of so many cards is worth having, whatever is in the hand.
+/// A snatched layer of this size is worth having, whatever its value.
 const MANY: u32 = 3;
 
 const JOKER_WORTH: u32 = 1000;
-/// Less than any card that is held already, more than any other.
+/// Below every card that is held already, above every other card.
 const PASS_WORTH: u32 = 99;
-/// The top card of the deck is not known.
+/// The top card of the deck is unknown.
 const DECK_WORTH: u32 = 6;
 
-/// One game, as it is played from one seat. What the bot remembers of a game belongs here.
+/// One game, seen from one seat. Everything that the bot remembers of a game belongs here.
 pub struct Game {
     rules: Ruleset,
 }
 
 impl Game {
-    /// Gets ready for a game.
+    /// Prepares for a game.
     pub fn new(start: GameStart) -> Self {
         Self {
             rules: start.ruleset.unwrap_or_default(),
         }
     }
 
-    /// Chooses one of the legal actions. A bot with a memory adds to it here.
+    /// Returns one of the legal actions. A bot that remembers something updates its fields here.
     pub fn decide(&mut self, request: &Request) -> Action {
         let view = request.view.as_ref().expect("a request has a view");
         match request.kind() {
@@ -51,7 +51,7 @@ impl Game {
         }
     }
 
-    /// Cards for your table and off the others'; then spare the jokers; then play the higher value.
+    /// Rates a play by the cards that you gain and the others lose, then few jokers, then value.
     fn gain(&self, view: &View, action: &Action) -> Option<(u32, Reverse<u32>, u32)> {
         let Some(Kind::Play(play)) = action.kind else {
             return None;
@@ -60,7 +60,7 @@ impl Game {
         Some((gain, Reverse(play.jokers), play.value))
     }
 
-    /// How many other seats a play would snatch from. The duel's ghost is no seat.
+    /// Counts the other seats from which a play would snatch. The duel's ghost is not a seat.
     fn victims(&self, view: &View, play: Layer) -> u32 {
         (0..)
             .zip(&view.tables)
@@ -87,19 +87,19 @@ impl Layer {
 }
 
 impl View {
-    /// How many of a card are in the hand.
+    /// Counts the copies of a card in the hand.
     fn held(&self, card: u32) -> u32 {
         self.hand[card as usize]
     }
 }
 
-/// Whether the snatched layer would make a good layer in your own hand.
+/// Returns true if the snatched layer is large or matches cards of your hand.
 fn is_worth_having(view: &View) -> bool {
     view.snatched
         .is_some_and(|layer| layer.size() >= MANY || view.held(layer.value) >= 1)
 }
 
-/// What a draw or a set of the ghost brings. A group is worth its best card.
+/// Rates a draw or a set of the ghost by its best card.
 fn worth(view: &View, action: &Action) -> Option<u32> {
     match action.kind.as_ref()? {
         Kind::DrawDisplay(draw) => draw.cards.iter().map(|&card| card_worth(view, card)).max(),
@@ -113,7 +113,7 @@ fn worth(view: &View, action: &Action) -> Option<u32> {
     }
 }
 
-/// A joker before all, then what you hold most of, then the higher card.
+/// Rates a card: jokers first, then by the number of copies in your hand, then by value.
 fn card_worth(view: &View, card: u32) -> u32 {
     match card {
         JOKER => JOKER_WORTH,
@@ -121,9 +121,9 @@ fn card_worth(view: &View, card: u32) -> u32 {
     }
 }
 
-/// The legal action that ranks highest; of equals the first.
+/// Returns the legal action with the highest rank; of equals, the first one.
 fn best<R: Ord>(request: &Request, rank: impl Fn(&Action) -> R) -> Action {
-    let last_first = request.legal.iter().rev(); // as `max_by_key` takes the last of equals
+    let last_first = request.legal.iter().rev(); // because `max_by_key` returns the last of equals
     last_first
         .max_by_key(|action| rank(action))
         .expect("a request has legal actions")

@@ -1,8 +1,8 @@
 /**
- * The process: who started it, the one stream of its life, and how it ends.
+ * Runs the bot: connects to the referee, plays over one stream, and exits.
  *
- * Exit codes: 0 after the referee's goodbye, 1 when the bot threw, 2 when no referee started the
- * program, 3 when the stream broke. SIGTERM ends it at once, as it does any program.
+ * Exit codes: 0 after the referee's goodbye, 1 when the bot threw an error, 2 when no referee
+ * started the program, 3 when the stream broke. SIGTERM ends the program at once.
  */
 
 import { credentials } from "@grpc/grpc-js";
@@ -29,7 +29,7 @@ try {
 }
 setTimeout(() => process.exit(), CLOSING_MS).unref();
 
-/** Answer until the referee says goodbye; rejects when the stream ends before that. */
+/** Answer messages until the goodbye. Rejects if the stream ends without one. */
 function play(address: string, token: string): Promise<void> {
   const session = new Session();
   const stream = new RefereeServiceClient(address, credentials.createInsecure()).play();

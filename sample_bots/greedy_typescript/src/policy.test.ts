@@ -169,7 +169,7 @@ for (const { title, kind, view, ruleset, legal, answer } of EXAMPLES) {
   });
 }
 
-/** What seat 1 sees, in cards; `tops` are the top layers, seat 0 first. */
+/** Make the view of seat 1 from lists of cards; `tops` are the top layers, seat 0 first. */
 function view({
   hand,
   tops = [],

@@ -1,8 +1,10 @@
 /**
- * The thinking of the bot, and the file to change: one request in, one of its legal actions out.
+ * Makes the decisions of the bot: it returns one of the legal actions of a request. To write your
+ * own bot, change this file.
  *
- * It grabs the most at every decision and remembers nothing. Messages are plain objects, typed in
- * `src/generated` (made by the build); what their fields mean is said there and in the schema.
+ * This bot takes the most cards at every decision and has no memory. Messages are plain objects.
+ * Their types are in `src/generated`, which the build makes from the schema, with comments for each
+ * field.
  */
 
 import type { Request } from "./generated/linko/v1/play.js";
@@ -16,14 +18,14 @@ import {
 } from "./generated/linko/v1/table.js";
 
 const JOKER = 14;
-/** A snatched layer of so many cards is worth having whatever is in hand. */
+/** A snatched layer of this size is worth having, whatever its value. */
 const MANY = 3;
 const WORTH_OF_JOKER = 1000;
-/** Less than that of any card of which the hand has one, more than that of any other. */
+/** Below every card that is held already, above every other card. */
 const WORTH_OF_PASSING = 99;
 const WORTH_OF_DECK = 6;
 
-/** Answer a request of a game that is played by `ruleset`. */
+/** Return the action for a request of a game with this ruleset. */
 export function decide(request: Request, ruleset: Ruleset): Action {
   const view = request.view ?? View.create();
   switch (request.kind) {
@@ -37,12 +39,12 @@ export function decide(request: Request, ruleset: Ruleset): Action {
     case DecisionKind.OPTIONAL_DRAW:
     case DecisionKind.GHOST_SET:
       return best(request.legal, (one, other) => worth(one, view) - worth(other, view));
-    default: // a kind of the future: the first
+    default: // a kind that a later version of the protocol may add: the first action
       return best(request.legal, () => 0);
   }
 }
 
-/** Most cards for your table and off the others'; then fewest jokers; then the highest value. */
+/** Return the play with the highest gain, then the fewest jokers, then the highest value. */
 function largestGain(legal: readonly Action[], view: View, ruleset: Ruleset): Action {
   const plays = legal.flatMap(({ kind }) => (kind?.$case === "play" ? [kind.value] : []));
   const gain = (play: Layer) => size(play) * (1 + countVictims(play, view, ruleset));
@@ -53,7 +55,7 @@ function largestGain(legal: readonly Action[], view: View, ruleset: Ruleset): Ac
   return { kind: { $case: "play", value } };
 }
 
-/** How many of the other seats have a top layer that the play would snatch. */
+/** Count the other seats whose top layer the play would snatch. */
 function countVictims(play: Layer, view: View, ruleset: Ruleset): number {
   return view.tables.filter(({ layers }, seat) => {
     const top = layers.at(-1);
@@ -70,12 +72,12 @@ function snatches(play: Layer, top: Layer, ruleset: Ruleset): boolean {
   );
 }
 
-/** Whether the snatched layer would make a good layer in your own hand. */
+/** Return true if the snatched layer is large or matches cards of your hand. */
 function isWorthHaving({ snatched, hand }: View): boolean {
   return snatched !== undefined && (size(snatched) >= MANY || count(hand, snatched.value) >= 1);
 }
 
-/** What a draw, the pass, or a set of the ghost is worth. */
+/** Rate a draw, a pass, or a set of the ghost. A group is worth its best card. */
 function worth({ kind }: Action, { hand }: View): number {
   switch (kind?.$case) {
     case "drawDisplay":
@@ -84,12 +86,12 @@ function worth({ kind }: Action, { hand }: View): number {
       return worthOfCard(kind.value, hand);
     case "choice":
       return kind.value === Choice.PASS ? WORTH_OF_PASSING : WORTH_OF_DECK;
-    default: // an action of the future
+    default: // an action that a later version of the protocol may add
       return Number.NEGATIVE_INFINITY;
   }
 }
 
-/** Jokers before all, then what you hold most of, then the higher card. */
+/** Rate a card: jokers first, then by the number of copies in your hand, then by value. */
 function worthOfCard(card: number, hand: readonly number[]): number {
   return card === JOKER ? WORTH_OF_JOKER : 100 * count(hand, card) + card;
 }
@@ -106,7 +108,7 @@ function say(value: Choice): Action {
   return { kind: { $case: "choice", value } };
 }
 
-/** The best option by a comparison like that of `sort`, ascending; of equals, the first. */
+/** Return the largest option by a comparison like that of `sort`; of equals, the first one. */
 function best<T>(options: readonly T[], compare: (one: T, other: T) => number): T {
   return options.reduce((leader, option) => (compare(option, leader) > 0 ? option : leader));
 }

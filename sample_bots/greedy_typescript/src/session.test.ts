@@ -7,7 +7,7 @@ import { Session } from "./session.js";
 const ONE = play(1);
 const TEN = play(10);
 
-test("games in progress at once are answered in order, each by its own rules", () => {
+test("requests of several games are answered in order by the rules of each game", () => {
   const session = new Session();
   const started = session.receive(
     RefereeMessage.fromPartial({
@@ -30,7 +30,7 @@ test("games in progress at once are answered in order, each by its own rules", (
   });
 });
 
-test("one message may start a game, ask in two, and end the other", () => {
+test("one message can start a game, request decisions of two games, and end a game", () => {
   const session = new Session();
   session.receive(RefereeMessage.fromPartial({ gameStarts: [{ gameId: "old" }] }));
   const answer = session.receive(
@@ -49,7 +49,7 @@ test("one message may start a game, ask in two, and end the other", () => {
   });
 });
 
-test("a game that is over is forgotten", () => {
+test("a finished game is forgotten", () => {
   const session = new Session();
   session.receive(RefereeMessage.fromPartial({ gameStarts: [{ gameId: "over" }] }));
   assertAnswer(session.receive(RefereeMessage.fromPartial({ gameEnds: [{ gameId: "over" }] })), {});
@@ -73,7 +73,7 @@ test("an action with fields of a later schema is sent back unchanged", () => {
   );
 });
 
-/** A play against a single 13, which a 1 snatches by the expert rules only. */
+/** A request to play against a single 13, which a 1 snatches only by the expert rules. */
 function request(gameId: string, decisionId: number) {
   return {
     gameId,

@@ -1,8 +1,8 @@
 /**
- * The bot's side of the conversation without any I/O: a message of the referee in, the answer out.
+ * Handles the messages of the referee, without any I/O.
  *
- * Several games may be in progress at once, and one message may speak of many; what the bot knows
- * of a game is kept here under its id.
+ * Several games may be in progress at the same time, and one message may belong to several games.
+ * This class keeps what the bot remembers of each game, by game id.
  */
 
 import type { BotMessage, RefereeMessage, Reply, Request } from "./generated/linko/v1/play.js";
@@ -12,7 +12,7 @@ import { decide } from "./policy.js";
 export class Session {
   readonly #rulesets = new Map<string, Ruleset>();
 
-  /** Do what a message asks; the answer is empty where it wants none. */
+  /** Handle a message and return the answer, which is empty if none is needed. */
   receive(message: RefereeMessage): BotMessage {
     for (const { gameId, ruleset } of message.gameStarts) {
       this.#rulesets.set(gameId, ruleset ?? Ruleset.create());
@@ -29,7 +29,7 @@ export class Session {
     const { gameId, decisionId } = request;
     const ruleset = this.#rulesets.get(gameId);
     if (ruleset === undefined) {
-      throw new Error(`asked about the game ${gameId}, which is not in progress`);
+      throw new Error(`the game ${gameId} of a request is not in progress`);
     }
     return { gameId, decisionId, action: decide(request, ruleset) };
   }

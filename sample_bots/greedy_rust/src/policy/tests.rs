@@ -1,4 +1,4 @@
-//! The examples of the written policy, and its finer points.
+//! Tests the examples of the written policy, and its special cases.
 
 use super::*;
 use crate::linko::{DrawDisplay, Table};
@@ -6,7 +6,7 @@ use crate::linko::{DrawDisplay, Table};
 /// A joker, in the lists of cards below.
 const J: u32 = JOKER;
 
-/// What the bot decides by rules without any extras.
+/// Decides by rules without any options.
 fn decide(kind: DecisionKind, view: View, legal: &[Action]) -> Action {
     decide_by(Ruleset::default(), kind, view, legal)
 }
@@ -20,7 +20,7 @@ fn decide_by(rules: Ruleset, kind: DecisionKind, view: View, legal: &[Action]) -
     })
 }
 
-/// A bot at seat 1 with these cards. Seats 0 and 2 have played nothing.
+/// The view of seat 1 with these cards in hand. Seats 0 and 2 have played nothing.
 fn hand(cards: &[u32]) -> View {
     let count = |card| cards.iter().filter(|&&held| held == card).count() as u32;
     View {
@@ -86,30 +86,30 @@ mod a_play {
     }
 
     #[test]
-    fn of_equal_gain_has_the_highest_value() {
+    fn with_the_highest_value_is_chosen_of_equal_gains() {
         let view = hand(&[3, 9, 9]).with_layer(0, &[2]).with_layer(2, &[1]);
         check(plain(), view, &[&[3], &[9], &[9, 9]], &[9]);
     }
 
     #[test]
-    fn of_equals_in_all_is_the_first() {
+    fn that_comes_first_is_chosen_of_equals() {
         let view = hand(&[6, 6]).with_layer(0, &[5]);
         check(plain(), view, &[&[6], &[6, 6]], &[6]);
     }
 
     #[test]
-    fn is_as_large_as_can_be_where_nothing_can_be_snatched() {
+    fn is_the_largest_when_nothing_can_be_snatched() {
         let legal: [&[u32]; 5] = [&[7, 7], &[7, 7, J], &[12, 12], &[12, 12, J], &[J]];
         check(plain(), hand(&[7, 7, 12, 12, J]), &legal, &[12, 12, J]);
     }
 
     #[test]
-    fn is_made_larger_by_a_joker() {
+    fn includes_a_joker_when_that_makes_it_larger() {
         check(plain(), hand(&[5, J]), &[&[5], &[5, J], &[J]], &[5, J]);
     }
 
     #[test]
-    fn of_equal_gain_has_the_fewest_jokers_whatever_its_value() {
+    fn with_the_fewest_jokers_is_chosen_of_equal_gains() {
         let legal: [&[u32]; 5] = [&[4], &[4, 4], &[4, J], &[8, J], &[8]];
         check(plain(), hand(&[4, 4, 8, J]), &legal, &[4, 4]);
     }
@@ -134,7 +134,7 @@ mod a_play {
     }
 
     #[test]
-    fn of_ones_snatches_what_the_rules_say() {
+    fn of_ones_snatches_thirteens_and_jokers_if_the_rules_say_so() {
         let view = || hand(&[1, 2]).with_layer(0, &[13]).with_layer(2, &[J]);
         let jokers = Ruleset {
             ones_snatch_jokers: true,
@@ -151,7 +151,7 @@ mod a_play {
 }
 
 #[test]
-fn takes_and_reclaims_what_goes_with_the_hand_or_is_large() {
+fn large_and_matching_layers_are_taken_and_reclaimed() {
     let examples: [(&[u32], bool); 5] = [
         (&[4], true),
         (&[4, J], true),
@@ -184,7 +184,7 @@ fn takes_and_reclaims_what_goes_with_the_hand_or_is_large() {
 mod a_draw {
     use super::*;
 
-    /// What is drawn where the display has these slots.
+    /// The draw that the bot chooses from a display with these slots.
     fn drawn(cards: &[u32], display: &[&[u32]]) -> Action {
         let slots = (0..).zip(display).map(|(slot, cards)| draw(slot, cards));
         let legal: Vec<_> = [say(Choice::DrawDeck)].into_iter().chain(slots).collect();
@@ -192,12 +192,12 @@ mod a_draw {
     }
 
     #[test]
-    fn brings_what_is_held_already() {
+    fn chooses_the_card_that_is_held_most_often() {
         assert_eq!(drawn(&[4, 4, 10], &[&[13], &[10], &[4]]), draw(2, &[4]));
     }
 
     #[test]
-    fn of_equals_is_the_first() {
+    fn chooses_the_first_of_equals() {
         assert_eq!(
             drawn(&[4, 4, 10], &[&[6], &[5], &[3]]),
             say(Choice::DrawDeck)
@@ -206,14 +206,14 @@ mod a_draw {
     }
 
     #[test]
-    fn brings_a_joker_before_all() {
+    fn chooses_a_joker_rather_than_any_other_card() {
         let seven = &[13; 7];
         assert_eq!(drawn(seven, &[&[13], &[2, J], &[12]]), draw(1, &[2, J]));
     }
 }
 
 #[test]
-fn an_optional_draw_brings_what_is_held_already_or_nothing() {
+fn optional_draw_is_declined_unless_the_card_is_held_already() {
     let optional = |cards: &[u32]| {
         let legal = [
             say(Choice::Pass),
@@ -229,14 +229,14 @@ fn an_optional_draw_brings_what_is_held_already_or_nothing() {
 }
 
 #[test]
-fn the_set_of_the_ghost_is_the_one_of_which_most_is_held() {
+fn set_of_the_ghost_that_is_held_most_often_is_snatched() {
     let legal = [ghost(3), ghost(4), ghost(10), ghost(12)];
     let decided = decide(DecisionKind::GhostSet, hand(&[4, 4, 10]), &legal);
     assert_eq!(decided, ghost(4));
 }
 
 #[test]
-fn a_decision_of_an_unknown_kind_gets_the_first_legal_action() {
+fn decision_of_an_unknown_kind_gets_the_first_legal_action() {
     let request = Request {
         kind: 99,
         view: Some(hand(&[4])),

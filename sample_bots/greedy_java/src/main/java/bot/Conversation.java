@@ -14,20 +14,20 @@ import linko.v1.RefereeMessage;
 import linko.v1.Reply;
 import linko.v1.Request;
 
-/** The conversation with the referee: says hello and answers whatever comes, until the goodbye. */
+/** Exchanges messages with the referee, from the hello to the goodbye. */
 final class Conversation {
     private static final int PROTOCOL_VERSION = 1;
-    private static final int MAX_GAMES = 16; // how many games the bot can hold at once
+    private static final int MAX_GAMES = 16; // games that the bot can play at the same time
 
     private final BlockingClientCall<BotMessage, RefereeMessage> stream;
-    private final Map<String, Policy> games = new HashMap<>(); // those in progress, by their ids
+    private final Map<String, Policy> games = new HashMap<>(); // games in progress, by game id
 
     Conversation(BlockingClientCall<BotMessage, RefereeMessage> stream) {
         this.stream = stream;
     }
 
     /**
-     * Talks with the referee until it says goodbye.
+     * Answers messages until the referee sends its goodbye.
      *
      * @throws StatusException if the stream breaks
      * @throws EOFException if the stream ends without a goodbye
@@ -63,7 +63,7 @@ final class Conversation {
         return BotMessage.newBuilder().setHello(hello).build();
     }
 
-    /** A Ready for each game that starts and a Reply to each request, in their order. */
+    /** Returns a Ready for each game start and a Reply for each request, in order. */
     private BotMessage answer(RefereeMessage message) {
         BotMessage.Builder answer = BotMessage.newBuilder();
         for (GameStart start : message.getGameStartsList()) {

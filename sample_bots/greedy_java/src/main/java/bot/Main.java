@@ -10,15 +10,15 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import linko.v1.RefereeServiceGrpc;
 
-/** Where the bot starts: connects to the referee, and exits when all has been said. */
+/** Starts the bot: connects to the referee, plays, and exits after the goodbye. */
 public final class Main {
-    // Kept here because a logger that nobody holds forgets its level.
+    // Kept in a field, because an unreferenced logger loses its level.
     private static final Logger NETTY_BOOTSTRAP =
             Logger.getLogger("io.grpc.netty.shaded.io.netty.bootstrap");
 
     private Main() {}
 
-    /** Exits with code 0 after a goodbye, with 2 where no referee is named, and else with 1. */
+    /** Exits with code 0 after a goodbye, 2 if no referee started the program, and 1 otherwise. */
     public static void main(String[] args) throws InterruptedException {
         String address = System.getenv("REFEREE_ADDRESS");
         String token = System.getenv("REFEREE_TOKEN");
@@ -41,14 +41,14 @@ public final class Main {
         channel.shutdown().awaitTermination(1, TimeUnit.SECONDS);
     }
 
-    /** Netty, below gRPC, is what connects to the UNIX socket. */
+    /** Configures Netty, the library that gRPC uses to connect to the UNIX socket. */
     private static void prepareNetty() {
-        // It unpacks a native library into Java's folder for temporary files, which is not TMPDIR.
+        // Netty unpacks a native library into java.io.tmpdir, which does not follow TMPDIR.
         String temporary = System.getenv("TMPDIR");
         if (temporary != null) {
             System.setProperty("java.io.tmpdir", temporary);
         }
-        // It warns of an option that gRPC sets and UNIX sockets do not have.
+        // Netty would warn about an option that gRPC sets and UNIX sockets do not have.
         NETTY_BOOTSTRAP.setLevel(Level.SEVERE);
     }
 }

@@ -15,9 +15,10 @@ import linko.v1.Ruleset;
 import linko.v1.View;
 
 /**
- * The thinking: grabs the most at every decision and looks no further.
+ * Makes the decisions: takes the most cards at every decision, without a plan.
  *
- * <p>Every game has its own instance. A bot with a memory keeps it in fields of this class.
+ * <p>Every game has its own instance. A bot that remembers something keeps it in fields of this
+ * class.
  */
 final class Policy {
     private static final int THIRTEEN = 13;
@@ -25,12 +26,12 @@ final class Policy {
 
     private static final int MANY_CARDS = 3; // a snatched layer of this size is worth having
     private static final int JOKER_WORTH = 1000; // more than any other card
-    private static final int DECK_WORTH = 6; // an unknown card
-    private static final int PASS_WORTH = 99; // less than any card held already, more than others
+    private static final int DECK_WORTH = 6; // the card is unknown
+    private static final int PASS_WORTH = 99; // below cards held already, above others
 
     private final Ruleset rules;
 
-    /** Gets ready for a game. */
+    /** Prepares for a game. */
     Policy(GameStart start) {
         rules = start.getRuleset();
     }
@@ -51,7 +52,7 @@ final class Policy {
         };
     }
 
-    /** The play with the highest gain; of equals the fewest jokers, then the highest value. */
+    /** Returns the play with the highest gain, then the fewest jokers, then the highest value. */
     private Action bestPlay(View view, List<Action> legal) {
         Comparator<Layer> order =
                 comparingInt((Layer play) -> gain(view, play))
@@ -60,7 +61,7 @@ final class Policy {
         return Collections.max(legal, comparing(Action::getPlay, order));
     }
 
-    /** How many cards a play brings to the own table and takes off those of others. */
+    /** Counts the cards that a play adds to the own table and removes from other tables. */
     private int gain(View view, Layer play) {
         int victims = 0;
         for (int seat = 0; seat < view.getTablesCount(); seat++) {
@@ -75,7 +76,7 @@ final class Policy {
         return size(play) * (1 + victims);
     }
 
-    /** Whether a play would snatch the top layer of another seat. */
+    /** Returns true if a play would snatch the top layer of another seat. */
     private boolean snatches(Layer play, Layer top) {
         if (size(play) != size(top)) {
             return false;
@@ -87,13 +88,13 @@ final class Policy {
         return top.getValue() < play.getValue();
     }
 
-    /** Whether the snatched layer would make a good layer in the own hand. */
+    /** Returns true if the snatched layer is large or matches cards of the hand. */
     private static boolean isWorthHaving(View view) {
         Layer layer = view.getSnatched();
         return size(layer) >= MANY_CARDS || view.getHand(layer.getValue()) >= 1;
     }
 
-    /** The action that brings the most worthy card; of equals the one that is named first. */
+    /** Returns the action with the highest worth; of equals, the first one. */
     private static Action mostWorthy(View view, List<Action> legal) {
         Action best = legal.get(0);
         for (Action action : legal) {
@@ -104,10 +105,10 @@ final class Policy {
         return best;
     }
 
-    /** What a draw or a set of the ghost is worth. */
+    /** Rates a draw or a set of the ghost by its best card. */
     private static int worth(View view, Action action) {
         return switch (action.getKindCase()) {
-            case DRAW_DISPLAY -> // a card, or a group, which counts as its best card
+            case DRAW_DISPLAY -> // a single card or a group
                     action.getDrawDisplay().getCardsList().stream()
                             .mapToInt(card -> cardWorth(view, card))
                             .max()
@@ -117,7 +118,7 @@ final class Policy {
         };
     }
 
-    /** Jokers first, then what the hand has most of, then the higher card. */
+    /** Rates a card: jokers first, then by the number of copies in the hand, then by value. */
     private static int cardWorth(View view, int card) {
         return card == JOKER ? JOKER_WORTH : 100 * view.getHand(card) + card;
     }

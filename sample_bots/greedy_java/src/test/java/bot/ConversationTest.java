@@ -67,7 +67,7 @@ class ConversationTest {
     }
 
     @Test
-    void answersGamesOfOneMessageInOrderEachByItsOwnRules() throws Exception {
+    void answersRequestsOfSeveralGamesInOrderByTheRulesOfEachGame() throws Exception {
         Ruleset expert = Ruleset.newBuilder().setOnesSnatchThirteens(true).build();
         converse(
                 RefereeMessage.newBuilder()
@@ -89,7 +89,7 @@ class ConversationTest {
     }
 
     @Test
-    void saysNothingWhenAGameEnds() throws Exception {
+    void sendsNothingWhenAGameEnds() throws Exception {
         converse(
                 RefereeMessage.newBuilder()
                         .addGameEnds(GameEnd.newBuilder().setGameId("a"))
@@ -116,7 +116,7 @@ class ConversationTest {
         new Conversation(RefereeServiceGrpc.newBlockingV2Stub(channel).play()).hold("secret");
     }
 
-    /** Somebody has a 13: only where 1s snatch 13s the 1 is better than the 12. */
+    /** An opponent has a 13 on top. Only if 1s snatch 13s, the 1 is better than the 12. */
     private static Request oneOrTwelve(String gameId, int decisionId) {
         Table thirteen = Table.newBuilder().addLayers(layer(13)).build();
         return Request.newBuilder()
@@ -142,7 +142,7 @@ class ConversationTest {
         return Layer.newBuilder().setValue(value).setNaturals(1).build();
     }
 
-    /** Says what it has to say after the hello, and notes what it hears. */
+    /** Sends its messages after the hello and records the messages of the bot. */
     private static final class Referee extends RefereeServiceGrpc.RefereeServiceImplBase {
         static final BotMessage THE_END = BotMessage.getDefaultInstance();
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Examples of the policy: a ruleset and a request as texts, and the action that answers it. */
+/** Tests the policy with examples: a ruleset and a request as texts, and the expected action. */
 class PolicyTest {
     @ParameterizedTest(name = "{0}")
     @MethodSource({"plays", "snatchedLayers", "draws", "otherDecisions"})
