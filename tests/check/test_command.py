@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from referee.check import Report, Step, Verdict
-from referee.check.report import Finding
+from referee.check.report import Finding, Report, Step, Verdict
 from referee.cli import bot_check as command
 from referee.errors import UserError
 from referee.records import BotId

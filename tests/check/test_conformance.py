@@ -2,13 +2,14 @@
 
 import os
 import tempfile
-from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
 
-from referee.check import Verdict, check, game_steps, games, positions
+from referee.check import conformance, decision_steps, game_steps, games
+from referee.check.conformance import check_bot
+from referee.check.report import Verdict
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -54,7 +55,7 @@ def short(monkeypatch):
     """A bot that is asked as little as a slow one, where how much it is asked is not looked at."""
     monkeypatch.setattr(game_steps, "STRENGTH_GAMES", 8)
     monkeypatch.setattr(games, "TIME_BUDGET_S", 0.0)
-    monkeypatch.setattr(positions, "TIME_BUDGET_S", 0.0)
+    monkeypatch.setattr(decision_steps, "TIME_BUDGET_S", 0.0)
 
 
 def bot_folder(folder, name, *, more=""):
@@ -71,7 +72,7 @@ async def checked(folder, **options):
     """The report, after it was seen that every step was told and nothing is left of it all."""
     begun, done = [], []
     with tempfile.TemporaryDirectory() as built:
-        report = await check(
+        report = await check_bot(
             folder,
             Workshop(Path(built), ProcessGroupLauncher(), on_build=lambda _: None),
             on_begin=lambda number, name: begun.append((number, name)),
@@ -261,7 +262,7 @@ async def test_of_a_slow_bot_less_is_asked(tmp_path):
 
 
 async def test_the_time_of_a_check_is_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_module("referee.check.steps"), "_LIMIT_S", 0.0)
+    monkeypatch.setattr(conformance, "_LIMIT_S", 0.0)
     report = await checked(bot_folder(tmp_path / "bot", "plain"))
     assert failed(report) == ["start"]
     assert "that time is over" in said(report, "start")

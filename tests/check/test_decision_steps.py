@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from referee.check.positions import MIN_REPEATS, decision_kinds, find_script
+from referee.check.decision_steps import MIN_REPEATS, decision_kinds, find_script
 from referee.clocks import Clocks
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import RULESETS

@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from referee.check.bot_under_test import Measurements
+from referee.check.decision_steps import check_decisions
 from referee.check.game_steps import ConcurrencySteps, measure_strength
 from referee.check.games import Table, plan_games, play_in_sequence
-from referee.check.lifecycle import ShutdownSteps, StartUpSteps
-from referee.check.positions import check_decisions
+from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.check.report import (
     Finding,
     Report,
@@ -40,7 +40,7 @@ _LIMIT_S = 900.0
 """No step starts later than this after the build."""
 
 
-async def check(
+async def check_bot(
     folder: Path,
     workshop: Workshop,
     *,
