@@ -104,4 +104,5 @@ def _serve_loopback(socket_path: str, port: int) -> None:
     Thread(target=accept, daemon=True).start()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -25,4 +25,5 @@ def main() -> None:
     time.sleep(1000)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -184,4 +184,5 @@ def _end(children: list[int]) -> None:
         os.waitpid(child, 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
