@@ -1,4 +1,4 @@
-"""Checks of real bots: good ones, and one for each way to be wrong."""
+"""Test `check_bot` with good bots, and with one bot for each mistake."""
 
 import os
 import tempfile
