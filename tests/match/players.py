@@ -1,4 +1,4 @@
-"""Players that are functions, and games for them to play."""
+"""Provide players that decide with a function, and games for them to play."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from referee.rules.ruleset import RULESETS, Ruleset, full_deck
 
 
 class FunctionPlayer:
-    """Decides with a function; every decision takes it the same time."""
+    """A player that decides with a function. Every decision takes the same time."""
 
     def __init__(self, choose: Callable[[Request], Action], elapsed_us: int = 7) -> None:
         self._choose = choose
@@ -60,7 +60,7 @@ def setup(
 async def play(
     what: GameSetup, players: Sequence[Player | Forfeit], watch: Watcher | None = None
 ) -> RecordedGame:
-    """Play with a clock that stands still for the day and ticks once a look otherwise."""
+    """Play a game. The time of day stands still; the monotonic clock advances by 1 at each call."""
     ticks = iter(range(10**9))
     return await play_game(
         what, players, now_us=lambda: 1_000, monotonic_us=lambda: next(ticks), watch=watch

@@ -1,4 +1,4 @@
-"""Each seat is told every event once, in order, and as it may know it."""
+"""The event log gives each seat every event once, in order and redacted."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(st.lists(EVENTS, max_size=4)), st.randoms(use_true_random=False))
-def test_every_seat_hears_all_as_it_may_know_it(happenings, chance: random.Random):
-    news = EventLog(SEATS)
-    heard = [[] for _ in range(SEATS)]
-    for events in happenings:
-        news.add(events)
+def test_every_seat_gets_every_event_once_in_order_and_redacted(batches, chance: random.Random):
+    log = EventLog(SEATS)
+    received = [[] for _ in range(SEATS)]
+    for events in batches:
+        log.add(events)
         for seat in chance.sample(range(SEATS), chance.randrange(SEATS + 1)):
-            heard[seat] += news.take(seat)
+            received[seat] += log.take(seat)
     for seat in range(SEATS):
-        heard[seat] += news.take(seat)
-        assert news.take(seat) == ()
-        assert heard[seat] == [redact(event, seat) for events in happenings for event in events]
+        received[seat] += log.take(seat)
+        assert log.take(seat) == ()
+        assert received[seat] == [redact(event, seat) for events in batches for event in events]
 
 
-def test_only_who_drew_from_the_deck_sees_the_card():
-    news, card = EventLog(SEATS), Drawn(1, None, (7,))
+def test_only_the_seat_that_draws_from_the_deck_sees_the_card():
+    log, card = EventLog(SEATS), Drawn(1, None, (7,))
     assert is_private(card)
-    news.add((Left(0), card))
-    assert [news.take(seat)[1].cards for seat in range(SEATS)] == [(HIDDEN,), (7,), (HIDDEN,)]
+    log.add((Left(0), card))
+    assert [log.take(seat)[1].cards for seat in range(SEATS)] == [(HIDDEN,), (7,), (HIDDEN,)]

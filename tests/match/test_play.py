@@ -1,4 +1,4 @@
-"""A game between functions: what a record says of it, and what faults cost."""
+"""`play_game` records games of function players, and faults cost what they must."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def players(count: int, *, seed: int = 0) -> list[FunctionPlayer]:
 
 
 class Faulty:
-    """Raises a fault at its nth decision, else takes the first legal action."""
+    """A player that raises a fault at decision `at`, `times` times, and else plays the first action."""
 
     def __init__(self, fault: Exception, at: int = 1, times: int = 1) -> None:
         self._fault, self._at, self._until = fault, at, at + times
         self.requests: list[Request] = []
 
     @property
-    def asked(self) -> int:
+    def request_count(self) -> int:
         return len(self.requests)
 
     async def decide(self, request: Request) -> Reply:
         self.requests.append(request)
-        if self._at <= self.asked < self._until:
+        if self._at <= self.request_count < self._until:
             raise self._fault
         return Reply(first_legal(request), 5, 0)
 
@@ -48,7 +48,7 @@ def crash() -> Forfeit:
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)
-async def test_a_record_replays_to_its_own_result(ruleset):
+async def test_record_replays_to_its_own_result(ruleset):
     seats = 2 if ruleset == "duel" else 4
     for seed in range(5):
         played = await play(setup(ruleset, seats, seed=seed), players(seats, seed=seed))
@@ -58,11 +58,11 @@ async def test_a_record_replays_to_its_own_result(ruleset):
         assert played.record.winners
 
 
-async def test_the_record_has_every_decision_with_its_times():
+async def test_record_has_every_decision_with_its_times():
     table = [FunctionPlayer(chance(seat), elapsed_us=100 + seat) for seat in range(3)]
     record = (await play(setup(), table)).record
-    asked = sum(len(player.requests) for player in table)
-    assert len(record.moves) == asked
+    request_count = sum(len(player.requests) for player in table)
+    assert len(record.moves) == request_count
     assert {(move.seat, move.elapsed_us, move.lag_us) for move in record.moves} == {
         (0, 100, 1),
         (1, 101, 1),
@@ -71,26 +71,26 @@ async def test_the_record_has_every_decision_with_its_times():
     assert not any(move.stand_in for move in record.moves)
     assert [request.number for player in table for request in player.requests] != []
     assert sorted(request.number for player in table for request in player.requests) == list(
-        range(1, asked + 1)
+        range(1, request_count + 1)
     )
 
 
-async def test_each_seat_hears_every_event_once_in_order_and_redacted():
+async def test_requests_of_a_seat_have_every_event_once_in_order_and_redacted():
     table = players(3)
     seen = []
     played = await play(setup(), table, watch=seen.append)
     for seat, player in enumerate(table):
-        heard = [event for request in player.requests for event in request.events] + list(
+        received = [event for request in player.requests for event in request.events] + list(
             played.unseen_events[seat]
         )
-        assert len(heard) == len(seen)
-        for told, happened in zip(heard, seen, strict=True):
-            hidden = isinstance(happened, Drawn) and happened.slot is None and happened.seat != seat
-            assert told == (Drawn(happened.seat, None, (0,)) if hidden else happened)
-        assert isinstance(heard[-1], GameOver)
+        assert len(received) == len(seen)
+        for redacted, event in zip(received, seen, strict=True):
+            hidden = isinstance(event, Drawn) and event.slot is None and event.seat != seat
+            assert redacted == (Drawn(event.seat, None, (0,)) if hidden else event)
+        assert isinstance(received[-1], GameOver)
 
 
-async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
+async def test_strike_costs_one_decision_which_the_stand_in_takes():
     faulty = Faulty(strike(), at=2)
     record = (await play(setup(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
     (fault,) = record.faults
@@ -99,16 +99,16 @@ async def test_a_strike_costs_one_decision_and_the_stand_in_takes_it():
     assert (struck.seat, struck.stand_in, struck.elapsed_us) == (1, True, 999)
     assert [move.stand_in for move in record.moves].count(True) == 1
     assert record.forfeited == ()
-    assert faulty.asked == sum(move.seat == 1 for move in record.moves)
+    assert faulty.request_count == sum(move.seat == 1 for move in record.moves)
     check_record(record)
 
 
-async def test_the_third_strike_forfeits_the_game():
+async def test_third_strike_forfeits_the_game():
     faulty = Faulty(strike(Cause.MALFORMED), times=100)
     record = (await play(setup(), [FunctionPlayer(chance(1)), faulty, *players(1)])).record
     assert [fault.cause for fault in record.faults] == [Cause.MALFORMED] * 3 + [Cause.STRIKES]
     assert [fault.forfeit for fault in record.faults] == [False, False, False, True]
-    assert faulty.asked == 3
+    assert faulty.request_count == 3
     assert record.forfeited == (1,)
     assert record.ranks[1] == 3
     assert all(move.stand_in for move in record.moves if move.seat == 1)
@@ -125,7 +125,7 @@ async def test_the_third_strike_forfeits_the_game():
         Play(Layer(5, 9, 0)),
     ],
 )
-async def test_an_illegal_action_is_a_strike_that_names_the_action(action):
+async def test_illegal_action_is_a_strike_that_names_the_action(action):
     seen = []
 
     def cheat(request: Request) -> object:
@@ -140,13 +140,13 @@ async def test_an_illegal_action_is_a_strike_that_names_the_action(action):
     check_record(record)
 
 
-async def test_a_crash_forfeits_and_the_others_play_on():
+async def test_crash_forfeits_and_the_other_seats_play_on():
     faulty = Faulty(crash(), at=3)
     record = (await play(setup(), [faulty, *players(2)])).record
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (0, Cause.CRASH, True)
     assert fault.evidence.signal == "SIGSEGV"
-    assert faulty.asked == 3
+    assert faulty.request_count == 3
     mine = [move for move in record.moves if move.seat == 0]
     assert [move.stand_in for move in mine] == [False, False] + [True] * (len(mine) - 2)
     assert [move.elapsed_us for move in mine][:4] == [5, 5, 11, 0]
@@ -154,7 +154,7 @@ async def test_a_crash_forfeits_and_the_others_play_on():
     check_record(record)
 
 
-async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
+async def test_later_forfeit_ranks_ahead_of_an_earlier_one():
     table = [Faulty(crash(), at=1), Faulty(crash(), at=4), Faulty(crash(), at=2), *players(1)]
     record = (await play(setup(seats=4), table)).record
     assert record.ranks == (4, 2, 3, 1)
@@ -162,7 +162,7 @@ async def test_who_forfeits_later_ranks_ahead_of_who_forfeits_earlier():
     assert record.forfeited == (0, 1, 2)
 
 
-async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
+async def test_game_in_which_no_bot_starts_has_no_winner():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     record = (await play(setup(), [cannot] * 3)).record
     assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 3
@@ -172,7 +172,7 @@ async def test_when_nobody_starts_all_forfeit_and_nobody_wins():
     check_record(record)
 
 
-async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
+async def test_bank_loses_the_time_of_a_decision_and_gains_the_increment():
     clocks = Clocks(decision_us=1_000, bank_us=900, increment_us=10)
     player = FunctionPlayer(chance(1), elapsed_us=50)
     await play(setup(clocks=clocks), [player, *players(2)])
@@ -183,8 +183,8 @@ async def test_the_bank_shrinks_by_what_was_used_and_grows_by_the_increment():
     assert all(budget.ends_the_bank for budget in budgets)
 
 
-async def test_the_referees_own_lateness_costs_no_time():
-    """The strike says 999 us, of which the bot had 900: the rest went by until somebody looked."""
+async def test_delay_of_the_referee_is_not_charged_to_the_bank():
+    """The strike came after 999 us, but the limit is 900 us. The referee noticed it 99 us late."""
     clocks = Clocks(decision_us=900, bank_us=5000)
     faulty = Faulty(strike())
     record = (await play(setup(clocks=clocks), [faulty, *players(2)])).record
@@ -193,7 +193,7 @@ async def test_the_referees_own_lateness_costs_no_time():
     check_record(record)
 
 
-async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
+async def test_empty_bank_forfeits_without_a_request():
     clocks = Clocks(decision_us=1_000, bank_us=100)
     player = FunctionPlayer(chance(1), elapsed_us=50)
     others = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(2)]
@@ -204,12 +204,12 @@ async def test_a_bank_that_is_spent_to_nothing_forfeits_without_a_question():
     check_record(record)
 
 
-async def test_a_void_game_is_nobody_s_fault_and_goes_through():
+async def test_void_game_error_of_a_player_is_passed_on():
     with pytest.raises(VoidGame, match="no sockets left"):
         await play(setup(), [Faulty(VoidGame("no sockets left")), *players(2)])
 
 
-async def test_stand_ins_alone_end_every_ruleset():
+async def test_game_of_stand_ins_ends_before_the_turn_limit_in_every_ruleset():
     for name in RULESETS:
         seats = 2 if name == "duel" else 5
         cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
@@ -218,7 +218,7 @@ async def test_stand_ins_alone_end_every_ruleset():
             assert record.termination.value != "turn-limit"
 
 
-def test_the_stand_in_plays_most_cards_then_fewest_jokers_then_the_lowest():
+def test_stand_in_plays_most_cards_then_fewest_jokers_then_the_lowest_value():
     plays = [
         Play(Layer(13, 3, 0)),
         Play(Layer(2, 3, 1)),
@@ -233,7 +233,7 @@ def stand_in_of(legal):
     return stand_in_action(Decision(0, DecisionKind.PLAY, tuple(legal)))
 
 
-async def test_the_watcher_sees_the_first_play_first():
+async def test_watcher_gets_the_first_play_first():
     seen = []
     await play(setup(), [FunctionPlayer(first_legal) for _ in range(3)], watch=seen.append)
     assert isinstance(seen[0], Played)
@@ -241,16 +241,16 @@ async def test_the_watcher_sees_the_first_play_first():
 
 
 @pytest.mark.parametrize(
-    ("fault", "asked"), [(crash(), 2), (strike(), 4)], ids=["a crash", "the last strike"]
+    ("fault", "request_count"), [(crash(), 2), (strike(), 4)], ids=["a crash", "the last strike"]
 )
-async def test_a_forfeit_is_told_at_once_and_only_once(fault, asked):
-    told = []
+async def test_on_forfeit_is_called_once_and_at_once(fault, request_count):
+    calls = []
     faulty = Faulty(fault, at=2, times=3)
     await play_game(
         setup(),
-        [*players(1), faulty, crash()],  # the last never began, which everybody knows
+        [*players(1), faulty, crash()],  # the last one never started: no call
         now_us=int,
         monotonic_us=int,
-        on_forfeit=lambda seat: told.append((seat, faulty.asked)),
+        on_forfeit=lambda seat: calls.append((seat, faulty.request_count)),
     )
-    assert told == [(1, asked)]
+    assert calls == [(1, request_count)]

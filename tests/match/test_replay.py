@@ -1,4 +1,4 @@
-"""A record that was tampered with does not pass: the first difference is named."""
+"""The replay of a changed record raises a `Difference` that names the first difference."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ async def record():
     return (await play(setup(), [FunctionPlayer(chance(seat)) for seat in range(3)])).record
 
 
-async def test_steps_show_decision_move_and_events(record):
-    shown = list(replay_moves(record))
-    assert [step.move for step in shown] == list(record.moves)
-    assert all(step.move.action in step.decision.legal for step in shown)
-    assert shown[-1].game.outcome.scores == record.scores
+async def test_replay_yields_every_decision_with_its_move(record):
+    steps = list(replay_moves(record))
+    assert [step.move for step in steps] == list(record.moves)
+    assert all(step.move.action in step.decision.legal for step in steps)
+    assert steps[-1].game.outcome.scores == record.scores
 
 
 def tamper(record, index, **changes):
@@ -39,7 +39,7 @@ def swap_deck(record):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda r: replace(r, moves=r.moves[:-1]), "not over"),
         (lambda r: replace(r, moves=(*r.moves, r.moves[-1])), "the game is over after"),
@@ -58,13 +58,13 @@ def swap_deck(record):
         (lambda r: replace(r, seating=r.seating[:1]), "is for 2 to 5 players"),
     ],
 )
-async def test_each_change_is_found(record, change, says):
+async def test_changed_record_differs_from_its_replay(record, change, message):
     check_record(record)
-    with pytest.raises(Difference, match=says):
+    with pytest.raises(Difference, match=message):
         check_record(change(record))
 
 
-async def test_a_bot_cannot_decide_after_its_forfeit():
+async def test_move_of_a_bot_after_its_forfeit_is_a_difference():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
     record = (await play(setup(), table)).record
@@ -73,7 +73,7 @@ async def test_a_bot_cannot_decide_after_its_forfeit():
         check_record(tamper(record, 0, stand_in=False))
 
 
-async def test_the_stand_in_is_held_to_its_policy():
+async def test_stand_in_move_against_its_policy_is_a_difference():
     cannot = Forfeit(Cause.NO_START, Evidence(detail="no such file"))
     table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
     record = (await play(setup(), table)).record
@@ -83,8 +83,8 @@ async def test_the_stand_in_is_held_to_its_policy():
         check_record(tamper(record, 0, action=other))
 
 
-async def struck(times):
-    """A game in which seat 1 says nothing for its first decisions."""
+async def play_with_strikes(times):
+    """Play a game in which seat 1 sends no reply to its first `times` requests."""
     silent = iter(range(times))
     choose = chance(1)
 
@@ -99,10 +99,10 @@ async def struck(times):
     return record
 
 
-async def test_strikes_are_counted():
-    two, three = await struck(2), await struck(3)
+async def test_wrong_number_of_strikes_for_a_forfeit_is_a_difference():
+    two, three = await play_with_strikes(2), await play_with_strikes(3)
     assert [fault.cause for fault in three.faults] == [*[Cause.TIMEOUT] * 3, Cause.STRIKES]
-    for changed, says in (
+    for changed, message in (
         (replace(two, max_strikes=2), "2 strikes and did not forfeit by them; strike 2 forfeits"),
         (replace(three, max_strikes=4), "3 strikes and forfeited by them; strike 4 forfeits"),
         (replace(three, max_strikes=2), "3 strikes and forfeited by them; strike 2 forfeits"),
@@ -110,14 +110,14 @@ async def test_strikes_are_counted():
         (replace(three, faults=three.faults[1:]), "2 strikes and forfeited by them"),
         (replace(three, faults=three.faults[::-1]), "seat 1 has a fault after its forfeit"),
     ):
-        with pytest.raises(Difference, match=says):
+        with pytest.raises(Difference, match=message):
             check_record(changed)
 
 
-async def test_every_strike_has_its_decision_by_the_stand_in():
-    record = await struck(2)
+async def test_strike_without_a_stand_in_move_is_a_difference():
+    record = await play_with_strikes(2)
     at = record.faults[0].move
-    says = f"seat 1: move {at + 1} must be the stand-in's, because of a strike"
+    message = f"seat 1: move {at + 1} must be the stand-in's, because of a strike"
     twice = replace(record, faults=(record.faults[0], record.faults[0]))
     later = replace(record.faults[1], move=len(record.moves))
     for changed in (
@@ -128,13 +128,13 @@ async def test_every_strike_has_its_decision_by_the_stand_in():
     ):
         with pytest.raises(Difference, match="must be the stand-in's, because of a strike"):
             check_record(changed)
-    with pytest.raises(Difference, match=says):
+    with pytest.raises(Difference, match=message):
         check_record(tamper(record, at, stand_in=False))
 
 
 @pytest.mark.parametrize("seat", [-1, 3])
-async def test_a_fault_is_somebodys(seat):
-    record = await struck(1)
+async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
+    record = await play_with_strikes(1)
     changed = replace(record, faults=(*record.faults, replace(record.faults[0], seat=seat)))
     with pytest.raises(Difference, match=f"charged to seat {seat}, which does not exist"):
         check_record(changed)

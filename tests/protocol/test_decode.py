@@ -1,4 +1,4 @@
-"""The one message that is read by hand is read as protobuf reads it, and everything else is left to it."""
+"""`find_lone_action` reads a message as protobuf does, or leaves it to protobuf."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ ACTIONS = st.one_of(
 
 
 def reply(action: table_pb2.Action, game: str = GAME, number: int = NUMBER) -> bytes:
-    said = play_pb2.Reply(game_id=game, decision_id=number, action=action)
-    return play_pb2.BotMessage(replies=[said]).SerializeToString()
+    message = play_pb2.Reply(game_id=game, decision_id=number, action=action)
+    return play_pb2.BotMessage(replies=[message]).SerializeToString()
 
 
 @given(ACTIONS, st.text(max_size=20), st.integers(1, 2**32 - 1))
-def test_a_lone_reply_is_read_whatever_it_answers(action, game, number):
+def test_action_of_a_lone_reply_is_found(action, game, number):
     data = reply(action, game, number)
     written = action.SerializeToString()
-    is_small = len(data) < 2 + 128  # protobuf reads the others
+    is_small = len(data) < 2 + 128  # larger messages are left to protobuf
     read = decode.find_lone_action(data, game, number)
-    if game:  # protobuf does not write an empty one
+    if game:  # protobuf does not write an empty id
         assert read == (written if is_small else None)
 
 
 @given(ACTIONS)
-def test_a_reply_to_another_decision_is_not(action):
+def test_reply_to_another_decision_is_not_found(action):
     for game, number in (("9f86d081884c7d66", NUMBER), (GAME, NUMBER + 1), (GAME[:-1], NUMBER)):
         assert decode.find_lone_action(reply(action), game, number) is None
 
 
 @st.composite
-def spoilt(draw):
-    """A reply with some of its bytes changed, left out or added."""
+def damaged_replies(draw):
+    """Return a reply with some of its bytes changed, removed or added."""
     data = bytearray(reply(draw(ACTIONS)))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, max(0, len(data) - 1)))
@@ -62,15 +62,15 @@ def spoilt(draw):
     return bytes(data)
 
 
-@given(spoilt())
-def test_what_is_read_by_hand_protobuf_reads_as_the_same(data):
+@given(damaged_replies())
+def test_action_that_is_found_in_damaged_bytes_is_what_protobuf_reads(data):
     action = decode.find_lone_action(data, GAME, NUMBER)
     if action is None:
         return
     expected = play_pb2.Reply(game_id=GAME, decision_id=NUMBER)
     try:
         expected.action.MergeFromString(action)
-    except Exception:  # noqa: BLE001 - of whatever kind: the whole is no message either
+    except Exception:  # noqa: BLE001 - any error: then the whole message is invalid, too
         with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
             decode.parse_bot_message(data)
     else:
@@ -78,13 +78,13 @@ def test_what_is_read_by_hand_protobuf_reads_as_the_same(data):
         assert decode.parse_bot_message(data) == play_pb2.BotMessage(replies=[expected])
 
 
-def test_bytes_that_are_no_action_are_a_value_error():
+def test_bytes_that_are_no_action_raise_value_error():
     with pytest.raises(ValueError, match=r"no linko\.v1\.Action"):
         decode.parse_action(b"\xff", None)
 
 
-def test_long_actions_do_not_fill_the_memory():
-    """A bot may add fields that nobody knows to an action that is legal."""
+def test_long_actions_are_not_kept_in_memory():
+    """A bot may add unknown fields to a legal action."""
     unknown_head = view_bytes.prefix(99)(50_002)
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""What recurs is made once, and no more is held than was said."""
+"""`memoize` computes results once and keeps a limited number of them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def counting(size):
     return half, calls
 
 
-def test_equal_arguments_are_worked_out_once():
+def test_result_for_equal_arguments_is_computed_once():
     half, calls = counting(10)
     assert [half(4), half(6), half(4), *map(half, (6, 4))] == [2, 3, 2, 3, 2]
     assert calls == [4, 6]
 
 
-def test_a_full_memo_begins_anew():
+def test_full_memo_is_cleared():
     half, calls = counting(2)
     assert [half(number) for number in (2, 4, 6, 6, 4)] == [1, 2, 3, 3, 2]
     assert calls == [2, 4, 6, 4]
 
 
-def test_what_raises_is_not_kept():
+def test_exceptions_are_not_kept():
     half, calls = counting(2)
     for _ in range(2):
         with pytest.raises(ValueError, match="3"):

@@ -1,4 +1,4 @@
-"""Every value has its message: nothing of the rules, the faults or the records is lost on the wire."""
+"""Messages keep everything: requests, actions, events, rulesets and records survive encoding."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def game(name: str, seats: int, seed: int, **options) -> Game:
 
 
 def playout(name: str, seats: int, seed: int, **options):
-    """Yield (ask, game) at each decision of a random game."""
+    """Yield (request, game) at each decision of a random game."""
     chance = random.Random(seed)
     run = game(name, seats, seed, **options)
     news: list[list[Event]] = [[] for _ in range(seats)]
@@ -59,7 +59,7 @@ def playout(name: str, seats: int, seed: int, **options):
 CASES = [(name, seats) for name in RULESETS for seats in ((2,) if name == "duel" else (2, 3, 5))]
 
 
-def same_view(message: table_pb2.View, view) -> None:
+def assert_same_view(message: table_pb2.View, view) -> None:
     assert message.seat == view.seat
     assert tuple(message.hand) == view.hand
     assert tuple(message.hand_sizes) == view.hand_sizes
@@ -82,79 +82,84 @@ def same_view(message: table_pb2.View, view) -> None:
 
 
 @pytest.mark.parametrize(("name", "seats"), CASES)
-def test_a_request_says_all_of_an_ask_and_only_that(name, seats):
+def test_encoded_request_has_every_part_of_the_request(name, seats):
     encoder = encode.RequestEncoder("some-game")
-    asked = 0
-    for ask, _ in playout(name, seats, seed=seats):
-        asked += 1
-        message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
-        (request,) = message.requests
-        assert (request.game_id, request.decision_id) == ("some-game", ask.number)
-        assert request.kind == KINDS[ask.decision.kind]
-        same_view(request.view, ask.view)
-        assert list(request.events) == [event_message(event) for event in ask.events]
-        assert tuple(action_value(action) for action in request.legal) == ask.decision.legal
-        assert request.time_left_us == ask.budget.limit_us
-        assert request.bank_left_us == (ask.budget.bank_left_us or 0)
-        assert request.last_elapsed_us == ask.budget.last_elapsed_us
-    assert asked > 20
+    count = 0
+    for request, _ in playout(name, seats, seed=seats):
+        count += 1
+        message = play_pb2.RefereeMessage.FromString(encoder.encode(request))
+        (sent,) = message.requests
+        assert (sent.game_id, sent.decision_id) == ("some-game", request.number)
+        assert sent.kind == KINDS[request.decision.kind]
+        assert_same_view(sent.view, request.view)
+        assert list(sent.events) == [event_message(event) for event in request.events]
+        assert tuple(action_value(action) for action in sent.legal) == request.decision.legal
+        assert sent.time_left_us == request.budget.limit_us
+        assert sent.bank_left_us == (request.budget.bank_left_us or 0)
+        assert sent.last_elapsed_us == request.budget.last_elapsed_us
+    assert count > 20
 
 
-def test_a_kept_message_equals_one_built_anew():
-    kept = encode.RequestEncoder("some-game")
-    for ask, _ in playout("duel", 2, seed=5):
-        assert kept.encode(ask) == encode.RequestEncoder("some-game").encode(ask)
+def test_encoder_that_kept_parts_writes_the_same_bytes_as_a_new_one():
+    used = encode.RequestEncoder("some-game")
+    for request, _ in playout("duel", 2, seed=5):
+        assert used.encode(request) == encode.RequestEncoder("some-game").encode(request)
 
 
-def test_requests_of_several_games_join_by_concatenation():
-    asks = [next(playout("basic", 3, seed=seed))[0] for seed in range(3)]
-    parts = [encode.RequestEncoder(f"game-{number}").encode(ask) for number, ask in enumerate(asks)]
+def test_concatenated_requests_are_one_message():
+    requests = [next(playout("basic", 3, seed=seed))[0] for seed in range(3)]
+    parts = [
+        encode.RequestEncoder(f"game-{number}").encode(request)
+        for number, request in enumerate(requests)
+    ]
     message = play_pb2.RefereeMessage.FromString(b"".join(parts))
     assert [request.game_id for request in message.requests] == ["game-0", "game-1", "game-2"]
 
 
 @pytest.mark.parametrize(("name", "seats"), CASES)
-def test_echoing_any_listed_action_is_understood(name, seats):
+def test_every_legal_action_can_be_sent_back_unchanged(name, seats):
     encoder = encode.RequestEncoder("g")
-    for ask, _ in playout(name, seats, seed=40 + seats):
-        message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
-        for echoed, legal in zip(message.requests[0].legal, ask.decision.legal, strict=True):
-            assert decode.parse_action(echoed.SerializeToString(), ask) == legal
+    for request, _ in playout(name, seats, seed=40 + seats):
+        message = play_pb2.RefereeMessage.FromString(encoder.encode(request))
+        for echoed, legal in zip(message.requests[0].legal, request.decision.legal, strict=True):
+            assert decode.parse_action(echoed.SerializeToString(), request) == legal
 
 
-def test_R8_any_slot_with_the_same_card_means_the_leftmost():
+def test_R8_slot_with_the_same_card_as_another_means_the_leftmost():
     seen = 0
-    for ask, run in playout("basic", 4, seed=3):
+    for request, run in playout("basic", 4, seed=3):
         for slot, cards in enumerate(run.table.display):
-            if ask.decision.kind is DecisionKind.DRAW and cards:
+            if request.decision.kind is DecisionKind.DRAW and cards:
                 reply = table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot))
-                action = decode.parse_action(reply.SerializeToString(), ask)
+                action = decode.parse_action(reply.SerializeToString(), request)
                 assert action == DrawDisplay(run.table.display.index(cards), cards)
-                assert action in ask.decision.legal
+                assert action in request.decision.legal
                 seen += action.slot != slot
     assert seen > 0
 
 
-def test_a_reply_that_names_nothing_is_refused_and_nonsense_stays_illegal():
-    ask, _ = next(playout("basic", 3, seed=1))
+def test_reply_without_an_action_is_refused_and_nonsense_is_illegal():
+    request, _ = next(playout("basic", 3, seed=1))
     for message in (table_pb2.Action(), table_pb2.Action(choice=0), table_pb2.Action(choice=77)):
         with pytest.raises(ValueError, match="names no action"):
-            decode.parse_action(message.SerializeToString(), ask)
+            decode.parse_action(message.SerializeToString(), request)
     for message in (
         table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=99)),
         table_pb2.Action(ghost_value=4_000_000_000),
         table_pb2.Action(play=table_pb2.Layer()),
         table_pb2.Action(choice=table_pb2.CHOICE_TAKE),
     ):
-        assert decode.parse_action(message.SerializeToString(), ask) not in ask.decision.legal
+        assert (
+            decode.parse_action(message.SerializeToString(), request) not in request.decision.legal
+        )
 
 
-def test_bytes_that_are_no_message_are_refused():
+def test_bytes_that_are_no_bot_message_are_refused():
     with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
         decode.parse_bot_message(b"\xff\xff\xff\xff")
 
 
-def test_every_choice_kind_termination_and_end_has_its_own_value():
+def test_every_enum_member_has_its_own_value_in_the_schema():
     for ours, theirs, enum in (
         (Choice, CHOICES, table_pb2.Choice),
         (DecisionKind, KINDS, table_pb2.DecisionKind),
@@ -165,34 +170,36 @@ def test_every_choice_kind_termination_and_end_has_its_own_value():
         assert sorted(theirs.values()) == sorted(enum.values())[1:]  # 0 is "unspecified"
 
 
-def test_every_kind_of_event_has_a_message_and_every_message_an_event():
-    met = set()
+def test_every_type_of_event_has_its_own_message():
+    messages = set()
     kinds = set()
     for name, seats in CASES:
         for seed in range(4):
-            events = [event for ask, _ in playout(name, seats, seed) for event in ask.events]
+            events = [
+                event for request, _ in playout(name, seats, seed) for event in request.events
+            ]
             events.append(GameOver(Termination.OUT, (1,) * seats, (1,) * seats))
             kinds |= set(map(type, events))
-            met |= {event_message(event).WhichOneof("kind") for event in events}
+            messages |= {event_message(event).WhichOneof("kind") for event in events}
     assert kinds == set(get_args(Event))
-    assert met == {field.name for field in table_pb2.Event.DESCRIPTOR.oneofs[0].fields}
+    assert messages == {field.name for field in table_pb2.Event.DESCRIPTOR.oneofs[0].fields}
 
 
 @pytest.mark.parametrize(
     "action",
     [*Choice, Play(Layer(7, 3, 1)), Play(Layer(14, 0, 2)), DrawDisplay(0, (7, 13)), SnatchGhost(4)],
 )
-def test_an_action_comes_back_from_its_message(action):
+def test_action_survives_conversion_to_a_message_and_back(action):
     assert action_value(action_message(action)) == action
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_ruleset_comes_back_from_its_message_with_its_options(name):
+def test_ruleset_survives_conversion_with_its_options(name):
     rules = RULESETS[name].with_options(end_on=EndOn.DECK, max_turns=77)
     assert ruleset_value(ruleset_message(rules)) == rules
 
 
-def test_a_ruleset_that_is_not_known_or_differs_is_refused():
+def test_unknown_or_different_ruleset_is_refused():
     message = ruleset_message(RULESETS["basic"])
     message.optional_draw = False
     with pytest.raises(ValueError, match="other rules here"):
@@ -242,11 +249,11 @@ def full_record() -> GameRecord:
     )
 
 
-def test_a_record_comes_back_from_its_bytes():
-    kept = full_record()
-    assert record.loads(record.dumps(kept)) == kept
-    assert record.dumps(kept) == record.dumps(kept)
-    unbanked = replace(kept, clocks=Clocks())
+def test_record_survives_conversion_to_bytes_and_back():
+    stored = full_record()
+    assert record.loads(record.dumps(stored)) == stored
+    assert record.dumps(stored) == record.dumps(stored)
+    unbanked = replace(stored, clocks=Clocks())
     assert record.loads(record.dumps(unbanked)) == unbanked
 
 

@@ -1,4 +1,4 @@
-"""The referee's side of one stream, spoken by a test, and bots as real processes on the other."""
+"""Let tests play the referee of one stream, with a bot as a real process on the other side."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import grpc
 
 from referee.pb import play_pb2, table_pb2
 
-TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
+TOKEN = "a-token"  # noqa: S105 - it protects nothing
 LIMIT_S = 30
 
 
 class ScriptedReferee:
-    """Serves one bot on a UNIX socket; what it says is up to the test."""
+    """A server for one bot on a UNIX socket. The test sends the messages."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -32,43 +32,46 @@ class ScriptedReferee:
         stream.add_done_callback(lambda _: self._gone.set())
         await self._over.wait()
 
-    async def hear(self) -> play_pb2.BotMessage | None:
-        """What the bot says next; None when it has closed its side."""
+    async def receive(self) -> play_pb2.BotMessage | None:
+        """Return the next message of the bot; None when it has closed its side."""
         async with asyncio.timeout(LIMIT_S):
-            said = await (await self._stream).read()
-        return said if isinstance(said, play_pb2.BotMessage) else None
+            message = await (await self._stream).read()
+        return message if isinstance(message, play_pb2.BotMessage) else None
 
-    async def say(self, message: play_pb2.RefereeMessage) -> None:
+    async def send(self, message: play_pb2.RefereeMessage) -> None:
         await (await self._stream).write(message)
 
-    async def ask(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
-        await self.say(message)
-        answer = await self.hear()
+    async def exchange(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
+        """Send a message and return the bot's next one, which must exist."""
+        await self.send(message)
+        answer = await self.receive()
         assert answer is not None
         return answer
 
-    async def goodbye(self, reason: str = "") -> None:
-        await self.say(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason)))
-        assert await self.hear() is None
-        self.hang_up()
+    async def assert_goodbye_ends_the_stream(self, reason: str = "") -> None:
+        """Send a goodbye, check that the bot closes its side, and close the other side."""
+        await self.send(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason)))
+        assert await self.receive() is None
+        self.close_stream()
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the stream is closed."""
         async with asyncio.timeout(LIMIT_S):
             await self._gone.wait()
 
-    def hang_up(self) -> None:
+    def close_stream(self) -> None:
+        """Close the stream without a goodbye."""
         self._over.set()
 
 
 class BotProcess:
-    """A bot started as the referee starts one."""
+    """A bot process, started as the referee starts one."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     async def exit(self) -> tuple[int | None, str]:
-        """Wait for its end; its exit code and what it wrote to standard error."""
+        """Wait for the end of the process. Return its exit code and its standard error."""
         async with asyncio.timeout(LIMIT_S):
             _, stderr = await self._process.communicate()
         return self._process.returncode, stderr.decode()
@@ -77,7 +80,7 @@ class BotProcess:
         self._process.send_signal(signal.SIGTERM)
 
     async def first_line(self) -> str:
-        """The first line it prints."""
+        """Return the first line of standard output."""
         assert self._process.stdout is not None
         async with asyncio.timeout(LIMIT_S):
             return (await self._process.stdout.readline()).decode()
@@ -104,7 +107,7 @@ async def scripted_referee(folder: Path) -> AsyncIterator[ScriptedReferee]:
     try:
         yield referee
     finally:
-        referee.hang_up()
+        referee.close_stream()
         await server.stop(None)
 
 
@@ -143,8 +146,8 @@ def game_starts(*game_ids: str, players: int = 2) -> play_pb2.RefereeMessage:
     )
 
 
-def requests(*asked: tuple[str, int], draws: int = 3) -> play_pb2.RefereeMessage:
-    """Requests to draw, by game and number of the decision."""
+def requests(*decisions: tuple[str, int], draws: int = 3) -> play_pb2.RefereeMessage:
+    """Return requests to draw, by game id and number of the decision."""
     legal = [
         table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot, cards=[slot + 1]))
         for slot in range(draws)
@@ -154,7 +157,7 @@ def requests(*asked: tuple[str, int], draws: int = 3) -> play_pb2.RefereeMessage
             play_pb2.Request(
                 game_id=game_id, decision_id=number, kind=table_pb2.DECISION_KIND_DRAW, legal=legal
             )
-            for game_id, number in asked
+            for game_id, number in decisions
         ]
     )
 

@@ -1,4 +1,4 @@
-"""What a bot reads through the SDK equals the referee's own values, in whole random games."""
+"""The SDK decodes the same values that the referee encoded, in whole random games."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CLOCKS = Clocks(start_up_us=1, game_start_us=2, decision_us=3, bank_us=4, increm
 
 
 class Recorder(Bot):
-    """Keeps the requests and results that it receives, and plays at random."""
+    """A bot that plays at random and records its requests and results."""
 
     received: list
 
@@ -185,11 +185,11 @@ def test_result_of_a_forfeit_has_its_reason_and_nothing_else():
     )
 
 
-# Completeness: the SDK knows everything in the schema.
+# The SDK decodes everything in the schema.
 
 
 @pytest.mark.parametrize(
-    ("kit", "back", "schema"),
+    ("enum", "back", "schema"),
     [
         (DecisionKind, values.KINDS_BACK, table_pb2.DecisionKind),
         (Choice, values.CHOICES_BACK, table_pb2.Choice),
@@ -197,9 +197,9 @@ def test_result_of_a_forfeit_has_its_reason_and_nothing_else():
         (EndOn, values.END_ON_BACK, table_pb2.EndOn),
     ],
 )
-def test_every_enum_value_of_the_schema_is_decoded(kit, back, schema):
+def test_every_enum_value_of_the_schema_is_decoded(enum, back, schema):
     assert set(back) | {0} == set(schema.values())
-    assert set(back.values()) == set(kit)
+    assert set(back.values()) == set(enum)
     for value, member in back.items():
         assert schema.Name(value).endswith(f"_{member.name}")
 
@@ -209,7 +209,7 @@ def test_every_event_of_the_schema_is_decoded():
     assert set(values.EVENT_DECODERS) == {field.name for field in kinds}
 
 
-def test_event_of_a_later_version_is_left_out():
+def test_event_of_an_unknown_kind_is_dropped():
     assert values.event_values([table_pb2.Event()]) == ()
 
 
@@ -233,7 +233,7 @@ def test_every_action_of_the_schema_is_decoded():
         (Layer(JOKER, 0, 2), (JOKER, JOKER)),
     ],
 )
-def test_layer_lists_its_cards(layer, cards):
+def test_cards_of_a_layer_are_naturals_then_jokers(layer, cards):
     assert layer.cards == cards
     assert layer.size == len(cards)
     assert count_cards(layer.cards)[JOKER] == layer.jokers

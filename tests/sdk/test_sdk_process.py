@@ -1,4 +1,4 @@
-"""Bots of the kit as real processes, with a test for a referee."""
+"""Bots that use the SDK run as real processes, and the tests play the referee."""
 
 from __future__ import annotations
 
@@ -76,125 +76,127 @@ def write_bot(tmp_path):
 
 @pytest.fixture
 def socket_folder(tmp_path_factory):
-    """Short, for the path of a socket must be."""
+    """Return a folder with a short path, because the path of a socket is limited."""
     return tmp_path_factory.mktemp("s")
 
 
 @pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
-async def test_hello_game_goodbye(write_bot, socket_folder, prelude):
+async def test_bot_exits_with_0_after_hello_game_and_goodbye(write_bot, socket_folder, prelude):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(FIRST_LEGAL, prelude), referee.address) as bot,
     ):
         hello = play_pb2.Hello(protocol_version=1, token=TOKEN, name="my_bot", max_games=1)
-        assert await referee.hear() == play_pb2.BotMessage(hello=hello)
-        started = await referee.ask(game_starts("g"))
+        assert await referee.receive() == play_pb2.BotMessage(hello=hello)
+        started = await referee.exchange(game_starts("g"))
         assert started == play_pb2.BotMessage(ready=[play_pb2.Ready(game_id="g")])
-        asked = requests(("g", 17))
-        (reply,) = (await referee.ask(asked)).replies
+        message = requests(("g", 17))
+        (reply,) = (await referee.exchange(message)).replies
         assert (reply.game_id, reply.decision_id) == ("g", 17)
-        assert reply.action == asked.requests[0].legal[0]
-        await referee.say(game_ends("g"))
-        await referee.goodbye()
+        assert reply.action == message.requests[0].legal[0]
+        await referee.send(game_ends("g"))
+        await referee.assert_goodbye_ends_the_stream()
         assert await bot.exit() == (0, "")
 
 
-async def test_games_at_once_are_answered_together_and_kept_apart(write_bot, socket_folder):
+async def test_requests_of_several_games_are_decided_together_by_separate_instances(
+    write_bot, socket_folder
+):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(COUNTS_ITS_DECISIONS), referee.address) as bot,
     ):
-        greeting = await referee.hear()
+        greeting = await referee.receive()
         assert (greeting.hello.name, greeting.hello.max_games) == ("counts", 8)
-        started = await referee.ask(game_starts("a", "b"))
+        started = await referee.exchange(game_starts("a", "b"))
         assert [ready.game_id for ready in started.ready] == ["a", "b"]
-        await referee.ask(requests(("b", 1)))
-        both = await referee.ask(requests(("a", 4), ("b", 5)))
+        await referee.exchange(requests(("b", 1)))
+        both = await referee.exchange(requests(("a", 4), ("b", 5)))
         assert [
             (reply.game_id, reply.decision_id, reply.action.draw_display.slot)
             for reply in both.replies
         ] == [("a", 4, 0), ("b", 5, 1)]
-        await referee.say(game_ends("a"))  # wants no answer
-        (reply,) = (await referee.ask(requests(("b", 6)))).replies
+        await referee.send(game_ends("a"))  # needs no answer
+        (reply,) = (await referee.exchange(requests(("b", 6)))).replies
         assert reply.action.draw_display.slot == 2
         again = game_starts("a")
         again.MergeFrom(requests(("b", 7), draws=4))
-        mixed = await referee.ask(again)
+        mixed = await referee.exchange(again)
         assert [ready.game_id for ready in mixed.ready] == ["a"]
         assert [reply.action.draw_display.slot for reply in mixed.replies] == [3]
-        await referee.goodbye()
+        await referee.assert_goodbye_ends_the_stream()
         assert await bot.exit() == (0, "")
 
 
 @pytest.mark.parametrize("program", SAMPLE_BOTS, ids=lambda program: program.parent.name)
-async def test_sample_bots_are_such_processes(program, socket_folder):
+async def test_sample_bot_says_its_name_and_exits_with_0_after_goodbye(program, socket_folder):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(program, referee.address) as bot,
     ):
-        greeting = await referee.hear()
+        greeting = await referee.receive()
         assert greeting.hello.name == program.parent.name
-        await referee.ask(game_starts("g"))
-        await referee.goodbye()
+        await referee.exchange(game_starts("g"))
+        await referee.assert_goodbye_ends_the_stream()
         assert await bot.exit() == (0, "")
 
 
-async def test_the_reason_of_a_goodbye_is_shown(write_bot, socket_folder):
+async def test_reason_of_a_goodbye_is_printed(write_bot, socket_folder):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(FIRST_LEGAL), referee.address) as bot,
     ):
-        await referee.hear()
-        await referee.goodbye("you talk too much")
-        assert await bot.exit() == (0, "the referee said goodbye: you talk too much\n")
+        await referee.receive()
+        await referee.assert_goodbye_ends_the_stream("too many messages")
+        assert await bot.exit() == (0, "the referee said goodbye: too many messages\n")
 
 
-async def test_leaves_even_when_the_referee_does_not_hang_up_after_its_goodbye(
+async def test_bot_exits_after_goodbye_even_if_the_referee_does_not_close_the_stream(
     write_bot, socket_folder
 ):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(FIRST_LEGAL), referee.address) as bot,
     ):
-        await referee.hear()
-        await referee.say(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye()))
+        await referee.receive()
+        await referee.send(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye()))
         assert await bot.exit() == (0, "")
 
 
 @pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
-async def test_sigterm_while_waiting(write_bot, socket_folder, prelude):
+async def test_bot_exits_with_0_on_sigterm_while_it_waits(write_bot, socket_folder, prelude):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(FIRST_LEGAL, prelude), referee.address) as bot,
     ):
-        await referee.hear()
-        await referee.ask(game_starts("g"))
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
         bot.terminate()
         assert await bot.exit() == (0, "")
 
 
 @pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
-async def test_sigterm_in_the_middle_of_a_decision(write_bot, socket_folder, prelude):
+async def test_bot_exits_with_0_on_sigterm_during_a_decision(write_bot, socket_folder, prelude):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(BUSY, prelude), referee.address) as bot,
     ):
-        await referee.hear()
-        await referee.ask(game_starts("g"))
-        await referee.say(requests(("g", 1)))
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
         assert await bot.first_line() == "thinking\n"
         bot.terminate()
         assert await bot.exit() == (0, "")
 
 
-async def test_an_exception_of_the_bot_is_a_crash(write_bot, socket_folder):
+async def test_exception_of_the_bot_is_printed_and_exits_with_1(write_bot, socket_folder):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(RAISES), referee.address) as bot,
     ):
-        await referee.hear()
-        await referee.ask(game_starts("g"))
-        await referee.say(requests(("g", 1)))
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
         code, stderr = await bot.exit()
         assert code == 1
         assert stderr.startswith("Traceback")
@@ -203,17 +205,19 @@ async def test_an_exception_of_the_bot_is_a_crash(write_bot, socket_folder):
 
 
 @pytest.mark.parametrize("prelude", [UVLOOP, STANDARD_LOOP], ids=["uvloop", "asyncio"])
-async def test_a_stream_that_ends_without_goodbye(write_bot, socket_folder, prelude):
+async def test_stream_that_ends_without_goodbye_exits_with_3(write_bot, socket_folder, prelude):
     async with (
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(FIRST_LEGAL, prelude), referee.address) as bot,
     ):
-        await referee.hear()
-        referee.hang_up()
+        await referee.receive()
+        referee.close_stream()
         assert await bot.exit() == (3, "the stream to the referee broke: the referee closed it\n")
 
 
-async def test_a_stream_that_is_cut_while_the_bot_thinks(write_bot, socket_folder, tmp_path):
+async def test_stream_that_breaks_during_a_decision_exits_with_3(
+    write_bot, socket_folder, tmp_path
+):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     program = f"""
@@ -229,19 +233,19 @@ async def test_a_stream_that_is_cut_while_the_bot_thinks(write_bot, socket_folde
         scripted_referee(socket_folder) as referee,
         bot_process(write_bot(program), referee.address) as bot,
     ):
-        await referee.hear()
-        await referee.ask(game_starts("g"))
-        await referee.say(requests(("g", 1)))
+        await referee.receive()
+        await referee.exchange(game_starts("g"))
+        await referee.send(requests(("g", 1)))
         with await asyncio.to_thread(gate.open, "w"):
-            referee.hang_up()
-            await referee.gone()
+            referee.close_stream()
+            await referee.wait_closed()
         code, stderr = await bot.exit()
         assert code == 3
         assert stderr.startswith("the stream to the referee broke: ")
         assert stderr.count("\n") == 1
 
 
-async def test_nobody_at_the_address(write_bot, socket_folder):
+async def test_address_without_a_referee_exits_with_3(write_bot, socket_folder):
     async with bot_process(write_bot(FIRST_LEGAL), f"unix:{socket_folder / 'none'}") as bot:
         code, stderr = await bot.exit()
     assert code == 3
@@ -252,7 +256,7 @@ async def test_nobody_at_the_address(write_bot, socket_folder):
 @pytest.mark.parametrize(
     ("address", "token"), [(None, None), (None, TOKEN), ("unix:/nowhere", None)]
 )
-async def test_started_by_hand_it_says_what_it_is(write_bot, address, token):
+async def test_bot_started_by_hand_prints_a_hint_and_exits_with_2(write_bot, address, token):
     async with bot_process(write_bot(FIRST_LEGAL), address, token) as bot:
         code, stderr = await bot.exit()
     assert code == 2

@@ -1,4 +1,4 @@
-"""The bot's side of the protocol without a stream."""
+"""`Session` handles the messages of the referee without a stream."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ def slots(answer):
     return [(reply.game_id, reply.action.draw_display.slot) for reply in answer.replies]
 
 
-def test_a_function_is_a_bot():
+def test_function_is_a_bot():
     session = Session(lambda request: request.legal[-1])
     session.receive(game_starts("g"))
     assert slots(session.receive(requests(("g", 1)))) == [("g", 2)]
 
 
-def test_a_bot_may_answer_with_its_own_action_or_a_bare_message():
-    answers = iter([DrawDisplay(1), table_pb2.Action(choice=table_pb2.CHOICE_DRAW_DECK)])
-    session = Session(lambda _: next(answers))
+def test_bot_may_return_a_new_action_or_a_message():
+    actions = iter([DrawDisplay(1), table_pb2.Action(choice=table_pb2.CHOICE_DRAW_DECK)])
+    session = Session(lambda _: next(actions))
     session.receive(game_starts("g"))
     assert slots(session.receive(requests(("g", 1)))) == [("g", 1)]
     (reply,) = session.receive(requests(("g", 2))).replies
     assert reply.action.choice == table_pb2.CHOICE_DRAW_DECK
 
 
-def test_one_instance_a_game_from_start_to_end():
+def test_every_game_has_its_own_instance_from_start_to_end():
     lives = []
 
     class Diary(Bot):
@@ -59,7 +59,7 @@ def test_one_instance_a_game_from_start_to_end():
     ]
 
 
-def test_a_batch_is_answered_as_a_whole_with_each_games_own_instance():
+def test_decide_batch_gets_all_requests_of_a_message_with_the_instance_of_each_game():
     batches = []
 
     class Batch(Bot):
@@ -78,7 +78,7 @@ def test_a_batch_is_answered_as_a_whole_with_each_games_own_instance():
     assert batches == [["gg", "", "g"]]
 
 
-def test_a_kind_newer_than_the_kit_gets_the_first_legal_action_in_its_turn():
+def test_unknown_kind_of_decision_gets_the_first_legal_action():
     session = Session(lambda request: request.legal[-1])
     session.receive(game_starts("a", "b"))
     message = requests(("a", 1), ("b", 2))
@@ -88,7 +88,7 @@ def test_a_kind_newer_than_the_kit_gets_the_first_legal_action_in_its_turn():
     assert slots(session.receive(message)) == [("a", 0)]
 
 
-def test_what_wants_no_answer_gets_none():
+def test_game_end_and_goodbye_get_an_empty_answer():
     session = Session(lambda request: request.legal[0])
     session.receive(game_starts("g"))
     assert session.receive(game_ends("g")) == play_pb2.BotMessage()
@@ -96,14 +96,14 @@ def test_what_wants_no_answer_gets_none():
     assert session.receive(goodbye) == play_pb2.BotMessage()
 
 
-def test_what_a_bot_must_not_be():
+def test_bot_that_is_neither_subclass_nor_function_is_refused():
     with pytest.raises(TypeError, match=r"int is no subclass of referee\.sdk\.Bot"):
         Session(int)
     with pytest.raises(TypeError, match="3 is neither a subclass of"):
         Session(3)
 
 
-def test_what_a_bot_must_not_answer():
+def test_wrong_return_values_of_a_bot_are_refused():
     silent = Session(lambda _: None)
     silent.receive(game_starts("g"))
     with pytest.raises(TypeError, match="the bot returned None, which is no action"):
@@ -125,7 +125,7 @@ def test_what_a_bot_must_not_answer():
         undecided.receive(requests(("g", 1)))
 
 
-def test_chance_is_the_games_own():
+def test_random_numbers_of_a_game_do_not_depend_on_other_games():
     drawn = []
 
     def decide(request):
@@ -142,8 +142,8 @@ def test_chance_is_the_games_own():
     assert len(set(first)) == 4
 
 
-def test_only_what_is_looked_at_is_decoded():
-    """A message that has a list of legal actions and nothing else serves a bot that echoes one."""
+def test_legal_actions_are_decoded_only_when_read():
+    """The message has nothing but a list of legal actions, of which only the last can be read."""
 
     class OnlyTheLast(list):
         def __getitem__(self, index):
