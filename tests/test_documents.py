@@ -12,7 +12,7 @@ from referee import cli, deals
 from referee.cli import options
 from referee.rules.ruleset import RULESETS
 from referee.tournament.config_file import TournamentFile
-from referee.tournament.reading import load_tournament
+from referee.tournament.config_reader import load_tournament
 
 MOST_BYTES = 8192
 """The limit for README.md."""

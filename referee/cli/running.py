@@ -43,6 +43,7 @@ from referee.sandbox.ladder import make_launcher
 from referee.sandbox.rungs import Isolation
 from referee.store import League, shown_url
 from referee.tournament.config import TournamentConfig, part_title
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import (
     Tournament,
     check_bots,
@@ -51,7 +52,6 @@ from referee.tournament.create import (
     find_tournament,
 )
 from referee.tournament.create import extend_tournament as add_matches
-from referee.tournament.reading import load_tournament
 
 app = typer.Typer()
 

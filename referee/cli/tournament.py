@@ -50,8 +50,8 @@ from referee.tournament.config import (
     list_looks,
     part_title,
 )
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import Tournament, find_tournament
-from referee.tournament.reading import load_tournament
 
 app = typer.Typer()
 

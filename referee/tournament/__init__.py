@@ -1,6 +1,6 @@
 """Play tournaments: from a file to a schedule, from a schedule to stored games, and the proof that they are right.
 
-- `config_file` has the keys of a tournament file, `reading` makes a `TournamentConfig` of them (`config`).
+- `config_file` has the keys of a tournament file, `config_reader` makes a `TournamentConfig` (`config`) of them.
 - `create` stores a tournament with its schedule in a league, `conduct` plays its missing games.
 - `assignments` decides which worker plays which games next. `workers` and `worker` are the two ends of the
   executor of a worker process. `game_player` plays games there, with bots.

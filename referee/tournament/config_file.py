@@ -1,6 +1,7 @@
-"""A tournament file as it is written: its keys, their types and the values that make sense.
+"""Define the keys of a tournament file: their types, ranges and default values.
 
-What several keys mean together is said by `config`, which makes a `TournamentConfig` of it.
+Each class is a table of the TOML file. Here every value is checked by itself. `config_reader` checks what
+several keys mean together, and makes a `TournamentConfig` from them.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from referee.sandbox.rungs import Rung
 from referee.toml_file import FileModel, Name
 
 MAX_GAMES = 1_000_000
-"""Of a tournament: more would not fit into memory in comfort."""
+"""The largest number of games in a tournament. A schedule of this size still fits into memory."""
 MAX_SECONDS = 86_400
-"""Of any one limit: a day."""
+"""The largest value of a time limit: one day."""
 MAX_MINUTES = 525_600
-"""Of a budget: a year."""
+"""The largest budget of minutes: one year."""
 MAX_MARGIN = 25.0
-"""Of rating: that is what bots have on average."""
+"""The largest `until.margin`. It equals the average rating of all bots."""
 _SEED = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def _check_ruleset(name: str) -> str:
     if name not in RULESETS:
-        raise ValueError(f"unknown ruleset {name!r}; there are {', '.join(RULESETS)}")
+        raise ValueError(f"unknown ruleset {name!r}; choose one of {', '.join(RULESETS)}")
     return name
 
 
@@ -39,7 +40,7 @@ def _check_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
     if not sizes:
         raise ValueError("must not be empty")
     if len(set(sizes)) < len(sizes):
-        raise ValueError("a size is there twice")
+        raise ValueError("the same table size occurs twice")
     return sizes
 
 
@@ -49,12 +50,12 @@ def _check_seed(text: str) -> str:
     return text
 
 
-def _as_table(value: object) -> object:
-    """A budget that is a number, as the table that says the same."""
+def _make_budget_table(value: object) -> object:
+    """Return the table for a budget that is a plain number of games; return a table unchanged."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("must be a whole number (of games), or a table")  # noqa: TRY004 - pydantic's
+        raise ValueError("must be a whole number of games, or a table")  # noqa: TRY004 - for pydantic
     if value < 1:
         raise ValueError("must be at least 1")
     if value > MAX_GAMES:
@@ -76,83 +77,86 @@ Sizes = tuple[Annotated[int, Field(strict=True)], ...]
 
 
 class Format(Enum):
-    """Who meets whom."""
+    """Which bots meet each other."""
 
     ROUND_ROBIN = "round-robin"
-    """Everybody meets everybody."""
+    """Every bot meets every other bot."""
     GAUNTLET = "gauntlet"
-    """Challengers meet the field, one at each table."""
+    """Every table has one challenger and bots of the field; challengers never meet."""
 
 
 class StageTable(FileModel):
-    """`[[stage]]`; the same keys at the top of the file hold where a stage does not say."""
+    """A table `[[stage]]`. The same keys at the top of the file are the defaults of all stages."""
 
     ruleset: Annotated[str, AfterValidator(_check_ruleset)] | None = None
     seats: int | None = None
-    """Of a table."""
+    """Number of seats at each table."""
     tables: Annotated[Sizes, Field(strict=False), AfterValidator(_check_sizes)] | None = None
-    """Table sizes, in place of seats; each makes a stage."""
+    """Several numbers of seats, instead of `seats`; each of them makes a stage."""
     matches: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
-    """At each table."""
+    """Number of matches at each table."""
     end_on: Annotated[EndOn, Field(strict=False)] | None = None
     max_turns: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
 
 class ClocksTable(FileModel):
-    """`[clocks]`, in seconds."""
+    """The table `[clocks]`, in seconds."""
 
     start_up: Seconds = 20
     game_start: Seconds = 10
     decision: Seconds = 5
     bank: Annotated[str, AfterValidator(_check_bank)] | None = None
-    """SECONDS or SECONDS+INCREMENT."""
+    """`SECONDS` or `SECONDS+INCREMENT`; None: no limit for the whole game."""
 
 
 class FaultsTable(FileModel):
-    """`[faults]`."""
+    """The table `[faults]`."""
 
     max_strikes: Annotated[int, Field(ge=1, le=1000)] = 3
     suspend_after: Annotated[int, Field(ge=0, le=MAX_GAMES)] = 5
 
 
 class BudgetTable(FileModel):
-    """`budget`, one of these."""
+    """The table `budget`, which has exactly one key."""
 
     games: Games | None = None
-    """Of the whole tournament."""
+    """Number of games of the whole tournament."""
     games_per_bot: Games | None = None
-    """Of the bot that plays most."""
+    """Number of games of the bot that plays most."""
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
-    """Of playing, as is to be expected from the games of the league."""
+    """Expected duration of the tournament; the games of the league so far are the measure."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise ValueError(f"must say one of {', '.join(BudgetTable.model_fields)}")
+            raise ValueError(
+                f"must have exactly one of the keys {', '.join(type(self).model_fields)}"
+            )
         return self
 
 
 class UntilTable(FileModel):
-    """`until`."""
+    """The table `until`."""
 
     confidence: Annotated[float, Field(gt=0.5, le=0.9999, allow_inf_nan=False)]
     margin: Annotated[float, Field(ge=0, le=MAX_MARGIN, allow_inf_nan=False)] = 1.0
 
 
 class TournamentFile(StageTable):
-    """The whole file."""
+    """A whole tournament file."""
 
     name: Name
     bots: Annotated[tuple[str, ...], Field(strict=False)]
-    """Paths from the file's folder, with a slash in them, or names; of a gauntlet, the field."""
+    """Folders relative to the file's folder, with a slash in them, or names of bots in the league.
+    In a gauntlet this is the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
     challengers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
-    """Of a gauntlet; like bots."""
+    """The challengers of a gauntlet, written like `bots`."""
     stage: Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1)] | None = None
-    budget: Annotated[BudgetTable, BeforeValidator(_as_table)] | None = None
-    """In place of matches; a number is one of games."""
+    budget: Annotated[BudgetTable, BeforeValidator(_make_budget_table)] | None = None
+    """The size of the tournament, instead of `matches`; a plain number is a number of games."""
     until: UntilTable | None = None
-    """When it stops before all of it is played."""
+    """When the tournament stops early; None: never."""
     seed: Annotated[str, AfterValidator(_check_seed)] | None = None
     show_names: bool = False
     lanes: Small | None = None
@@ -164,4 +168,4 @@ class TournamentFile(StageTable):
     clocks: ClocksTable = ClocksTable()
     faults: FaultsTable = FaultsTable()
     limits: LimitsTable = LimitsTable()
-    """The most that a bot may ask for."""
+    """The maximum that a bot may ask for."""

@@ -72,7 +72,7 @@ FILES = {
     "unknown key": ({"seeds": "1"}, "cup.toml: seeds: unknown key"),
     "unknown ruleset": (
         {"ruleset": '"linko"'},
-        "cup.toml: ruleset: unknown ruleset 'linko'; there are classic, basic",
+        "cup.toml: ruleset: unknown ruleset 'linko'; choose one of classic, basic",
     ),
     "2 bots for 4 seats": (
         {"seats": "4", "bots": '["./ann", "./bob"]'},
@@ -80,7 +80,7 @@ FILES = {
     ),
     "table size": (
         {"ruleset": '"duel"', "seats": "3"},
-        "cup.toml: seats: duel is played by 2, not 3",
+        "cup.toml: seats: duel has 2 players, not 3",
     ),
     "duplicate bot": (
         {"bots": '["./ann", "./bob", "./ann"]'},

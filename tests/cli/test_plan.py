@@ -123,7 +123,7 @@ def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
     )
     done = here.referee("tournament", "plan", file)
     assert done.returncode == 2
-    assert done.stderr == f"referee: {file}: challengers[0]: it is in the field too, bots[1]\n"
+    assert done.stderr == f"referee: {file}: challengers[0]: is also in the field, as bots[1]\n"
 
 
 @pytest.mark.extended("plays further tournaments")

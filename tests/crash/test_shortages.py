@@ -21,8 +21,8 @@ from referee.sandbox.rungs import NO_ISOLATION
 from referee.store import League
 from referee.tournament import conduct
 from referee.tournament.conduct import Conductor
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
-from referee.tournament.reading import load_tournament
 from referee.tournament.workers import Workers
 
 pytestmark = [

@@ -6,7 +6,7 @@ import pytest
 
 from referee.errors import UserError
 from referee.rules.ruleset import RULESETS
-from referee.tournament.reading import load_tournament
+from referee.tournament.config_reader import load_tournament
 
 BASIC = RULESETS["basic"]
 HEAD = 'name = "cup"\n'

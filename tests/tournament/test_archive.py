@@ -27,8 +27,8 @@ from referee.store import League
 from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament
-from referee.tournament.reading import load_tournament
 from referee.tournament.verify import StoredTournament, audit
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"

@@ -17,8 +17,8 @@ from referee.tournament.config import (
     canonical_json,
     from_canonical_json,
 )
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots
-from referee.tournament.reading import load_tournament
 
 TOURNAMENTS = Path(__file__).parents[2] / "tournaments"
 

@@ -18,7 +18,7 @@ from referee.tournament.config import (
     canonical_json,
     from_canonical_json,
 )
-from referee.tournament.reading import load_tournament
+from referee.tournament.config_reader import load_tournament
 
 FIRST = Path(__file__).parent / "golden" / "config-1.json"
 GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")

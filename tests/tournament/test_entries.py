@@ -9,8 +9,8 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import League
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots, enter_bots
-from referee.tournament.reading import load_tournament
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import League
+from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
-from referee.tournament.reading import load_tournament
 
 pytestmark = pytest.mark.unmeasured
 BOTS = Path(__file__).parent / "bots"

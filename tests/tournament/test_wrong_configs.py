@@ -4,7 +4,7 @@ import pytest
 from config_files import BOTS, GAUNTLET, GOOD, HEAD, FakePace, error_of, with_bots, write
 
 from referee.errors import UserError
-from referee.tournament.reading import load_tournament
+from referee.tournament.config_reader import load_tournament
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ BAD = {
     "until as a number": (GOOD + "until = 0.95\n", "until: must be a table"),
     "until in a balanced choice": (
         GOOD.replace("matches = 2", "budget = 6") + "[until]\nconfidence = 0.9\n",
-        "until: it stops after whole rounds, and the budget is less than one round of all tables",
+        "until: needs whole rounds, but the budget is less than one round of all tables",
     ),
     "unknown key": (GOOD + "colour = 3\n", "colour: unknown key"),
     "unknown key in a table": (GOOD + "[clocks]\nblitz = 3\n", "clocks.blitz: unknown key"),
@@ -79,7 +79,7 @@ BAD = {
     ),
     "unknown ruleset": (
         GOOD.replace('"basic"', '"bassic"'),
-        "ruleset: unknown ruleset 'bassic'; there are classic, basic, advanced, expert, expert-jokers, duel",
+        "ruleset: unknown ruleset 'bassic'; choose one of classic, basic, advanced, expert, expert-jokers, duel",
     ),
     "no ruleset": (GOOD.replace('ruleset = "basic"\n', ""), "ruleset: missing"),
     "no seats": (GOOD.replace("seats = 3\n", ""), "seats: missing"),
@@ -90,19 +90,19 @@ BAD = {
     "no stage in the list": (GOOD + "stage = []\n", "stage: must not be empty"),
     "table too large": (
         GOOD.replace("seats = 3", "seats = 6"),
-        "seats: basic is played by 2 to 5, not 6",
+        "seats: basic has 2 to 5 players, not 6",
     ),
     "no seats at a table": (
         GOOD.replace("seats = 3", "seats = 0"),
-        "seats: basic is played by 2 to 5, not 0",
+        "seats: basic has 2 to 5 players, not 0",
     ),
     "seats and tables": (
         GOOD + "tables = [3, 4]\n",
-        "tables: there are seats too; one of them must go",
+        "tables: give either seats or tables, not both",
     ),
     "seats and tables in a stage": (
         GOOD + "[[stage]]\nseats = 3\ntables = [3, 4]\n",
-        "stage[0].tables: there are seats too; one of them must go",
+        "stage[0].tables: give either seats or tables, not both",
     ),
     "no tables": (GOOD.replace("seats = 3", "tables = []"), "tables: must not be empty"),
     "tables that are no list": (GOOD.replace("seats = 3", "tables = 3"), "tables: must be a list"),
@@ -112,11 +112,11 @@ BAD = {
     ),
     "tables of one size twice": (
         GOOD.replace("seats = 3", "tables = [3, 2, 3]"),
-        "tables: a size is there twice",
+        "tables: the same table size occurs twice",
     ),
     "one of the tables too large": (
         GOOD.replace("seats = 3", "tables = [3, 6]"),
-        "tables[1]: basic is played by 2 to 5, not 6",
+        "tables[1]: basic has 2 to 5 players, not 6",
     ),
     "fewer bots than seats of one of the tables": (
         GOOD.replace("seats = 3", "tables = [3, 5]"),
@@ -124,23 +124,23 @@ BAD = {
     ),
     "a duel of three": (
         GOOD.replace('"basic"', '"duel"'),
-        "seats: duel is played by 2, not 3",
+        "seats: duel has 2 players, not 3",
     ),
     "a duel of three in a stage": (
         GOOD + '[[stage]]\n[[stage]]\nruleset = "duel"\n',
-        "stage[1].seats: duel is played by 2, not 3",
+        "stage[1].seats: duel has 2 players, not 3",
     ),
     "no matches": (
         GOOD.replace("matches = 2\n", ""),
-        "matches: missing, and there is no budget (games in all) instead",
+        "matches: missing; give matches or a budget",
     ),
     "no matches in a stage": (
         GOOD.replace("matches = 2\n", "[[stage]]\nmatches = 2\n[[stage]]\n"),
-        "stage[1].matches: missing, and there is no budget (games in all) instead",
+        "stage[1].matches: missing; give matches or a budget",
     ),
     "matches and budget": (
         GOOD + "budget = 100\n",
-        "matches: there is a budget too; one of them must go",
+        "matches: give either matches or a budget, not both",
     ),
     "budget too small": (
         GOOD.replace("matches = 2", "budget = 5"),
@@ -152,7 +152,7 @@ BAD = {
     ),
     "a gauntlet without challengers": (
         GOOD + 'format = "gauntlet"\n',
-        "challengers: missing: they are who runs the gauntlet",
+        "challengers: missing; a gauntlet needs at least one",
     ),
     "no challenger in the list": (
         GOOD + 'format = "gauntlet"\nchallengers = []\n',
@@ -160,7 +160,7 @@ BAD = {
     ),
     "challengers of a round robin": (
         GOOD + 'challengers = ["zoe"]\n',
-        'challengers: only format = "gauntlet" has them',
+        'challengers: only allowed with format = "gauntlet"',
     ),
     "a challenger that is not there": (
         GAUNTLET.replace('"zoe"', '"./zoe"'),
@@ -168,11 +168,11 @@ BAD = {
     ),
     "a challenger that is in the field": (
         GAUNTLET.replace('"zoe"', '"./ann/../bob"'),
-        "challengers[1]: it is in the field too, bots[1]",
+        "challengers[1]: is also in the field, as bots[1]",
     ),
     "a challenger by name that is in the field": (
         GAUNTLET.replace('"./bob"', '"zoe"'),
-        "challengers[1]: it is in the field too, bots[1]",
+        "challengers[1]: is also in the field, as bots[1]",
     ),
     "a field too small": (
         GAUNTLET.replace('"./ann", "./bob", ', ""),
@@ -184,24 +184,24 @@ BAD = {
     ),
     "matches and another budget": (
         GOOD + "budget = { minutes = 3 }\n",
-        "matches: there is a budget too; one of them must go",
+        "matches: give either matches or a budget, not both",
     ),
     "half a game": (
         GOOD.replace("matches = 2", "budget = 9.5"),
-        "budget: must be a whole number (of games), or a table",
+        "budget: must be a whole number of games, or a table",
     ),
     "yes for a budget": (
         GOOD.replace("matches = 2", "budget = true"),
-        "budget: must be a whole number (of games), or a table",
+        "budget: must be a whole number of games, or a table",
     ),
     "no games": (GOOD.replace("matches = 2", "budget = 0"), "budget: must be at least 1"),
     "a budget of nothing": (
         GOOD.replace("matches = 2", "budget = {}"),
-        "budget: must say one of games, games_per_bot, minutes",
+        "budget: must have exactly one of the keys games, games_per_bot, minutes",
     ),
     "two budgets": (
         GOOD.replace("matches = 2", "budget = { games = 9, minutes = 2 }"),
-        "budget: must say one of games, games_per_bot, minutes",
+        "budget: must have exactly one of the keys games, games_per_bot, minutes",
     ),
     "a budget of hours": (
         GOOD.replace("matches = 2", "budget = { hours = 2 }"),
@@ -221,7 +221,7 @@ BAD = {
     ),
     "too many games of a bot": (
         GOOD.replace("matches = 2", "budget = { games_per_bot = 1000000 }"),
-        "budget: 1000000 games of a bot buy more than 1000000 games, the limit",
+        "budget: allows more than 1000000 games; the limit is 1000000",
     ),
     "minutes of games that nobody knows": (
         GOOD.replace("matches = 2", "budget = { minutes = 3 }"),
@@ -238,7 +238,7 @@ BAD = {
     ),
     "too many games": (
         GOOD.replace("matches = 2", "matches = 100000"),
-        "matches: make 1200000 games in all; 1000000 are the limit",
+        "matches: allows 1200000 games; the limit is 1000000",
     ),
     "huge budget": (
         GOOD.replace("matches = 2", "budget = 1000001"),
@@ -302,7 +302,7 @@ BAD = {
     "no workers": (GOOD + "workers = 0\n", "workers: must be at least 1"),
     "more workers than lanes": (
         GOOD + "workers = 8\nlanes = 4\n",
-        "workers: 8 cannot share 4 lanes",
+        "workers: must be at most 4, the number of lanes",
     ),
     "fewer lanes than seats": (
         GOOD + "lanes = 2\n",
@@ -332,7 +332,7 @@ def test_minutes_that_are_too_few_or_too_many(folder):
             30_000_000,
             "1 minutes are less than one round, in which every bot plays: its 6 games should take 3",
         ),
-        (1, "1 minutes buy more than 1000000 games, the limit"),
+        (1, "allows more than 1000000 games; the limit is 1000000"),
     ):
         with pytest.raises(UserError) as caught:
             load_tournament(write(folder, text), FakePace({("basic", 3): lasting_us}))
