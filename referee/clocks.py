@@ -43,7 +43,7 @@ def parse_bank(text: str) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
-class Budget:
+class DecisionTime:
     """The time for one decision."""
 
     limit_us: int
@@ -55,7 +55,7 @@ class Budget:
 
     @property
     def ends_the_bank(self) -> bool:
-        """True if the bank is empty when this budget is used up."""
+        """True if the bank is empty when this time is used up."""
         return self.bank_left_us is not None and self.limit_us >= self.bank_left_us
 
 
@@ -67,12 +67,12 @@ class SeatClock:
         self._bank_us = clocks.bank_us
         self._last_us = 0
 
-    def budget(self) -> Budget:
+    def decision_time(self) -> DecisionTime:
         """Return the time for the seat's next decision."""
         limit = self._clocks.decision_us
         if self._bank_us is not None:
             limit = min(limit, self._bank_us)
-        return Budget(limit, self._bank_us, self._last_us)
+        return DecisionTime(limit, self._bank_us, self._last_us)
 
     def spend(self, elapsed_us: int) -> None:
         """Subtract the time of a decision from the bank and add the increment."""

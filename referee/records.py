@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence
 from referee.rules.actions import Action, Decision
 from referee.rules.events import Event, Termination
@@ -246,7 +246,7 @@ class Request:
     decision: Decision
     events: tuple[Event, ...]
     """What happened since this seat was last asked in this game."""
-    budget: Budget
+    time: DecisionTime
 
 
 @dataclass(slots=True)
@@ -268,6 +268,6 @@ class Player(Protocol):
         """Answer one decision.
 
         Raises `Strike` when this decision is lost and `Forfeit` when the whole game is; both carry
-        the time that had passed. Returns or raises within the budget and a fixed grace.
+        the time that had passed. Returns or raises within `request.time` and a fixed grace period.
         """
         ...

@@ -169,10 +169,10 @@ class BotPlayer:
                 self._game_id,
                 request.number,
                 self._encoder.encode(request),
-                request.budget.limit_us,
+                request.time.limit_us,
             )
         except BotFault as fault:
-            if fault.cause is Cause.TIMEOUT and request.budget.ends_the_bank:
+            if fault.cause is Cause.TIMEOUT and request.time.ends_the_bank:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
             raise self._process.add_evidence(fault) from None
         try:

@@ -136,7 +136,7 @@ class BotSeat:
 def _expected(request: Request, fault: BotFault) -> str:
     if fault.cause is Cause.MALFORMED:
         return legal_actions_text(request.decision)
-    return f"a reply within {request.budget.limit_us / 1e6:g} s"
+    return f"a reply within {request.time.limit_us / 1e6:g} s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive as archive_of
 from referee.tournament.config import part_title
-from referee.tournament.verify import StoredTournament, audit, audit_free_games
+from referee.tournament.verify import LeagueTournament, audit, audit_free_games
 
 app = typer.Typer()
 
@@ -59,7 +59,7 @@ def verify(
         names = [what] if what else [row.name for row in store.tournaments()]
         for name in names:
             try:
-                checked = audit(StoredTournament(store, name))
+                checked = audit(LeagueTournament(store, name))
             except Difference as difference:
                 raise RefereeError(f"{name}: {difference}") from difference
             games = store.tournament(name).games

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from referee.clocks import Budget, Clocks, SeatClock
+from referee.clocks import Clocks, DecisionTime, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 from referee.match.stand_in import stand_in_action
 from referee.records import (
@@ -201,20 +201,20 @@ class _Run:
             if player is None:
                 self._let_stand_in_decide(decision, 0, 0)
                 continue
-            budget = clock.budget()
+            time = clock.decision_time()
             events = event_log.take(number)
-            request = Request(len(moves) + 1, game.view(number), decision, events, budget)
+            request = Request(len(moves) + 1, game.view(number), decision, events, time)
             try:
-                if budget.limit_us <= 0:  # an empty bank; in a request, 0 would mean "no limit"
+                if time.limit_us <= 0:  # an empty bank; in a request, 0 would mean "no limit"
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
                 reply = await player.decide(request)
             except BotFault as fault:
-                self._handle_fault(decision, fault, budget)
+                self._handle_fault(decision, fault, time)
                 continue
             try:
                 events = game.apply(reply.action)
             except IllegalActionError:
-                self._handle_fault(decision, _illegal_action(reply, decision), budget)
+                self._handle_fault(decision, _illegal_action(reply, decision), time)
                 continue
             elapsed_us = reply.elapsed_us
             clock.spend(elapsed_us)
@@ -223,10 +223,10 @@ class _Run:
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
 
-    def _handle_fault(self, decision: Decision, fault: BotFault, budget: Budget) -> None:
+    def _handle_fault(self, decision: Decision, fault: BotFault, time: DecisionTime) -> None:
         """Charge a seat with a fault and let the stand-in decide in its place."""
         spent_us = fault.evidence.elapsed_us
-        elapsed_us = min(spent_us, budget.limit_us)
+        elapsed_us = min(spent_us, time.limit_us)
         self.seats[decision.seat].clock.spend(elapsed_us)
         self._charge(decision.seat, fault)
         self._let_stand_in_decide(decision, elapsed_us, spent_us - elapsed_us)

@@ -50,20 +50,20 @@ class RequestEncoder:
 
     def encode(self, request: Request) -> bytes:
         """Return one request as a serialised `RefereeMessage`."""
-        decision, budget = request.decision, request.budget
+        decision, time = request.decision, request.time
         view = self._views.write(request.view)
         parts = [
             self._game_id,
             _decision_id(request.number),
             _kind(KINDS[decision.kind]),
-            _time_left(budget.limit_us),
-            _last_elapsed(budget.last_elapsed_us),
+            _time_left(time.limit_us),
+            _last_elapsed(time.last_elapsed_us),
             _view_prefix(len(view)),
             view,
             *_EVENTS.parts(request.events),
         ]
-        if budget.bank_left_us:
-            parts.append(_bank_left(budget.bank_left_us))
+        if time.bank_left_us:
+            parts.append(_bank_left(time.bank_left_us))
         if decision.kind is _PLAY:
             hand = request.view.hand
             parts += map(getitem, _play_parts()[hand[JOKER]], hand)

@@ -21,7 +21,7 @@ from referee.errors import UserError
 from referee.records import BotId
 from referee.roster.versions import find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
-from referee.store import BotRow, League
+from referee.store import League, StoredBot
 from referee.toml_file import Line, Name
 
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
@@ -178,14 +178,14 @@ class Roster:
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
 
 
-def _new_row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> BotRow:
+def _new_row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> StoredBot:
     """Return the row of a new version whose name is not among `taken`."""
     manifest = copy.manifest
     labels = (f"{manifest.version}+{number}" for number in count(2))
     version = manifest.version
     while version in taken:
         version = next(labels)
-    return BotRow(
+    return StoredBot(
         name=manifest.name,
         version=version,
         author=manifest.author,

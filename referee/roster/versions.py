@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from referee.errors import NotFoundError
-from referee.store import BotRow, League
+from referee.store import League, StoredBot
 
 
-def versions_of(league: League, name: str) -> Sequence[BotRow]:
+def versions_of(league: League, name: str) -> Sequence[StoredBot]:
     """Return all versions of the bot `name`, oldest first."""
     return [row for row in league.bots() if row.name == name]
 
 
-def find_bot(league: League, text: str) -> BotRow:
+def find_bot(league: League, text: str) -> StoredBot:
     """Return the version `name@version`, or for `name` alone the newest version that is not retired.
 
     Raises NotFoundError, which lists the versions that exist.
@@ -40,7 +40,7 @@ def find_bot(league: League, text: str) -> BotRow:
     return matching[-1]
 
 
-def look_up_bot(league: League, text: str) -> BotRow:
+def look_up_bot(league: League, text: str) -> StoredBot:
     """Return the version of `find_bot`; for a bot with retired versions only, the newest of them."""
     versions = versions_of(league, text)
     if versions and all(row.retired_at_us is not None for row in versions):

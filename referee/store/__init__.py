@@ -4,26 +4,26 @@
 """
 
 from referee.store.league import League, shown_url
-from referee.store.rows import (
-    BotRow,
-    ExtensionRow,
-    GameRow,
+from referee.store.stored import (
     NewExtension,
     NewTournament,
-    TournamentRow,
-    UsageRow,
+    StoredBot,
+    StoredExtension,
+    StoredGame,
+    StoredTournament,
+    StoredUsage,
     storable,
 )
 
 __all__ = [
-    "BotRow",
-    "ExtensionRow",
-    "GameRow",
     "League",
     "NewExtension",
     "NewTournament",
-    "TournamentRow",
-    "UsageRow",
+    "StoredBot",
+    "StoredExtension",
+    "StoredGame",
+    "StoredTournament",
+    "StoredUsage",
     "shown_url",
     "storable",
 ]

@@ -16,14 +16,14 @@ from referee.errors import UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import backends, queries, writes
 from referee.store.database import Database
-from referee.store.rows import (
-    BotRow,
-    ExtensionRow,
-    GameRow,
+from referee.store.stored import (
     NewExtension,
     NewTournament,
-    TournamentRow,
-    UsageRow,
+    StoredBot,
+    StoredExtension,
+    StoredGame,
+    StoredTournament,
+    StoredUsage,
 )
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class League:
 
     # Bots and tournaments
 
-    def add_bot(self, bot: BotRow) -> None:
+    def add_bot(self, bot: StoredBot) -> None:
         """Keep a version. Raises UserError when it, or its content, is there already."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
@@ -152,7 +152,7 @@ class League:
         with self._database.writing() as connection:
             writes.change_bot(connection, bot, retired_at_us=at_us)
 
-    def bots(self) -> list[BotRow]:
+    def bots(self) -> list[StoredBot]:
         """All versions of all bots, in the order in which they came."""
         with self._database.reading() as connection:
             return queries.bots(connection)
@@ -165,7 +165,7 @@ class League:
         with self._database.writing() as connection:
             writes.add_tournament(connection, tournament, schedule)
 
-    def tournaments(self) -> list[TournamentRow]:
+    def tournaments(self) -> list[StoredTournament]:
         """All tournaments, in the order in which they were created."""
         with self._database.reading() as connection:
             return queries.tournaments(connection)
@@ -180,7 +180,7 @@ class League:
         with self._database.reading() as connection:
             queries.check_tournament(connection, name, self.where)
 
-    def tournament(self, name: str) -> TournamentRow:
+    def tournament(self, name: str) -> StoredTournament:
         """One tournament. Raises NotFoundError, which names those there are."""
         with self._database.reading() as connection:
             return queries.tournament(connection, name, self.where)
@@ -204,7 +204,7 @@ class League:
         with self._database.writing() as connection:
             writes.settle(connection, tournament, rounds=rounds, games=games)
 
-    def extensions(self, tournament: str) -> list[ExtensionRow]:
+    def extensions(self, tournament: str) -> list[StoredExtension]:
         """What was added to a tournament, in its order."""
         with self._database.reading() as connection:
             return queries.extensions(connection, tournament)
@@ -246,7 +246,7 @@ class League:
         tournament: str | None = None,
         bot: str | None = None,
         cause: str | None = None,
-    ) -> list[GameRow]:
+    ) -> list[StoredGame]:
         """Stored games, in short: of a tournament, with a bot, with a fault of a cause."""
         with self._database.reading() as connection:
             return queries.games(connection, tournament, bot, cause)
@@ -268,7 +268,7 @@ class League:
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
 
-    def usage(self) -> list[UsageRow]:
+    def usage(self) -> list[StoredUsage]:
         """What the bots took of the machine, of those that were measured, as they came."""
         with self._database.reading() as connection:
             return queries.usage(connection)

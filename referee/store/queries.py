@@ -14,20 +14,20 @@ from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.protocol import record as wire
 from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import schema
-from referee.store.rows import (
-    BotRow,
-    ExtensionRow,
-    GameRow,
-    TournamentRow,
-    UsageRow,
+from referee.store.stored import (
+    StoredBot,
+    StoredExtension,
+    StoredGame,
+    StoredTournament,
+    StoredUsage,
 )
 
 
-def bots(connection: Connection) -> list[BotRow]:
+def bots(connection: Connection) -> list[StoredBot]:
     """See `League.bots`."""
     table = schema.bots
-    columns = [table.c[field.name] for field in fields(BotRow)]
-    return [BotRow(*row) for row in connection.execute(select(*columns).order_by(table.c.id))]
+    columns = [table.c[field.name] for field in fields(StoredBot)]
+    return [StoredBot(*row) for row in connection.execute(select(*columns).order_by(table.c.id))]
 
 
 def tournament_names(connection: Connection) -> list[str]:
@@ -44,7 +44,7 @@ def check_tournament(connection: Connection, name: str, where: str) -> None:
         raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
 
 
-def tournaments(connection: Connection, name: str | None = None) -> list[TournamentRow]:
+def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:
     """See `League.tournaments`; or only the one of a name."""
     table = schema.tournaments.c
     planned = (
@@ -73,27 +73,27 @@ def tournaments(connection: Connection, name: str | None = None) -> list[Tournam
         .where(true() if name is None else table.name == name)
         .order_by(table.id)
     )
-    return [TournamentRow(*row) for row in rows]
+    return [StoredTournament(*row) for row in rows]
 
 
-def tournament(connection: Connection, name: str, where: str) -> TournamentRow:
+def tournament(connection: Connection, name: str, where: str) -> StoredTournament:
     """See `League.tournament`."""
     check_tournament(connection, name, where)
     [row] = tournaments(connection, name)
     return row
 
 
-def extensions(connection: Connection, name: str) -> list[ExtensionRow]:
+def extensions(connection: Connection, name: str) -> list[StoredExtension]:
     """See `League.extensions`."""
     table = schema.extensions
-    columns = [table.c[field.name] for field in fields(ExtensionRow)]
+    columns = [table.c[field.name] for field in fields(StoredExtension)]
     rows = connection.execute(
         select(*columns)
         .select_from(table.join(schema.tournaments))
         .where(schema.tournaments.c.name == name)
         .order_by(table.c.first_match)
     )
-    return [ExtensionRow(*row) for row in rows]
+    return [StoredExtension(*row) for row in rows]
 
 
 def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
@@ -171,7 +171,7 @@ def record(connection: Connection, game_id: str, where: str) -> GameRecord:
 
 def games(
     connection: Connection, tournament_name: str | None, bot: str | None, cause: str | None
-) -> list[GameRow]:
+) -> list[StoredGame]:
     """See `League.games`."""
     game, result = schema.games.c, schema.results.c
     query = select(
@@ -192,7 +192,7 @@ def games(
     if cause is not None:
         faulty = select(schema.faults.c.game_id).where(schema.faults.c.cause == cause)
         query = query.where(result.game_id.in_(faulty))
-    return [GameRow(*row) for row in connection.execute(_in_order(query))]
+    return [StoredGame(*row) for row in connection.execute(_in_order(query))]
 
 
 def results(connection: Connection, tournament_name: str | None, *, free: bool) -> list[GameResult]:
@@ -303,7 +303,7 @@ def faults(connection: Connection, tournament_name: str | None) -> list[ChargedF
     ]
 
 
-def usage(connection: Connection) -> list[UsageRow]:
+def usage(connection: Connection) -> list[StoredUsage]:
     """See `League.usage`."""
     seat, bot = schema.seats.c, schema.bots.c
     query = (
@@ -322,7 +322,7 @@ def usage(connection: Connection) -> list[UsageRow]:
         .order_by(bot.id)
     )
     return [
-        UsageRow(f"{name}@{version}", games, float(mean_us), max_us, float(mean_kib), max_kib)
+        StoredUsage(f"{name}@{version}", games, float(mean_us), max_us, float(mean_kib), max_kib)
         for name, version, games, mean_us, max_us, mean_kib, max_kib in connection.execute(query)
     ]
 

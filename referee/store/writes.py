@@ -13,10 +13,10 @@ from referee.errors import UserError
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord, ScheduledGame
 from referee.store import schema
-from referee.store.rows import BotRow, NewExtension, NewTournament, storable
+from referee.store.stored import NewExtension, NewTournament, StoredBot, storable
 
 
-def add_bot(connection: Connection, bot: BotRow) -> None:
+def add_bot(connection: Connection, bot: StoredBot) -> None:
     """See `League.add_bot`."""
     connection.execute(insert(schema.bots).values(asdict(bot)))
 

@@ -19,7 +19,7 @@ from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
 from referee.schedule import ALGORITHMS, default_lanes, extended, longer
-from referee.store import ExtensionRow, League, NewExtension, NewTournament, TournamentRow
+from referee.store import League, NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.tournament.config import (
     BotEntry,
     Part,
@@ -210,7 +210,7 @@ def extend_tournament(
 
 
 def _stored_parts(
-    row: TournamentRow, extensions: Sequence[ExtensionRow], schedule: Sequence[ScheduledGame]
+    row: StoredTournament, extensions: Sequence[StoredExtension], schedule: Sequence[ScheduledGame]
 ) -> tuple[Part, ...]:
     """Return the parts of a tournament from its rows: the original games, then each extension."""
     firsts = [
@@ -218,12 +218,12 @@ def _stored_parts(
         for extension in extensions
     ]
     ends = [*firsts, len(schedule)]
-    rows: list[TournamentRow | ExtensionRow] = [row, *extensions]
+    rows: list[StoredTournament | StoredExtension] = [row, *extensions]
     return tuple(
         Part(
             first,
             end - first,
-            part.matches if isinstance(part, ExtensionRow) else None,
+            part.matches if isinstance(part, StoredExtension) else None,
             part.commitment,
             part.seed,
             finished=part.finished_at_us is not None,

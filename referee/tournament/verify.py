@@ -18,7 +18,7 @@ from referee.errors import Cause, UserError
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.schedule import ALGORITHMS, extended
-from referee.store import GameRow, League, storable
+from referee.store import League, StoredGame, storable
 from referee.tournament.config import (
     Part,
     TournamentConfig,
@@ -192,7 +192,7 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     check_record(record)
 
 
-class StoredTournament:
+class LeagueTournament:
     """A tournament of a league, as `audit` takes it.
 
     Raises NotFoundError, UserError and RefereeError as `find` does.
@@ -274,7 +274,7 @@ def _check_result(record: GameRecord, row: GameResult | None) -> None:
             )
 
 
-def _check_summary(record: GameRecord, row: GameRow) -> None:
+def _check_summary(record: GameRecord, row: StoredGame) -> None:
     recorded = (
         record.termination.value,
         len(record.moves),

@@ -32,7 +32,7 @@ from bare_stream import Letter
 
 from referee import deals
 from referee.bots.manifest import BotSpec
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.match.play import GameSetup
 from referee.protocol import encode
 from referee.protocol.encode import RequestEncoder
@@ -95,8 +95,8 @@ def script(orders: Sequence[GameTask]) -> list[Letter]:
         while (decision := game.decision) is not None:
             number += 1
             seat = decision.seat
-            budget = Budget(Clocks().decision_us, None, 300)
-            request = Request(number, game.view(seat), decision, tuple(news[seat]), budget)
+            limits = DecisionTime(Clocks().decision_us, None, 300)
+            request = Request(number, game.view(seat), decision, tuple(news[seat]), limits)
             letters.append(Letter(seat, encoder.encode(request), is_request=True))
             news[seat].clear()
             for event in game.apply(decision.legal[0]):

@@ -19,7 +19,7 @@ from referee import deals
 from referee.bots.clock import Clock
 from referee.bots.server import MESSAGE_LIMIT, BotServer
 from referee.bots.session import Session
-from referee.clocks import Budget
+from referee.clocks import DecisionTime
 from referee.errors import BotFault, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import decode
@@ -53,7 +53,7 @@ def ask():
     rules = RULESETS["basic"]
     game = Game(rules, 3, deals.deck(bytes(32), "any", rules))
     view = game.view(game.decision.seat)
-    return Request(1, view, game.decision, (), Budget(1, None, 0))
+    return Request(1, view, game.decision, (), DecisionTime(1, None, 0))
 
 
 def test_any_bytes_are_a_message_or_a_value_error(ask):

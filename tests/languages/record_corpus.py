@@ -17,7 +17,7 @@ from hard_positions import Position, signs
 from policy import choose
 
 from referee import deals
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.pb import play_pb2
 from referee.protocol import encode
 from referee.protocol.values import action_value, ruleset_message
@@ -39,7 +39,7 @@ QUOTA = 20
 END_ON_DECK_EACH = 3
 """So many games go by until there is one that ends with the deck."""
 CLOCKS = Clocks()
-_BUDGET = Budget(CLOCKS.decision_us, None, 0)
+_DECISION_TIME = DecisionTime(CLOCKS.decision_us, None, 0)
 
 
 class Wanted:
@@ -120,7 +120,7 @@ def record_game(rules: Ruleset, seats: int, number: int, wanted: Wanted) -> Iter
             break
         seat = decision.seat
         news = recorders[seat].take_news()
-        ask = Request(decision_id, game.view(seat), decision, news, _BUDGET)
+        ask = Request(decision_id, game.view(seat), decision, news, _DECISION_TIME)
         action = action_value(recorders[seat].answer(ask).action)
         if seat % 2 != number % 2:
             action = chance.choice(decision.legal)

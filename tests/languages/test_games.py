@@ -15,7 +15,7 @@ from record_corpus import SEED, TABLES
 
 from referee import deals
 from referee.bots.player import BotPlayer, BotPool, GameOpening
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Strike
 from referee.match.play import GameSetup, play_game
 from referee.pb import play_pb2
@@ -77,7 +77,7 @@ class StoppedOnce(Compared):
             return await super().ask(ask)
         os.killpg(self._pid, signal.SIGSTOP)
         try:
-            return await super().ask(replace(ask, budget=Budget(SHORT_US, None, 0)))
+            return await super().ask(replace(ask, time=DecisionTime(SHORT_US, None, 0)))
         except Strike:
             self.decisions += 1
             raise

@@ -176,11 +176,11 @@ async def test_bank_loses_the_time_of_a_decision_and_gains_the_increment():
     clocks = Clocks(decision_us=1_000, bank_us=900, increment_us=10)
     player = FunctionPlayer(chance(1), elapsed_us=50)
     await play(setup(clocks=clocks), [player, *players(2)])
-    budgets = [request.budget for request in player.requests]
-    assert [budget.bank_left_us for budget in budgets[:3]] == [900, 860, 820]
-    assert [budget.limit_us for budget in budgets[:3]] == [900, 860, 820]
-    assert [budget.last_elapsed_us for budget in budgets[:3]] == [0, 50, 50]
-    assert all(budget.ends_the_bank for budget in budgets)
+    times = [request.time for request in player.requests]
+    assert [time.bank_left_us for time in times[:3]] == [900, 860, 820]
+    assert [time.limit_us for time in times[:3]] == [900, 860, 820]
+    assert [time.last_elapsed_us for time in times[:3]] == [0, 50, 50]
+    assert all(time.ends_the_bank for time in times)
 
 
 async def test_delay_of_the_referee_is_not_charged_to_the_bank():
@@ -189,7 +189,7 @@ async def test_delay_of_the_referee_is_not_charged_to_the_bank():
     faulty = Faulty(strike())
     record = (await play(setup(clocks=clocks), [faulty, *players(2)])).record
     assert (record.moves[0].elapsed_us, record.moves[0].lag_us) == (900, 99)
-    assert faulty.requests[1].budget.bank_left_us == 4100
+    assert faulty.requests[1].time.bank_left_us == 4100
     check_record(record)
 
 

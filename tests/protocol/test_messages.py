@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence
 from referee.match.stand_in import stand_in_action
 from referee.pb import play_pb2, record_pb2, table_pb2
@@ -48,8 +48,8 @@ def playout(name: str, seats: int, seed: int, **options):
     while (decision := run.decision) is not None:
         number += 1
         seat = decision.seat
-        budget = Budget(1000 + number, number if number % 2 else None, number * 3)
-        yield Request(number, run.view(seat), decision, tuple(news[seat]), budget), run
+        time = DecisionTime(1000 + number, number if number % 2 else None, number * 3)
+        yield Request(number, run.view(seat), decision, tuple(news[seat]), time), run
         news[seat].clear()
         for event in run.apply(chance.choice(decision.legal)):
             for other in range(seats):
@@ -94,9 +94,9 @@ def test_encoded_request_has_every_part_of_the_request(name, seats):
         assert_same_view(sent.view, request.view)
         assert list(sent.events) == [event_message(event) for event in request.events]
         assert tuple(action_value(action) for action in sent.legal) == request.decision.legal
-        assert sent.time_left_us == request.budget.limit_us
-        assert sent.bank_left_us == (request.budget.bank_left_us or 0)
-        assert sent.last_elapsed_us == request.budget.last_elapsed_us
+        assert sent.time_left_us == request.time.limit_us
+        assert sent.bank_left_us == (request.time.bank_left_us or 0)
+        assert sent.last_elapsed_us == request.time.last_elapsed_us
     assert count > 20
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import decode, encode
 from referee.protocol.values import action_message, layer_message, ruleset_message
@@ -38,7 +38,7 @@ TABLES = [
 ]
 TABLE_NAMES = [f"{rules.name}-{players}" for rules, players in TABLES]
 _SINGLE_ONE = Layer(1, 1, 0)
-_BUDGET = Budget(1_000_000, None, 0)
+_DECISION_TIME = DecisionTime(1_000_000, None, 0)
 
 Watch = Callable[[int, Game, play_pb2.Request, play_pb2.Reply], None]
 """Sees each decision: the seat, the game before it is applied, the request and the reply."""
@@ -89,7 +89,7 @@ def play(
     number = 0
     while (decision := game.decision) is not None:
         seat, number = decision.seat, number + 1
-        ask = Request(number, game.view(seat), decision, tuple(news[seat]), _BUDGET)
+        ask = Request(number, game.view(seat), decision, tuple(news[seat]), _DECISION_TIME)
         news[seat].clear()
         message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
         (reply,) = sessions[seat].receive(message).replies

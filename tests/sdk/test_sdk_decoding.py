@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from referee.clocks import Budget, Clocks
+from referee.clocks import Clocks, DecisionTime
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import encode, values
 from referee.records import Request
@@ -107,7 +107,7 @@ def test_whole_game_decodes_to_the_referees_values(rules, players):
             break
         chosen = chance.choice(decision.legal)
         if decision.seat == 0:
-            sent = Request(number, game.view(0), decision, tuple(events), Budget(3, 4, 5))
+            sent = Request(number, game.view(0), decision, tuple(events), DecisionTime(3, 4, 5))
             bot_message = session.receive(parse(encoder.encode(sent)))
             request = received.pop()
             assert request.kind is decision.kind

@@ -13,15 +13,15 @@ from referee.records import BotId, Fault, GameRecord, Move, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, round_robin
-from referee.store import BotRow, League, NewTournament
+from referee.store import League, NewTournament, StoredBot
 
 NAMES = ("ann", "bob", "cy", "dee")
 SEED = bytes(range(32))
 
 
-def bot(name: str, version: str = "1.0", content: str = "") -> BotRow:
+def bot(name: str, version: str = "1.0", content: str = "") -> StoredBot:
     content_hash = hashlib.sha256(f"{name}@{version}{content}".encode()).hexdigest()
-    return BotRow(name, version, "Ada", "python", f"/bots/{name}", content_hash, 1_700_000_000)
+    return StoredBot(name, version, "Ada", "python", f"/bots/{name}", content_hash, 1_700_000_000)
 
 
 def tournament(name: str = "cup") -> NewTournament:

@@ -9,7 +9,7 @@ from records import NAMES, SEED, bot, faulty, filled, played, schedule, tourname
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId, Usage
-from referee.store import League, NewExtension, UsageRow
+from referee.store import League, NewExtension, StoredUsage
 
 TWICE = "UNIQUE|unique"
 """How databases say that something is there already."""
@@ -259,7 +259,7 @@ def test_what_bots_took_of_the_machine_is_summed_up_over_their_games(league):
 
     league.add_games([measured(first, 0.25, 3000), measured(second, 0.75, 2000)])
     (row,) = league.usage()
-    assert row == UsageRow(bots[0], 2, 500_000.0, 750_000, 2500.0, 3000)
+    assert row == StoredUsage(bots[0], 2, 500_000.0, 750_000, 2500.0, 3000)
 
 
 def test_texts_of_faults_may_have_any_character_but_nul(league):

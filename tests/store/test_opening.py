@@ -128,11 +128,11 @@ def test_text_that_is_not_unicode_is_told(tmp_path, db):
 MAKE = """
 import sys
 from pathlib import Path
-from referee.store import BotRow, League
+from referee.store import StoredBot, League
 sys.stdin.readline()
 with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as league:
     name = sys.argv[2]
-    league.add_bot(BotRow(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
+    league.add_bot(StoredBot(name, "1.0", "Ada", "python", f"/bots/{name}", name, 0))
 """
 
 

@@ -8,7 +8,7 @@ from referee.records import BotId
 
 
 @dataclass(frozen=True, slots=True)
-class BotRow:
+class StoredBot:
     """A version of a bot: one content of its folder."""
 
     name: str
@@ -51,7 +51,7 @@ class NewTournament:
 
 
 @dataclass(frozen=True, slots=True)
-class TournamentRow(NewTournament):
+class StoredTournament(NewTournament):
     """A stored tournament."""
 
     games: int
@@ -81,7 +81,7 @@ class NewExtension:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtensionRow(NewExtension):
+class StoredExtension(NewExtension):
     """A stored extension."""
 
     finished_at_us: int | None
@@ -89,7 +89,7 @@ class ExtensionRow(NewExtension):
 
 
 @dataclass(frozen=True, slots=True)
-class GameRow:
+class StoredGame:
     """A stored game, in short."""
 
     game_id: str
@@ -110,7 +110,7 @@ def storable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageRow:
+class StoredUsage:
     """What the processes of a bot took of the machine, over all stored games where that was measured."""
 
     bot: str
