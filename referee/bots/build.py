@@ -1,8 +1,8 @@
-"""The home folder of a build that must not see its user's: empty but for copies of package caches.
+"""Build a bot: run its build command with limits, keep the output, and leave no process running.
 
-Copies, since a build that could write into the caches themselves could leave a surprise for the next one.
-
-Runs the build of a bot: with a limit, its output kept, and nothing of it left running.
+A build that is isolated from the user's files gets a home folder of its own, which is removed afterwards. The
+caches of its package manager are copied into that folder, so that it can work without a network. They are
+copied because a build with write access to the caches could tamper with later builds.
 """
 
 from __future__ import annotations
@@ -27,99 +27,8 @@ from referee.sandbox.missing_programs import find_missing_program, how_to_instal
 from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 from referee.sandbox.process_tree import TOKEN
 
-_NO_NETWORK = re.compile(
-    r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
-    r"|network is unreachable|no such host|unknown host|could not transfer artifact"
-    r"|failed to (?:get|download|fetch)|download of config.json failed",
-    re.IGNORECASE,
-)
-"""What the tools of several languages say when they cannot reach their registry."""
-
-
-def missed_network(output: str) -> bool:
-    """Whether what a build has printed sounds as if it had wanted to download something."""
-    return _NO_NETWORK.search(output) is not None
-
-
-_CACHES: Mapping[str, tuple[str, ...]] = {
-    "cargo": (".cargo/registry", ".cargo/git"),
-    "go": ("go/pkg/mod", ".cache/go-build"),
-    "gradle": (".gradle/caches/modules-2",),
-    "mvn": (".m2/repository",),
-    "npm": (".npm/_cacache",),
-}
-"""What is copied for a build, by the program that it is."""
-_KEPT = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
-_KEPT_WITH_NETWORK = (
-    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
-    *(
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "NODE_EXTRA_CA_CERTS",
-        "REQUESTS_CA_BUNDLE",
-        "CURL_CA_BUNDLE",
-    ),
-    *("GOPROXY", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL"),
-)
-
-
-@contextmanager
-def build_home(command: Sequence[str], beside: Path) -> Iterator[Path]:
-    """A home folder for a build, removed with all that it has left there.
-
-    Args:
-        command: the build's; whose caches are copied follows from its program.
-        beside: the folder that is built, on whose disk it is.
-
-    Raises VoidGame where there is no room.
-    """
-    try:
-        home = Path(tempfile.mkdtemp(prefix="home-", dir=beside.parent))
-    except OSError as error:
-        raise VoidGame(f"no room for a build: {error}") from error
-    try:
-        for cache in _CACHES.get(Path(command[0]).name, ()):
-            _copy(Path.home() / cache, home / cache)
-        yield home
-    except OSError as error:
-        raise VoidGame(f"no room for a build: {error}") from error
-    finally:
-        remove(home)
-
-
-def environment(home: Path, *, network: bool) -> dict[str, str]:
-    """What a build is told: of the referee's environment only what is no secret.
-
-    Its home is where the user's is, if it can be: tools take what they find in their caches only there.
-    """
-    names = (*_KEPT, *_KEPT_WITH_NETWORK) if network else _KEPT
-    kept = {name: os.environ[name] for name in names if name in os.environ}
-    own = {
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",  # it asks for the user, not for HOME
-    }
-    return kept | toolchains() | own
-
-
-def toolchains() -> dict[str, str]:
-    """Toolchains that are found by a variable and not by PATH: those of rustup."""
-    rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
-    return {"RUSTUP_HOME": str(rustup)} if (rustup / "toolchains").is_dir() else {}
-
-
-def _copy(cache: Path, into: Path) -> None:
-    """Copy a folder, where it is there; what vanishes meanwhile was no part of it."""
-    if cache.is_dir():
-        try:
-            shutil.copytree(cache, into, symlinks=True)
-        except shutil.Error as errors:
-            if any(Path(source).exists() for source, _, _ in errors.args[0]):
-                raise
-
-
 LIMIT_S = 900.0
-"""How long a build may take: the first one of a language downloads half of the world."""
+"""How long a build may take. The first build of a language may download many packages."""
 LIMITS = Limits(
     memory_mib=4096,
     processes=4096,
@@ -127,27 +36,51 @@ LIMITS = Limits(
     scratch_mib=1024,
     open_files=65_536,
 )
-"""Compilers take more than bots."""
-_NETWORK_HINT = "; a build has no network unless that is allowed: --allow-network"
+"""The limits of a build; compilers need more than bots."""
+_OUTPUT_LIMIT_S = 0.5
+"""How long to go on reading the outputs after the build has ended."""
 _SECRETS = {"REFEREE_DB", "PGPASSWORD"}
-"""What a build is not told: passwords of the league's database."""
-_LAST_WORDS_S = 0.5
-"""How long after its end the outputs are read at most."""
+"""Environment variables that no build gets, because they may contain passwords of the league's database."""
+_VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
+"""The environment variables of the referee that an isolated build gets."""
+_NETWORK_VARIABLES = (
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+    *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("GOPROXY", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL"),
+)
+"""The variables that it gets in addition if it may use the network."""
+_CACHES: Mapping[str, tuple[str, ...]] = {
+    "cargo": (".cargo/registry", ".cargo/git"),
+    "go": ("go/pkg/mod", ".cache/go-build"),
+    "gradle": (".gradle/caches/modules-2",),
+    "mvn": (".m2/repository",),
+    "npm": (".npm/_cacache",),
+}
+"""The cache folders to copy, relative to the user's home folder, by the program of the build command."""
+_NO_NETWORK = re.compile(
+    r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
+    r"|network is unreachable|no such host|unknown host|could not transfer artifact"
+    r"|failed to (?:get|download|fetch)|download of config.json failed",
+    re.IGNORECASE,
+)
+"""How the tools of several languages report that they cannot reach their registry."""
+_NETWORK_HINT = "; builds have no network access unless you allow it with --allow-network"
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """How a build went."""
+    """The result of a build."""
 
     reason: str | None
-    """Why it failed, in a sentence; None where it did not."""
+    """Why the build failed, in one sentence; None if it succeeded."""
     output: str
-    """The end of what it printed, standard output and standard error together; printable."""
+    """The end of the standard output and standard error together, printable."""
     elapsed_s: float
 
     @property
     def ok(self) -> bool:
-        """Whether there is a bot now."""
+        """Whether the build succeeded."""
         return self.reason is None
 
 
@@ -159,32 +92,39 @@ async def build(
     network: bool = False,
     limit_s: float = LIMIT_S,
 ) -> Built:
-    """Run a build in a folder.
+    """Run a build command in a bot's folder.
 
-    Isolated it has a home folder of its own, with copies of the caches of its tool, and no network unless
-    that is allowed; else the environment of the referee itself.
+    An isolated build gets a home folder of its own. A build that is not isolated gets the environment of the
+    referee.
 
-    Raises VoidGame when the machine has no room for a process or its isolation cannot be set up.
+    Args:
+        command: the program and its arguments.
+        folder: the bot's folder.
+        launcher: starts the program.
+        network: True if an isolated build may use the network.
+        limit_s: how long the build may take.
+
+    Raises `VoidGame` if the disk is full, or if the machine cannot start another process or isolate it.
     """
-    folder = folder.absolute()  # noqa: ASYNC240 - it asks for the working directory alone
+    folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     if launcher.is_unprotected:
-        return await _run(
-            launcher, command, folder, environment=_own_environment(), limit_s=limit_s
-        )
-    with build_home(command, folder) as home:
+        own = {key: value for key, value in os.environ.items() if key not in _SECRETS}
+        return await _run(launcher, command, folder, environment=own, limit_s=limit_s)
+    with _build_home(command, folder) as home:
         access = Access(
             home=home,
             writable=(folder,),
-            shown=tuple(map(Path, toolchains().values())),
+            shown=tuple(map(Path, _rustup_variables().values())),
             network=network,
         )
-        known_as = Path.home() if launcher.is_sandboxed else home
-        home_environment = environment(known_as, network=network)
+        # a sandbox shows the new home folder at the path of the user's home folder
+        visible_home = Path.home() if launcher.is_sandboxed else home
+        environment = _isolated_environment(visible_home, network=network)
         built = await _run(
-            launcher, command, folder, environment=home_environment, access=access, limit_s=limit_s
+            launcher, command, folder, environment=environment, access=access, limit_s=limit_s
         )
-    no_network = launcher.is_sandboxed and not network
-    if built.reason is not None and no_network and missed_network(built.output):
+    lacked_network = launcher.is_sandboxed and not network and _NO_NETWORK.search(built.output)
+    if built.reason is not None and lacked_network:
         return replace(built, reason=built.reason + _NETWORK_HINT)
     return built
 
@@ -198,7 +138,7 @@ async def _run(
     access: Access = NO_ACCESS,
     limit_s: float,
 ) -> Built:
-    began = time.monotonic()
+    began_s = time.monotonic()
     output = Output()
     try:
         launched = await launcher.launch(
@@ -209,20 +149,16 @@ async def _run(
             access=access,
         )
     except Forfeit as fault:
-        return Built(fault.evidence.detail, "", time.monotonic() - began)
-    reason = await _watch(launched, output, limit_s)
+        return Built(fault.evidence.detail, "", time.monotonic() - began_s)
+    reason = await _wait(launched, output, limit_s)
     text = output.tail(DEFAULT_KEPT_BYTES)
     if reason is not None and (missing := find_missing_program(text)) is not None:
         reason = f"{reason}: {how_to_install(missing)}"
-    return Built(reason, text, time.monotonic() - began)
+    return Built(reason, text, time.monotonic() - began_s)
 
 
-def _own_environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if key not in _SECRETS}
-
-
-async def _watch(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
-    """Wait for the end of a build and end all that it has left; what was wrong with it."""
+async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
+    """Wait for the end of a build and kill what it leaves running; return `Built.reason`."""
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None
     ]
@@ -241,6 +177,60 @@ async def _watch(launched: RunningProgram, output: Output, limit_s: float) -> st
         return None
     finally:
         await launched.kill()
-        await asyncio.wait(drains, timeout=_LAST_WORDS_S)
+        await asyncio.wait(drains, timeout=_OUTPUT_LIMIT_S)
         for drain in drains:
             drain.cancel()
+
+
+@contextmanager
+def _build_home(command: Sequence[str], folder: Path) -> Iterator[Path]:
+    """Create a home folder for a build on the disk of `folder`, and remove it in the end.
+
+    Raises `VoidGame` if the disk is full.
+    """
+    try:
+        home = Path(tempfile.mkdtemp(prefix="home-", dir=folder.parent))
+    except OSError as error:
+        raise VoidGame(f"no room for a build: {error}") from error
+    try:
+        for cache in _CACHES.get(Path(command[0]).name, ()):
+            _copy_cache(Path.home() / cache, home / cache)
+        yield home
+    except OSError as error:
+        raise VoidGame(f"no room for a build: {error}") from error
+    finally:
+        remove(home)
+
+
+def _copy_cache(cache: Path, target: Path) -> None:
+    """Copy a cache folder, if it exists. Files that disappear during the copy are left out."""
+    if cache.is_dir():
+        try:
+            shutil.copytree(cache, target, symlinks=True)
+        except shutil.Error as errors:
+            if any(Path(source).exists() for source, _, _ in errors.args[0]):
+                raise
+
+
+def _isolated_environment(home: Path, *, network: bool) -> dict[str, str]:
+    """Return the environment of an isolated build: harmless variables of the referee, and the home folder.
+
+    Args:
+        home: the home folder at the path where the build sees it. If possible this is the path of the user's
+            home folder, because tools accept the copied caches only there.
+        network: whether the build may use the network.
+    """
+    names = (*_VARIABLES, *_NETWORK_VARIABLES) if network else _VARIABLES
+    inherited = {name: os.environ[name] for name in names if name in os.environ}
+    own = {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",  # Java ignores HOME
+    }
+    return inherited | _rustup_variables() | own
+
+
+def _rustup_variables() -> dict[str, str]:
+    """Return the variable by which Rust programs find the toolchains of rustup; empty without rustup."""
+    rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
+    return {"RUSTUP_HOME": str(rustup)} if (rustup / "toolchains").is_dir() else {}

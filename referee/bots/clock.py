@@ -52,7 +52,7 @@ class Clock(NamedTuple):
     """Takes a delay in seconds, a function and its arguments."""
 
     @classmethod
-    def of_loop(cls) -> Clock:
+    def from_loop(cls) -> Clock:
         """Return the real clock with the timers of the running event loop."""
         return cls(time.monotonic_ns, asyncio.get_running_loop().call_later)
 

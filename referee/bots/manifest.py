@@ -1,6 +1,6 @@
-"""`bot.toml`: what a bot says about itself, and how it is built and run.
+"""Read `bot.toml`, the manifest of a bot: its name, author and rulesets, and how it is built and run.
 
-Nothing is started here; that is `build` and `process`.
+This module only reads the file. `build` builds the bot, `process` runs it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
 Transport = Literal["unix", "tcp"]
-"""What a bot connects to: a UNIX socket, or a loopback address for clients that know only those."""
+"""What a bot connects to: a UNIX socket, or a port of the loopback address if its gRPC supports only TCP."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotSpec:
-    """All that is needed to start a bot."""
+    """Everything that is needed to start a bot."""
 
     bot: BotId
     folder: Path
-    """Absolute; the working directory of the process."""
+    """The working directory of the bot's process; an absolute path."""
     command: tuple[str, ...]
     """The program and its arguments."""
     rulesets: tuple[str, ...] = tuple(RULESETS)
-    """Those that it plays, by name."""
+    """The names of the rulesets that the bot plays."""
     transport: Transport = "unix"
     limits: Limits = DEFAULT_LIMITS
 
@@ -64,7 +64,7 @@ class LimitsTable(FileModel):
 
 def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
     if not command or not command[0]:
-        raise ValueError("empty: no program is named")
+        raise ValueError("must not be empty: name a program")
     if any("\0" in word for word in command):
         raise ValueError("a NUL character cannot be passed to a program")
     return command
@@ -73,7 +73,7 @@ def _check_command(command: tuple[str, ...]) -> tuple[str, ...]:
 def _check_version(version: str) -> str:
     if _VERSION.fullmatch(version) is None:
         raise ValueError(
-            f"{version!r} is no version: 1 to 32 letters, digits and . _ + -, "
+            f"{version!r} is not a valid version: use 1 to 32 letters, digits and . _ + -, "
             "beginning with a letter or digit"
         )
     return version
@@ -87,24 +87,24 @@ def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Command = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_command)]
-"""A program and its arguments; a TOML array, so that no shell is involved."""
+"""A program and its arguments. It is a list in the file, so it needs no shell and no quoting."""
 
 
 class Build(FileModel):
-    """How the bot is built."""
+    """`[build]`: how the bot is built."""
 
     command: Command
 
 
 class Run(FileModel):
-    """How the bot is started."""
+    """`[run]`: how the bot is started."""
 
     command: Command
     transport: Transport = "unix"
 
 
 class Manifest(FileModel):
-    """What `bot.toml` says."""
+    """The content of `bot.toml`."""
 
     name: Name
     version: Annotated[str, AfterValidator(_check_version)]
@@ -114,11 +114,11 @@ class Manifest(FileModel):
     rulesets: Annotated[
         tuple[str, ...], Field(strict=False, min_length=1), AfterValidator(_check_rulesets)
     ] = tuple(RULESETS)
-    """Those that the bot plays."""
+    """The names of the rulesets that the bot plays."""
     build: Build | None = None
     run: Run
     limits: LimitsTable = LimitsTable()
-    """What it asks for, which may be less than the default, or more."""
+    """The limits that the bot asks for; they may be below or above the defaults."""
 
     @property
     def bot(self) -> BotId:
@@ -126,7 +126,7 @@ class Manifest(FileModel):
         return BotId(self.name, self.version)
 
     def spec(self, folder: Path) -> BotSpec:
-        """What is needed to start the bot, as it lies built in a folder."""
+        """Return how to start the bot, which has been built in `folder`."""
         return BotSpec(
             self.bot,
             folder.resolve(),
@@ -140,8 +140,7 @@ class Manifest(FileModel):
 def load_manifest(folder: Path) -> Manifest:
     """Read a bot's manifest from its folder.
 
-    Raises UserError, one line: `FOLDER: reason` where there is no such folder, else
-    `FOLDER/bot.toml: KEY: reason`.
+    Raises `UserError`: `FOLDER: no such folder`, or `FOLDER/bot.toml: KEY: reason`.
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")
@@ -149,5 +148,5 @@ def load_manifest(folder: Path) -> Manifest:
 
 
 def load_bot(folder: Path) -> BotSpec:
-    """What is needed to start the bot of a folder. Raises UserError as `load_manifest` does."""
+    """Return how to start the bot in `folder`. Raises `UserError` as `load_manifest` does."""
     return load_manifest(folder).spec(folder)

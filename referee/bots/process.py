@@ -80,7 +80,7 @@ class BotProcess:
         self._token = secrets.token_hex(16)
         self._tokens = tokens
         self._tokens.add(self._token)
-        self._clock = Clock.of_loop()
+        self._clock = Clock.from_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock, self._busy_ns)
         self._folder = BotFolder(folder)
         self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed

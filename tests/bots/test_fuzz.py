@@ -109,7 +109,7 @@ def test_no_message_takes_long_to_read(data):
 @asynccontextmanager
 async def served(folder, name):
     """A session behind a socket."""
-    session = Session(TOKEN, lambda _: False, Clock.of_loop(), lambda: None)
+    session = Session(TOKEN, lambda _: False, Clock.from_loop(), lambda: None)
     server = BotServer(folder / name, session.serve)
     await server.start()
     try:

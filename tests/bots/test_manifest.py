@@ -90,10 +90,13 @@ BAD = {
     "empty file": ("", "name: missing (and 4 more)"),
     "no run table": (HEAD, "run: missing"),
     "no run command": (HEAD + "[run]\n", "run.command: missing"),
-    "empty command": (HEAD + "[run]\ncommand = []\n", "run.command: empty: no program is named"),
+    "empty command": (
+        HEAD + "[run]\ncommand = []\n",
+        "run.command: must not be empty: name a program",
+    ),
     "empty program": (
         HEAD + '[run]\ncommand = ["", "x"]\n',
-        "run.command: empty: no program is named",
+        "run.command: must not be empty: name a program",
     ),
     "a limit too low to start": (
         HEAD + RUN + "[limits]\nopen_files = 3\n",
@@ -126,7 +129,7 @@ BAD = {
     "run is no table": (HEAD + 'run = "bot"\n', "run: must be a table"),
     "empty build command": (
         HEAD + RUN + "[build]\ncommand = []\n",
-        "build.command: empty: no program is named",
+        "build.command: must not be empty: name a program",
     ),
     "unknown key": ("colour = 1\n" + HEAD + RUN, "colour: unknown key"),
     "misspelt key": (HEAD + '[run]\ncomand = ["x"]\n', "run.comand: unknown key (and 1 more)"),
@@ -137,7 +140,7 @@ BAD = {
     ),
     "bad version": (
         HEAD.replace("1.0", "1/0") + RUN,
-        "version: '1/0' is no version: 1 to 32 letters, digits and . _ + -, beginning with a letter or digit",
+        "version: '1/0' is not a valid version: use 1 to 32 letters, digits and . _ + -, beginning with a letter or digit",
     ),
     "line break in text for people": (
         HEAD.replace("A. Uthor", "A.\\nUthor") + RUN,

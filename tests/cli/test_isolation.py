@@ -129,7 +129,7 @@ def test_a_build_has_no_network_and_a_hint_says_how_to_allow_it(here):
     assert done.returncode == 2
     assert done.stderr.endswith(
         "referee: asks: bot.toml: build.command: exited with 1;"
-        " a build has no network unless that is allowed: --allow-network\n"
+        " builds have no network access unless you allow it with --allow-network\n"
     )
 
 
