@@ -13,14 +13,13 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from referee import __version__
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
@@ -31,110 +30,143 @@ _MIN_DESCRIPTORS = 64
 """gRPC and the database need open files: some libraries end the process when none is left."""
 
 
-class LazyGroup(TyperGroup):
-    """A group of commands that imports the module of a command when the command is used.
-
-    Args:
-        modules: by command name, the module of `referee.cli` whose Typer app `app` has the command.
-        attributes: further arguments of `TyperGroup`.
-    """
-
-    def __init__(self, *, modules: Mapping[str, str], **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self._modules = dict(modules)
-        """The commands that are not imported yet."""
-        self.commands.update({name: TyperCommand(name) for name in modules})
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - Typer's signature
-        """Return a command, to run it or to list it; None if the group has none of this name."""
-        return self.load(cmd_name)
-
-    def load(self, name: str) -> Any:
-        """Return a command, imported from its module; None if the group has none of this name."""
-        if name in self._modules:
-            app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
-            group = typer.main.get_group(app)
-            command = self.commands[name] = group.commands.get(name, group)
-            command.help = _join_lines(command.help or "")
-        return self.commands.get(name)
-
-
-_MODULES: dict[str, tuple[str, str | dict[str, str]]] = {
-    "play": ("Play one game between bots; the first one starts.", "single_game"),
-    "tournament": (
-        "Run tournaments and see how they stand.",
-        {
-            "plan": "tournament",
-            "run": "running",
-            "resume": "running",
-            "extend": "running",
-            "status": "tournament",
-            "standings": "tournament",
-            "export": "verification",
-        },
+_GROUPS = {
+    "tournament": "Run tournaments and see how they stand.",
+    "bots": "Make, check, submit and look at bots.",
+    "stats": "See who beats whom, and what seats, luck and collusion do.",
+    "game": "Look at games.",
+}
+"""The first help line of every group of commands."""
+_COMMANDS = {
+    "play": ("play", "Play one game between bots; the first one starts."),
+    "tournament plan": (
+        "tournament",
+        "Show what a tournament would come to: how many games, how even, and how long it may take.",
     ),
-    "bots": (
-        "Make, check, submit and look at bots.",
-        {
-            "init": "bot_check",
-            "check": "bot_check",
-            "submit": "bot_check",
-            "list": "bots",
-            "show": "bots",
-            "log": "bots",
-            "retire": "bots",
-        },
+    "tournament run": ("run", "Create a tournament from a file and play it."),
+    "tournament resume": ("run", "Play the games of a tournament that are still missing."),
+    "tournament extend": ("run", "Add matches to a tournament, finished or not, and play them."),
+    "tournament status": (
+        "tournament",
+        "Show how far a tournament is and what faults there were, or list all tournaments.",
+    ),
+    "tournament standings": (
+        "tournament",
+        "Show the ratings of a tournament's bots, from its own games alone.",
+    ),
+    "tournament export": (
+        "verify",
+        "Write a tournament into one archive: schedule, games, bots' hashes, ratings, and the seed.",
+    ),
+    "bots init": (
+        "submit",
+        "Write a new bot into a folder here: it builds and plays, and waits for your ideas.",
+    ),
+    "bots check": (
+        "submit",
+        "Build a bot, start it, play with it, and say what is right and what is not.",
+    ),
+    "bots submit": ("submit", "Check a bot and bring it into the league, as it is now."),
+    "bots list": ("bots", "List the versions of all bots that the league knows."),
+    "bots show": (
+        "bots",
+        "Show a version of a bot: where it came from, its check, ratings, faults, CPU time and memory.",
+    ),
+    "bots log": (
+        "bots",
+        "Show the last faults of a bot with what it had written to standard error.",
+    ),
+    "bots retire": (
+        "bots",
+        "Let a version of a bot play no more new tournaments; its games and ratings stay.",
     ),
     "ratings": (
-        "Show the ratings of all bots, from every tournament game of the league.",
         "ratings",
+        "Show the ratings of all bots, from every tournament game of the league.",
     ),
-    "stats": (
-        "See who beats whom, and what seats, luck and collusion do.",
-        dict.fromkeys(("pairs", "crosstable", "settled", "seats", "luck", "collusion"), "stats"),
+    "stats pairs": (
+        "stats",
+        "Compare every two bots: meetings, points, and how sure it is that one is the better.",
     ),
-    "game": (
-        "Look at games.",
-        {"list": "stored_games", "show": "stored_games", "replay": "verification"},
+    "stats crosstable": ("stats", "Show every bot against every other, best first."),
+    "stats settled": (
+        "stats",
+        "Say which places in the table are settled: who is surely ahead of the next, or surely as good.",
     ),
+    "stats seats": ("stats", "Show what each seat is worth, in points and games won."),
+    "stats luck": (
+        "stats",
+        "Show how much of the points is the luck of the deal, and how much the bots' play.",
+    ),
+    "stats collusion": (
+        "stats",
+        "Show how each bot fares in the company of each other one: a hint at collusion, no proof.",
+    ),
+    "game list": ("games", "List games, in the order of their schedules."),
+    "game show": (
+        "games",
+        "Show how a game ended and what went wrong in it; with --json, the whole record.",
+    ),
+    "game replay": ("games", "Play a stored game again, move by move, and tell what happens."),
     "verify": (
+        "verify",
         "Check stored games: decks against the seed, moves against the rules, results against both.",
-        "verification",
     ),
     "doctor": (
+        "isolation",
         "Try what bots are kept from on this machine, and say what to install for more.",
-        "launching",
     ),
 }
-"""The first help line of every command and group, and the module of every command, in the order of the help."""
+"""The module and the first help line of every command, in the order of the help.
+
+A test compares the lines with the docstrings of the commands.
+"""
 
 
-class _RootGroup(LazyGroup):
-    """All commands. It lists them without importing them, by the help lines of `_MODULES`."""
+class LazyGroup(TyperGroup):
+    """A group that lists its commands by `_COMMANDS` and imports only the command that runs."""
 
     def __init__(self, **attributes: Any) -> None:
-        single = {name: module for name, (_, module) in _MODULES.items() if isinstance(module, str)}
-        super().__init__(modules=single, **attributes)
-        self.commands = {
-            name: TyperCommand(name, help=line)
-            if isinstance(modules, str)
-            else LazyGroup(name=name, help=line, modules=modules, no_args_is_help=True)
-            for name, (line, modules) in _MODULES.items()
-        }
+        super().__init__(**attributes)
+        path = f"{self.name} " if self.name in _GROUPS else ""
+        self._modules: dict[str, str] = {}
+        """By name, the modules of the commands that are not loaded yet."""
+        for words, (module, line) in _COMMANDS.items():
+            name, _, inner = words.removeprefix(path).partition(" ")
+            if not words.startswith(path) or name in self.commands:
+                continue
+            if inner:
+                self.commands[name] = LazyGroup(name=name, help=_GROUPS[name], no_args_is_help=True)
+            else:
+                self.commands[name] = TyperCommand(name, help=line)
+                self._modules[name] = module
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - Typer's signature
-        """Return a command or group to list it: its name and its help line are enough."""
-        return self.commands.get(cmd_name)
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of the group itself, those of Typer included."""
+        params = super().get_params(ctx)
+        for param in params:
+            if isinstance(param, TyperOption) and param.is_flag and param.default is None:
+                param.default = False  # Typer would import pydantic to convert None
+        return params
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command to run: its name, the command itself and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else self.load(name), rest
 
+    def load(self, name: str) -> Any:
+        """Return a command, imported from its module."""
+        if name in self._modules:
+            app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
+            group = typer.main.get_group(app)
+            command = self.commands[name] = group.commands.get(name, group)
+            command.help = _join_lines(command.help or "")
+        return self.commands[name]
+
 
 app = typer.Typer(
     name="referee",
-    cls=_RootGroup,
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -149,10 +181,9 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
     def visit(words: str, command: Any) -> None:
         if not isinstance(command, TyperGroup) or command.invoke_without_command:
             found[words] = command
-        if isinstance(command, TyperGroup):
-            for name in list(command.commands):
-                load = getattr(command, "load", command.commands.get)
-                visit(f"{words} {name}", load(name))
+        for name in getattr(command, "commands", ()):
+            inner = command.load(name) if isinstance(command, LazyGroup) else command.commands[name]
+            visit(f"{words} {name}", inner)
 
     visit("referee", typer.main.get_group(app))
     return found

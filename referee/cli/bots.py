@@ -135,7 +135,7 @@ def log(
     with League.open(league, create=False, db=db) as store:
         found = look_up_bot(store, bot)
         if build:
-            from referee.cli.launching import roster_of  # noqa: PLC0415 - loads the sandbox
+            from referee.cli.isolation import roster_of  # noqa: PLC0415 - loads the sandbox
 
             write(visible(roster_of(store).build_log(found.bot), lines=True))
             return

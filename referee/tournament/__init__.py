@@ -8,8 +8,8 @@
 
 From the command to the first decision of a game there are at most 12 calls (`tests/tournament/test_call_chain.py`):
 
-     1  `cli.running.run`
-     2  `cli.running.play_to_end`
+     1  `cli.run.run`
+     2  `cli.run.play_to_end`
      3  `cli.progress.conduct`
      4  `Conductor.play_missing_games`
      5  `Feeder.feed_worker`              one of several tasks

@@ -9,7 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from referee.check.report import Finding, Report, Step, Verdict
-from referee.cli import bot_check as command
+from referee.cli import submit as command
 from referee.errors import UserError
 from referee.records import BotId
 from referee.reports.checks import check_data, check_summary, step_view

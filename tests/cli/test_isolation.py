@@ -7,7 +7,7 @@ import pytest
 from real_runs import SAMPLE_BOTS, place
 from strongest_isolation import strongest
 
-from referee.cli import launching
+from referee.cli import isolation
 from referee.sandbox import bubblewrap
 
 pytestmark = pytest.mark.unmeasured
@@ -37,7 +37,7 @@ def test_doctor(here):
 def test_doctor_of_a_machine_without_bubblewrap(monkeypatch, capsys):
     monkeypatch.setattr(bubblewrap, "find", lambda: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    launching.doctor()
+    isolation.doctor()
     said = " ".join(capsys.readouterr().out.split())
     assert "isolation: none" in said
     assert "the referee's own rights" in said

@@ -38,7 +38,7 @@ def measured(tmp_path_factory):
         done = here.referee("tournament", "run", here.tournament(matches=1))
         assert done.returncode == 0, done.stderr
     in_worker = json.loads((folder / "calls.json").read_text())
-    command = driver_calls.index("cli/running:run")
+    command = driver_calls.index("cli/run:run")
     return driver_calls[command:], in_worker["chain"], in_worker["modules"]
 
 

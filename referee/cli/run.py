@@ -15,7 +15,7 @@ import typer
 import uvloop
 
 from referee import deals
-from referee.cli.launching import (
+from referee.cli.isolation import (
     NetworkOption,
     RequireOption,
     announce_isolation,

@@ -17,7 +17,7 @@ from referee.cli.options import (
     show_rows,
     write,
 )
-from referee.errors import Cause, UserError
+from referee.errors import Cause, RefereeError, UserError
 from referee.records import GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import (
@@ -101,6 +101,29 @@ def show(
         write(json_text(record_json(record)))
         return
     show_record(record)
+
+
+@app.command()
+def replay(
+    game_id: GameArgument,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Draw the table after every turn.")
+    ] = False,
+) -> None:
+    """Play a stored game again, move by move, and tell what happens.
+
+    Example: referee game replay demo-17 --tables
+    """
+    from referee.match.replay import Difference  # noqa: PLC0415 - `game list` needs no rules
+    from referee.reports.playthrough import playthrough  # noqa: PLC0415 - the same
+
+    try:
+        for part in playthrough(load_record(game_id, league, db), tables=tables):
+            console.print(part)
+    except Difference as difference:
+        raise RefereeError(f"{game_id} does not check: {difference}") from difference
 
 
 def show_record(record: GameRecord) -> None:

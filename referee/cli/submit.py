@@ -14,7 +14,7 @@ from referee import toml_file
 from referee.bots.manifest import load_manifest
 from referee.check.conformance import check_bot
 from referee.check.report import Report, Step
-from referee.cli.launching import (
+from referee.cli.isolation import (
     IsolationOption,
     NetworkOption,
     RequireOption,

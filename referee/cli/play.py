@@ -13,7 +13,8 @@ import uvloop
 
 from referee import toml_file
 from referee.bots.manifest import BotSpec, load_manifest
-from referee.cli.launching import (
+from referee.cli.games import show_record
+from referee.cli.isolation import (
     IsolationOption,
     NetworkOption,
     RequireOption,
@@ -30,7 +31,6 @@ from referee.cli.options import (
     console,
     write,
 )
-from referee.cli.stored_games import show_record
 from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
 from referee.reports.formats import json_text

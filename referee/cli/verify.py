@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from referee.cli.launching import roster_of
+from referee.cli.isolation import roster_of
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     DbOption,
@@ -19,10 +19,8 @@ from referee.cli.options import (
     TournamentArgument,
     console,
 )
-from referee.cli.stored_games import GameArgument, load_record
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
-from referee.reports.playthrough import playthrough
 from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive as archive_of
@@ -104,26 +102,6 @@ def _verify_archive(path: Path) -> None:
 
 def _count(checked: int, games: int) -> str:
     return f"{checked}" if checked == games else f"{checked} of {games}"
-
-
-@app.command()
-def replay(
-    game_id: GameArgument,
-    league: LeagueOption = DEFAULT_LEAGUE,
-    db: DbOption = None,
-    tables: Annotated[
-        bool, typer.Option("--tables", help="Draw the table after every turn.")
-    ] = False,
-) -> None:
-    """Play a stored game again, move by move, and tell what happens.
-
-    Example: referee game replay demo-17 --tables
-    """
-    try:
-        for part in playthrough(load_record(game_id, league, db), tables=tables):
-            console.print(part)
-    except Difference as difference:
-        raise RefereeError(f"{game_id} does not check: {difference}") from difference
 
 
 @app.command()

@@ -1,0 +1,64 @@
+"""Help, a typo and `--version` load no command, and the help lines are those of the commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from referee import __version__
+from referee.cli.app import _COMMANDS, _GROUPS, all_commands
+
+HEAVY = {"sqlalchemy", "grpc", "google.protobuf", "numpy", "scipy", "pydantic", "uvloop"}
+RUN = """
+import json
+import sys
+
+from referee.cli import main
+
+try:
+    main()
+except SystemExit as end:
+    print(json.dumps([end.code, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def run(*words):
+    """Run a command in a new process; return its exit code, its output and the modules that it loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=True
+    )
+    *error, last = done.stderr.splitlines()
+    code, modules = json.loads(last)
+    return code, done.stdout + "\n".join(error), set(modules)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "output"),
+    [
+        (["--help"], 0, "tournament"),
+        (["--version"], 0, f"referee {__version__}"),
+        ([], 2, "tournament"),
+        (["turnament"], 2, "No such command 'turnament'"),
+        (["--versoin"], 2, "No such option: --versoin"),
+        (["bots", "lits"], 2, "No such command 'lits'"),
+        *(([group, "--help"], 0, line) for group, line in _GROUPS.items()),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_help_and_typos_load_nothing_heavy(words, code, output):
+    found, printed, modules = run(*words)
+    assert found == code
+    assert output in printed
+    assert HEAVY & modules == set()
+    commands = {f"referee.cli.{module}" for module, _ in _COMMANDS.values()}
+    assert commands & modules == set()
+
+
+def test_help_lists_commands_by_the_first_line_of_their_docstrings():
+    commands = all_commands()
+    assert {f"referee {words}" for words in _COMMANDS} <= set(commands)
+    for words, (_, line) in _COMMANDS.items():
+        assert commands[f"referee {words}"].help.startswith(f"{line}\n")
