@@ -5,6 +5,14 @@ import pytest
 
 def extend_all_but(plain, values, reason):
     """Return all `values` as parameters of a test; those that are not in `plain` have the mark `extended`."""
-    assert set(plain) <= set(values)
+    return extend_cases_but(plain, {value: (value,) for value in values}, reason)
+
+
+def extend_cases_but(plain, cases, reason):
+    """Do the same for cases with several values, which `cases` has by their name."""
+    assert set(plain) <= set(cases)
     mark = pytest.mark.extended(reason)
-    return [value if value in plain else pytest.param(value, marks=mark) for value in values]
+    return [
+        pytest.param(*values, id=str(name), marks=() if name in plain else mark)
+        for name, values in cases.items()
+    ]

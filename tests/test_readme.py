@@ -26,12 +26,19 @@ PAGES_WITH_EXAMPLES = (
     "sample_bots/README.md",
 )
 """In the order in which a reader would type their examples: each builds on those before."""
-EXAMPLES = [
-    line
-    for page in PAGES_WITH_EXAMPLES
-    for block in blocks("console", (ROOT / page).read_text())
-    for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
-]
+
+
+def examples(*pages):
+    """Return the commands of all console blocks of these pages."""
+    return [
+        line
+        for page in pages
+        for block in blocks("console", (ROOT / page).read_text())
+        for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+    ]
+
+
+EXAMPLES = examples(*PAGES_WITH_EXAMPLES)
 
 # Commands
 
@@ -102,10 +109,23 @@ def test_no_other_page_has_examples():
 
 
 @pytest.mark.unmeasured
-def test_the_commands_of_the_examples_work_in_their_order(workplace):
-    assert all(line.split()[0] == "referee" for line in EXAMPLES)
+@pytest.mark.parametrize(
+    "pages",
+    [
+        pytest.param(PAGES_WITH_EXAMPLES[:1], id="README.md"),
+        pytest.param(
+            PAGES_WITH_EXAMPLES,
+            id="all",
+            marks=pytest.mark.extended("runs the examples of all pages"),
+        ),
+    ],
+)
+def test_examples_work_in_the_order_of_the_pages(workplace, pages):
+    lines = examples(*pages)
+    assert lines
+    assert all(line.split()[0] == "referee" for line in lines)
     league = os.environ | {"REFEREE_LEAGUE": "", "COLUMNS": "80"}
-    for line in EXAMPLES:
+    for line in lines:
         words = shlex.split(line)[1:]
         result = run_here(words, workplace, league)
         assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"

@@ -171,7 +171,6 @@ ONE_OF_EACH_KIND = {
     "has_foreign_token",
     "never_ready",
     "segfaults",
-    "crashes_beside_daemon",
     "is_always_late",
     "is_late",
     "uses_up_its_bank",
@@ -183,9 +182,6 @@ ONE_OF_EACH_KIND = {
     "runs_many_processes",
     "fills_scratch",
     "answers_for_others",
-    "prints_much",
-    "ignores_goodbye",
-    "leaves_disguised_daemon",
 }
 """Bots that plain `pytest` tries: at least one for each cause of a fault."""
 MORE = "plays more misbehaving bots"
@@ -320,6 +316,7 @@ async def test_a_limit(run, name):
         assert record.usage[1 - seat] is not None
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_memory_that_is_shared_counts_once(run):
     async for _, record in each_seat(
         run, spec("shares_memory_with_children", limits=FRUGAL), game=PATIENT
@@ -328,6 +325,7 @@ async def test_memory_that_is_shared_counts_once(run):
         assert max(usage.peak_memory_kib for usage in record.usage) > FRUGAL.memory_mib * 1024
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_the_limit_of_files(run):
     async for _, record in each_seat(run, spec("opens_many_files", limits=FRUGAL), game=PATIENT):
         assert not record.faults
@@ -335,6 +333,7 @@ async def test_the_limit_of_files(run):
     assert "\n100 files are open\n" in bot.stderr_tail()
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_the_limit_of_output(run):
     assert not (await run.play(HEALTHY, spec("prints_much", limits=FRUGAL), game=PATIENT)).faults
     bot = run.player._pool._processes[0, "prints_much@1"]
@@ -343,6 +342,7 @@ async def test_the_limit_of_output(run):
     assert len(bot.error_output.tail(1 << 20)) <= 16 << 10
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monkeypatch):
     monkeypatch.setattr(monitor, "_IDLE_LOOKS", 1)
     keen = spec("keen", sys.executable, "bot.py", "fair", limits=FRUGAL)
@@ -354,6 +354,7 @@ async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monk
     assert run.player._pool._processes[0, "keen@1"] is not before
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_a_message_that_grpc_does_not_take(run):
     async for seat, record in each_seat(run, spec("says_20_mb")):
         assert record.faults[-1].cause is Cause.CRASH
@@ -366,6 +367,7 @@ async def test_what_is_no_fault(run, name):
         assert not record.faults
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_a_bot_that_is_late_for_want_of_a_core_is_not_charged(run, monkeypatch):
     monkeypatch.setattr(ResourceMonitor, "busy_ns", lambda _: 0)
     async for seat, record in each_seat(run, spec("is_late")):
@@ -376,6 +378,7 @@ async def test_a_bot_that_is_late_for_want_of_a_core_is_not_charged(run, monkeyp
         assert not late[0].stand_in
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_replies_that_nobody_asked_for_are_counted(run):
     asked = dropped = late = 0
     async for seat, record in each_seat(run, spec("repeats_itself"), game=PATIENT):
@@ -402,6 +405,7 @@ async def test_a_program_that_cannot_be_started(run, program, why):
         assert fault.evidence.detail == f"cannot be started: {program}: {why}"
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_no_bot_of_the_table_starts(run):
     record = await run.play(spec("a", "./missing"), spec("b", "./missing"))
     assert [fault.cause for fault in record.faults] == [Cause.NO_START] * 2
@@ -426,7 +430,8 @@ async def test_three_that_go_wrong_at_a_table_of_four(run):
         await run.play_healthy()
 
 
-@pytest.mark.parametrize("seed", extend_all_but([0], [0, 1], MORE))
+@pytest.mark.extended("plays more misbehaving bots")
+@pytest.mark.parametrize("seed", [0, 1])
 async def test_a_game_beside_nonsense_is_not_changed(run, seed):
     """The same two play the same deal again, at the same time in another lane, as when they are alone."""
     nonsense = spec(f"nonsense{seed}", sys.executable, "bot.py", "talks_nonsense", str(seed))

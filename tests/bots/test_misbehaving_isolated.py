@@ -36,7 +36,7 @@ REFUSED = {
     "fills_scratch": 3,
 }
 """What is tried in vain, and how much of it at least."""
-PLAIN = {"takes_much_memory", "fork_bomb", "writes_everywhere", "litters_scratch"}
+PLAIN = {"fork_bomb", "litters_scratch"}
 """Bots that plain `pytest` tries."""
 OTHERS = {
     "takes_much_memory_in_children",
@@ -148,7 +148,7 @@ async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_
 @pytest.mark.parametrize(
     ("name", "cause", "code", "signal"),
     [
-        ("segfaults", Cause.CRASH, None, "SIGSEGV"),
+        pytest.param("segfaults", Cause.CRASH, None, "SIGSEGV", marks=MORE),
         pytest.param("dies_of_odd_signal", Cause.CRASH, None, "signal 40", marks=MORE),
         pytest.param("exits_with_3", Cause.CRASH, 3, None, marks=MORE),
         pytest.param("exits_with_0", Cause.EXITED_EARLY, 0, None, marks=MORE),
@@ -173,6 +173,7 @@ async def test_what_is_no_fault_is_none_in_a_sandbox(games, name):
         assert not record.faults
 
 
+@pytest.mark.extended("plays more misbehaving bots")
 async def test_a_bot_that_knows_only_tcp(games):
     async for _, record in games.each_seat(
         replace(spec("fair", program="bot.py"), transport="tcp")

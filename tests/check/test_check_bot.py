@@ -138,7 +138,12 @@ async def test_sample_bots_pass(bot):
             ["GHOST_SET", "ghost_value 13", "5 of 5"],
             marks=MORE,
         ),
-        ("is_wrong_in_expert", "decisions: expert", ["DRAW_DECK", "ghost_value 13", "in expert"]),
+        pytest.param(
+            "is_wrong_in_expert",
+            "decisions: expert",
+            ["DRAW_DECK", "ghost_value 13", "in expert"],
+            marks=MORE,
+        ),
         pytest.param(
             "names_the_last_game",
             "games at once",
@@ -215,15 +220,10 @@ async def test_all_steps_fail_that_meet_it(tmp_path, bot, steps, words):
         assert (finding.verdict is Verdict.FAIL) == bool(finding.expected)
 
 
+@MORE
 @pytest.mark.parametrize(
     "bot",
-    [
-        "holds_four",
-        *(
-            pytest.param(name, marks=MORE)
-            for name in ("is_by_chance", "plain", "takes_its_time", "prints_for_ever", "is_wrapped")
-        ),
-    ],
+    ["holds_four", "is_by_chance", "plain", "takes_its_time", "prints_for_ever", "is_wrapped"],
 )
 @pytest.mark.usefixtures("short")
 async def test_odd_but_right(tmp_path, bot):
@@ -236,6 +236,7 @@ async def test_odd_but_right(tmp_path, bot):
     assert interleaved.verdict is (Verdict.PASS if bot == "holds_four" else Verdict.SKIP)
 
 
+@MORE
 @pytest.mark.usefixtures("short")
 async def test_only_its_own_rulesets_are_tried(tmp_path):
     report = await checked(bot_folder(tmp_path / "bot", "plain", more='rulesets = ["duel"]'))
@@ -310,6 +311,7 @@ async def test_a_link_that_leads_out_is_no_bot(tmp_path):
     assert "leads out" in said(report, "build")
 
 
+@MORE
 @pytest.mark.usefixtures("short")
 async def test_it_is_built_in_a_copy(tmp_path):
     folder = bot_folder(

@@ -157,6 +157,7 @@ def test_a_build_that_fails_shows_its_output(here):
     ]
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_retired_version_plays_in_no_new_tournament(here):
     bot = here.bot("old", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     file = here.tournament(bots=(bot, "greedy"), matches=1)

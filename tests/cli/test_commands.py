@@ -180,6 +180,7 @@ def test_the_league_can_be_named_by_the_environment(here):
     assert json.loads(done.stdout)[0]["tournament"] == "cup"
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_tournament_of_the_same_name_gets_a_number(here):
     file = here.tournament("open", matches=1)
     first = printed(here, "tournament", "run", file, "--league", "twice")
@@ -197,6 +198,7 @@ def test_a_reader_that_leaves_is_no_error(here, command):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_run_whose_reader_leaves_stops_as_after_ctrl_c(here):
     here.tournament("unread", matches=60)
     line = "(referee tournament run unread.toml --league unread; echo $? > code) | head -n 1"

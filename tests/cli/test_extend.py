@@ -127,6 +127,7 @@ def test_a_stranger_finds_the_seed_of_every_deck(here):
     assert "the seed is another one" in ask_a_stranger(archive).stderr
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, database):
     first, second = extensions_of(here)
     forget(database, 25)

@@ -65,6 +65,7 @@ def test_a_single_game_takes_the_strongest(here):
     assert json.loads(done.stdout)["isolation"] == strongest().words
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 def test_less_has_to_be_asked_for_and_is_recorded(here):
     done = here.referee(
         "play", GREEDY, RANDOM, "--ruleset", "duel", "--isolation", "none", "--json"
@@ -121,6 +122,7 @@ def built_bot(here, name, *command):
     return folder
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
 def test_a_build_has_no_network_and_a_hint_says_how_to_allow_it(here):
     asks = "import urllib.request as u; u.urlopen('http://registry.example', timeout=5)"
@@ -143,6 +145,7 @@ def test_a_build_reaches_this_machine_only_where_that_is_allowed(here):
     assert here.referee(*arguments, "--allow-network", **STRONGEST).returncode == 0
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
 def test_a_build_sees_neither_secrets_nor_the_home_folder(here):
     look = "env; ls -A ~; cat ~/.bashrc; test -w . && ! test -e ~/.bashrc && ! env | grep hidden"

@@ -91,6 +91,7 @@ def test_the_bar_is_seen_however_many_tables_there_are(here):
     assert drawn
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_terminal_that_can_do_nothing_gets_plain_lines(here):
     file = here.tournament(matches=4)
     written, code = watched(here, "tournament", "run", file, columns=80, lines=24, term="dumb")

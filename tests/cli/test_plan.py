@@ -69,6 +69,7 @@ def test_nothing_is_written(here):
     assert sorted(here.folder.rglob("*")) == before
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_the_time_is_known_from_the_league(here):
     file = here.tournament("timed", bots=THREE, matches=1, few=False)
     assert here.referee("tournament", "run", file, "--league", "played").returncode == 0
@@ -84,6 +85,7 @@ def test_a_file_that_is_wrong_is_refused_as_by_run(here):
     assert done.stderr == f"referee: {file}: matches: must be at least 1\n"
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
     file = here.folder / "small.toml"
     here.tournament("small", bots=("random", "greedy", "bait", "counter"), matches=1, few=False)

@@ -72,6 +72,7 @@ def test_every_command_takes_it_for_finished(here):
     assert (done.returncode, done.stdout) == (0, f"cup: {2 * here.rounds} games check.\n")
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_killed_and_with_more_workers_it_stops_at_the_same_place(here):
     file = tournament(here, more="workers = 2\n")
     for games in (0, 1):
@@ -108,6 +109,7 @@ def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
     assert row_of(here, "new").stopped_after == here.rounds
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_what_is_not_settled_in_time_is_played_to_its_end(here):
     file = here.tournament("short", bots=("greedy", "random"), matches=2, more=UNTIL)
     done = here.referee("tournament", "run", file, "--league", "short")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
@@ -50,7 +51,7 @@ def find_leak(ruleset, players, seed, policy, witness):
     return tells_apart(rules, deck, log, players=players, chance=chance, testimony=told_by(witness))
 
 
-@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+@few_tables
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
 def test_what_a_seat_cannot_know_it_is_not_told(ruleset, players, seed, policy):

@@ -6,9 +6,10 @@ import asyncio
 import random
 
 import pytest
+from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
+from playouts import POLICIES, anything, shuffled
 from redeal import log_of, tells_apart
 
 from referee.clocks import Clocks
@@ -85,7 +86,7 @@ def find_leak(ruleset, players, seed, policy):
     return tells_apart(rules, deck, log, players=players, chance=chance, testimony=messages)
 
 
-@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+@few_tables
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
 def test_the_messages_are_the_same_bytes(ruleset, players, seed, policy):

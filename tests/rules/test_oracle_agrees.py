@@ -7,10 +7,11 @@ from collections import Counter
 from itertools import product
 
 import pytest
+from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Oracle
-from playouts import POLICIES, TABLE_NAMES, TABLES, Policy, shuffled
+from playouts import POLICIES, Policy, shuffled
 from positions import Position
 
 from referee.rules.cards import JOKER, Layer
@@ -48,7 +49,7 @@ def agree(game: Game, oracle: Oracle, policy: Policy, chance: random.Random) -> 
 
 
 @pytest.mark.parametrize("end_on", EndOn)
-@pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
+@few_tables
 @settings(max_examples=10, deadline=None)
 @given(
     seed=seeds,
@@ -112,6 +113,7 @@ def test_they_agree_from_odd_positions_too(name, end_on, seed, policy, max_turns
     agree(position.game(), position.oracle(), policy, chance)
 
 
+@pytest.mark.extended("plays more random games")
 @pytest.mark.parametrize("name", RULESETS)
 def test_the_ways_to_play_reach_every_end_of_a_game(name):
     """Else the comparison above would leave something out."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, anything, pick, shuffled
@@ -118,7 +119,7 @@ def foreign_actions(chance: random.Random) -> list[Action]:
     ]
 
 
-@every_table
+@few_tables
 @settings(max_examples=4, deadline=None)
 @given(seed=seeds, policy=policies)
 def test_an_illegal_action_changes_nothing(ruleset, players, seed, policy):
@@ -191,7 +192,7 @@ def with_floats(action):
 # Copies and replays
 
 
-@every_table
+@few_tables
 @settings(max_examples=5, deadline=None)
 @given(seed=seeds, policy=policies)
 def test_a_copy_is_the_same_game_and_goes_its_own_way(ruleset, players, seed, policy):

@@ -11,6 +11,7 @@ from time import process_time
 from unittest import mock
 
 import pytest
+from extended import extend_cases_but
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -175,7 +176,13 @@ EVEN = {
 }
 
 
-@pytest.mark.parametrize(("bots", "seats", "budget", "least", "most"), EVEN.values(), ids=EVEN)
+PLAIN = ("the plane of order 2", "half of a round robin", "tables of two")
+
+
+@pytest.mark.parametrize(
+    ("bots", "seats", "budget", "least", "most"),
+    extend_cases_but(PLAIN, EVEN, "measures large schedules and long statistics"),
+)
 def test_pairs_meet_equally_often_where_that_is_possible(bots, seats, budget, least, most):
     games, _, bots = schedule(bots, [seats], budget)
     assert meetings(games, bots) == (least, most)

@@ -227,6 +227,7 @@ with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as lea
 """
 
 
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_every_game_that_was_acknowledged_survives_sigkill(closed):
     chance = random.Random(5)
     acknowledged = set()

@@ -56,6 +56,7 @@ def resume(here):
     return here.started("tournament", "resume", "cup", "--league", LEAGUE)
 
 
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_killed_while_it_is_being_created(here, uninterrupted):
     for moment in (0.4, 0.8):
         with run(here) as process:
@@ -102,7 +103,7 @@ def test_ctrl_c_lets_the_games_in_play_finish_and_says_how_to_go_on(here, uninte
     assert here.records(LEAGUE) == uninterrupted
 
 
-@pytest.mark.extended("repeats crashes and interrupts of a run")
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_ctrl_c_twice_stops_at_once_and_can_be_resumed(here):
     slow = here.bot("slow", SLOW)
     file = here.tournament(bots=(slow, "greedy"), matches=20)
@@ -127,7 +128,7 @@ def test_ctrl_c_twice_stops_at_once_and_can_be_resumed(here):
     assert here.records(LEAGUE) == here.records("whole")
 
 
-@pytest.mark.extended("repeats crashes and interrupts of a run")
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_ctrl_c_before_the_first_game(here, uninterrupted):
     with run(here) as process:
         process.stdout.readline()
@@ -174,7 +175,7 @@ def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here, number):
     ]
 
 
-@pytest.mark.extended("repeats crashes and interrupts of a run")
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_a_bot_that_crashes_now_and_then_crashes_in_the_same_games(here):
     moody = here.bot("moody", MOODY)
 
@@ -200,6 +201,7 @@ def test_a_bot_that_crashes_now_and_then_crashes_in_the_same_games(here):
     assert here.records(LEAGUE) == whole
 
 
+@pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_what_a_bot_has_started_does_not_outlive_the_next_run(here):
     parent = here.bot("parent", PARENT)
     file = here.tournament(bots=(parent, "greedy"), matches=40)

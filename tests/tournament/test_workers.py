@@ -61,6 +61,7 @@ def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
     assert here.run_folders() == []
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_ratings_do_not_depend_on_the_number_of_workers(here):
     tables = set()
     for number in (1, 2, 3):
