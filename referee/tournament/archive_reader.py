@@ -18,7 +18,7 @@ from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.schedule import Stage
 from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_container import BotsPart, Head, RatingsPart, TournamentPart
-from referee.tournament.config import Part, TournamentConfig, from_canonical_json, stages_played
+from referee.tournament.config import Part, TournamentConfig, from_canonical_json, played_stages
 from referee.tournament.config_file import MAX_GAMES
 from referee.tournament.verify import audit
 
@@ -153,7 +153,7 @@ def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
 
 
 def _parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
-    played = stages_played(config, tournament.stopped_after)
+    played = played_stages(config, tournament.stopped_after)
     parts = [_part(0, _games(config, played), None, tournament)]
     for each in tournament.extensions:
         first = parts[-1].first + parts[-1].games

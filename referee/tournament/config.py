@@ -1,18 +1,8 @@
-"""What a tournament is: its stages, bots, limits and policies, and how a league keeps them.
+"""Hold what a tournament is: its configuration, its parts, and the looks at which it may stop early.
 
-`reading` makes one of a file.
-
-What a tournament consists of: its games as it was created, and those of each extension.
-
-Each part has a secret of its own. The seed of a tournament that is over is known to everybody; deals
-that came from it would be, too.
-
-When a tournament with `until` stops: after the first look that finds its table settled.
-
-The looks come after whole rounds of all stages, less and less often, and the error that may be made is
-shared out among all there can be. Stored games alone decide, and no game of a later round is played
-before a look is over: so a tournament stops at the same place wherever it was interrupted and however
-many workers it has, and whoever has its records can see that it had to.
+- A `TournamentConfig` comes from a tournament file (`config_reader`) and is stored as JSON in the league.
+- A `Part` is a range of games with a seed of its own: the games of the creation, or those of one extension.
+- A `Look` is a moment at which a tournament with `until` tests whether its table is settled.
 """
 
 from __future__ import annotations
@@ -23,20 +13,22 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, TypeAdapter
 
 from referee.clocks import Clocks
 from referee.errors import UserError
-from referee.ratings.stopping import Until, looks
+from referee.ratings.analysis import Analysis
+from referee.ratings.stopping import Until, all_settled, looks, neighbours
+from referee.records import GameResult
+from referee.result_columns import ResultColumns
 from referee.sandbox.limits import DEFAULT_LIMITS, Limits
 from referee.sandbox.rungs import Rung
 from referee.schedule import ROUND_ROBIN, Stage, shorter
 from referee.schedule.budget import Budget
 
 FORMAT = 1
-"""Of a stored configuration. What has it can be read for ever: a key that comes later has a default."""
+"""The format of stored configurations. A new key needs a default value, so that older ones stay readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,78 +36,78 @@ class FaultPolicy:
     """What faults cost."""
 
     max_strikes: int
-    """The strike that forfeits a game."""
+    """The strike with this number forfeits the game."""
     suspend_after: int
-    """Forfeits in a row, within a lane, after which a bot is not started there again; 0: never."""
+    """Forfeits in a row, within a lane, after which a bot is not started there any more; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotEntry:
-    """One of the bots, as the file names it."""
+    """A bot as the tournament file names it."""
 
     text: str
-    """What the file says."""
+    """The text in the file."""
     folder: Path | None
-    """Absolute; None where the text is a name that the league has to know."""
+    """Absolute path of its folder; None if the text is the name of a bot in the league."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TournamentConfig:
-    """A tournament that makes sense: what is in it was checked by `reading`."""
+    """The configuration of a tournament. `config_reader` has checked that its values fit each other."""
 
     file: Path
-    """Where it was read from, for messages."""
+    """The tournament file, for messages."""
     name: str
     stages: tuple[Stage, ...]
     bots: tuple[BotEntry, ...]
-    """In the order of the schedule: challengers, if there are any, then those of `bots`."""
+    """The bots in schedule order: first the challengers of a gauntlet, then the entries of `bots`."""
     lanes: int | None
-    """None: as suits the workers there are when the tournament is created."""
+    """Number of lanes; None: chosen when the tournament is created, to suit the number of workers."""
     games_in_flight: int = 1
-    """Games of a lane that are played together, where all of their bots can hold so many."""
+    """Games of a lane that are played at the same time, if all of their bots can hold this number."""
     clocks: Clocks
     faults: FaultPolicy
     limits: Limits = DEFAULT_LIMITS
-    """What any bot may ask for at most."""
+    """The maximum that a bot may ask for."""
     show_names: bool
-    """Bots are told each other's names."""
+    """Whether bots are told each other's names."""
     workers: int | None
-    """None: as many as the cores allow."""
+    """Number of worker processes; None: as many as the cores allow."""
     cores_per_game: int
     max_processes: int
     """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
     isolation: Rung | None = None
-    """What bots run under; None: the strongest that the machine gives."""
+    """The isolation of the bots; None: the strongest that the machine gives."""
     schedule: str = ROUND_ROBIN
-    """The algorithm that makes the schedule (`referee.schedule.ALGORITHMS`)."""
+    """The algorithm that makes the schedule, a key of `referee.schedule.ALGORITHMS`."""
     budget: Budget | None = None
-    """What the file allowed; the stages are what that bought."""
+    """The budget in the file, from which the matches of the stages were computed; None if it has none."""
     until: Until | None = None
-    """What stops it before all of its games are played; None: nothing does."""
+    """When the tournament stops early; None: never."""
     seed: bytes | None = None
-    """The secret of the deals, 32 bytes; None where the file leaves it to chance."""
+    """The seed of all deals, 32 bytes; None: drawn at random when the tournament is created."""
 
     @property
     def games(self) -> int:
-        """How many games it has."""
+        """Number of games, without extensions."""
         return sum(stage.games(len(self.bots)) for stage in self.stages)
 
     @property
     def challengers(self) -> int:
-        """How many of the bots, from the first one on, are the challengers of a gauntlet."""
+        """Number of challengers, which are the first ones of `bots`; 0 unless this is a gauntlet."""
         return self.stages[0].challengers
 
     def entry_key(self, number: int) -> str:
-        """What the file calls one of the bots: `bots[3]`, `challengers[0]`."""
+        """Return the key of entry `number` of `bots` in the file: `bots[3]` or `challengers[0]`."""
         if number < self.challengers:
             return f"challengers[{number}]"
         return f"bots[{number - self.challengers}]"
 
 
 def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes: int | None) -> int:
-    """How many workers a tournament has on a machine: what it says, or as many as fit.
+    """Return how many workers a tournament gets on a machine with `cores` CPU cores.
 
-    Those that would have no lane are not there.
+    That is `workers`, or as many as fit on the cores, but never more than there are lanes.
     """
     count = workers or cores // min(cores_per_game, cores)
     return count if lanes is None else min(count, lanes)
@@ -141,17 +133,17 @@ def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
 
 
 def canonical_json(config: TournamentConfig) -> str:
-    """A configuration as text, but for its seed, which is secret until the tournament is over."""
+    """Return a configuration as JSON, without its seed, which stays secret until the games are played."""
     values = _ADAPTER.dump_python(config, mode="json", exclude={"seed"})
     return json.dumps({"format": FORMAT, **values}, sort_keys=True, separators=(",", ":"))
 
 
 def from_canonical_json(text: str) -> TournamentConfig:
-    """The configuration of `canonical_json`, without a seed.
+    """Return the configuration that `canonical_json` wrote, without a seed.
 
-    Raises ValueError for other text, and UserError for that of a newer version.
+    Raises ValueError for any other text, and UserError if the text has another format.
     """
-    stored = _Stored.model_validate_json(text)
+    stored = _AnyFormat.model_validate_json(text)
     if stored.format != FORMAT:
         raise UserError(
             f"its configuration has format {stored.format}; this version of the referee knows {FORMAT}"
@@ -159,8 +151,8 @@ def from_canonical_json(text: str) -> TournamentConfig:
     return _ADAPTER.validate_json(text)
 
 
-class _Stored(BaseModel):
-    """What every stored configuration has, whatever its format."""
+class _AnyFormat(BaseModel):
+    """The key that stored configurations of all formats have."""
 
     format: int
 
@@ -170,58 +162,62 @@ _ADAPTER = TypeAdapter(TournamentConfig)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Games that follow each other in a schedule, and the secret that their deals come from."""
+    """A range of games in the schedule, with the seed of their deals.
+
+    The first part has the games that a tournament was created with. Each extension adds a part with a new
+    seed, because the older seeds may be public already.
+    """
 
     first: int
     """Index of its first game in the schedule."""
     games: int
+    """Number of its games."""
     matches: int | None
-    """Of an extension: how many more it adds, at each table or to each choice of tables; None for the
-    first part."""
+    """Matches that the extension added at each table, or in each balanced choice; None in the first part."""
     commitment: str
-    """SHA-256 of the seed, in hexadecimal."""
+    """SHA-256 of the seed, hexadecimal."""
     seed: bytes | None
-    """None where it is not known."""
+    """The seed; None if it is unknown."""
     finished: bool
-    """All its games were played once; from then on its seed is no secret."""
+    """Whether all of its games have been played. Its seed is public from then on."""
 
     @property
     def published_seed(self) -> bytes | None:
-        """The seed, if it is no secret."""
+        """The seed if it is public, else None."""
         return self.seed if self.finished else None
 
 
 def extension_matches(parts: Sequence[Part]) -> list[int]:
-    """How many matches each of the extensions adds, at each table or to each choice of tables."""
+    """Return the matches that each extension added at each table, or in each balanced choice."""
     return [part.matches for part in parts if part.matches is not None]
 
 
 def find_part(parts: Sequence[Part], index: int) -> Part:
-    """The part that has the game of this index."""
+    """Return the part with the game of this index in the schedule."""
     return parts[bisect_right(parts, index, key=lambda part: part.first) - 1]
 
 
 def part_title(number: int) -> str:
-    """What people call a part, by its number: empty for the first one."""
+    """Return the title of part `number` for people: `extension 1`, and an empty text for part 0."""
     return f"extension {number}" if number else ""
 
 
-if TYPE_CHECKING:
-    from referee.records import GameResult
+# A look depends on stored games alone, and no later game starts before it is over. So a tournament stops at the
+# same place whatever the number of workers and wherever it was interrupted, and `verify` can check the stop.
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A moment at which a tournament may stop."""
+    """A moment, after whole rounds of all stages, at which a tournament may stop early."""
 
     rounds: int
-    """That are played then, of all stages."""
+    """Number of rounds that have been played."""
     games: int
-    """That are played then: the first so many of the schedule."""
+    """Number of games that have been played; they are the first ones of the schedule."""
 
 
 def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
-    """All looks, the last one when all is played; none of a tournament that does not stop by itself."""
+    """Return all looks of a tournament, the last one after its last round; none without `until`."""
     if config.until is None:
         return ()
     bots = len(config.bots)
@@ -232,22 +228,18 @@ def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
 
 
 def count_rounds(config: TournamentConfig) -> int:
-    """How many rounds a tournament has if it does not stop."""
+    """Return how many rounds a tournament has if it does not stop early."""
     return max(stage.matches for stage in config.stages)
 
 
-def stages_played(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
-    """The stages, shortened where the tournament was settled after so many rounds."""
+def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
+    """Return the stages, shortened to `stopped_after` rounds if the tournament stopped early."""
     return config.stages if stopped_after is None else shorter(config.stages, stopped_after)
 
 
 def is_table_settled(config: TournamentConfig, games: Iterable[GameResult]) -> bool:
-    """Whether a tournament with looks has a settled table, after the games of one of them."""
-    from referee.ratings.analysis import Analysis  # noqa: PLC0415 - as `ratings` says
-    from referee.ratings.stopping import all_settled, neighbours  # noqa: PLC0415 - the same
-    from referee.result_columns import ResultColumns  # noqa: PLC0415 - the same
-
-    assert config.until is not None  # noqa: S101 - it has looks
+    """Return True if the table after these games is settled; the tournament must have `until`."""
+    assert config.until is not None  # noqa: S101 - callers check it
     by_ruleset = ResultColumns.from_results(games).by_ruleset()
     analyses = [Analysis(results) for results in by_ruleset.values()]
     return all_settled(neighbours(analyses, config.until, looks=len(list_looks(config))))

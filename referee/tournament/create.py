@@ -28,7 +28,7 @@ from referee.tournament.config import (
     canonical_json,
     extension_matches,
     from_canonical_json,
-    stages_played,
+    played_stages,
 )
 from referee.tournament.config_file import MAX_GAMES
 
@@ -185,7 +185,7 @@ def extend_tournament(
             f"{config.name}: it cannot be extended before it has stopped, which depends on its games:"
             " resume it first"
         )
-    played = stages_played(config, tournament.stopped_after)
+    played = played_stages(config, tournament.stopped_after)
     earlier = extension_matches(tournament.parts)
     stages = longer(played, sum(earlier) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:

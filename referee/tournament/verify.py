@@ -27,7 +27,7 @@ from referee.tournament.config import (
     is_table_settled,
     list_looks,
     part_title,
-    stages_played,
+    played_stages,
 )
 from referee.tournament.create import find_tournament
 
@@ -126,7 +126,7 @@ def _check_schedule(claim: Claim) -> None:
             config.schedule,
             config.name,
             list(claim.seats),
-            stages_played(config, claim.stopped_after),
+            played_stages(config, claim.stopped_after),
             extension_matches(claim.parts),
             lanes=config.lanes,
         )
