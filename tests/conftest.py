@@ -60,7 +60,7 @@ SLOWEST_FIRST = (
     "cli/test_extend.py",
     "store/test_database.py",
     "bots/test_misbehaving_games.py",
-    "bots/test_misbehaving_isolated.py",
+    "sandbox/test_misbehaving_isolated.py",
     "test_readme.py",
 )
 """The files that take longest. They start first, so that no process is left with one of them at the end."""

@@ -128,6 +128,6 @@ def test_installed_wheel_plays_a_tournament_of_its_sample_bots(installed, tmp_pa
     }
     (first, *_) = json.loads(referee("game", "list", "--json"))
     shown = json.loads(referee("game", "show", first["game_id"], "--json"))
-    assert shown["isolation"] == strongest().words
+    assert shown["isolation"] == strongest().summary
     referee("bots", "init", "mine", "--author", "Ada")
     assert "mine" in referee("play", "./mine", bots[0])

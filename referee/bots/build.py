@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
-from referee.sandbox.folders import remove
+from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher, RunningProgram, list_left_running, signal_name
 from referee.sandbox.limits import NO_ACCESS, Access, Limits
 from referee.sandbox.missing_programs import find_missing_program, how_to_install
@@ -199,7 +199,7 @@ def _build_home(command: Sequence[str], folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise VoidGame(f"no room for a build: {error}") from error
     finally:
-        remove(home)
+        remove_folder(home)
 
 
 def _copy_cache(cache: Path, target: Path) -> None:

@@ -20,12 +20,12 @@ from referee.bots.server import BotServer
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.protocol import encode
-from referee.sandbox.folders import BotFolder
+from referee.sandbox.capacity import charge_or_void, check_capacity
+from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import Launcher, RunningProgram, list_left_running, signal_name
 from referee.sandbox.limits import Access, TotalUsage
-from referee.sandbox.monitor import breach
+from referee.sandbox.monitor import wait_for_breach
 from referee.sandbox.output import Output
-from referee.sandbox.starting import blame, check_room
 
 GOODBYE_S = 2.0
 """How long a bot may take to exit after the referee's goodbye."""
@@ -82,7 +82,7 @@ class BotProcess:
         self._tokens.add(self._token)
         self._clock = Clock.from_loop()
         self.session = Session(self._token, tokens.__contains__, self._clock, self._busy_ns)
-        self._folder = BotFolder(folder)
+        self._folder = ProgramFolder(folder)
         self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed
         self._server = BotServer(
             self._folder.socket, self.session.serve, "unix" if self._is_relayed else spec.transport
@@ -116,14 +116,14 @@ class BotProcess:
             await bot.stop(gently=False)
             elapsed_us = (bot._clock.now_ns() - began_ns) // 1000
             evidence = replace(bot.add_evidence(fault).evidence, elapsed_us=elapsed_us)
-            raise blame(Forfeit(fault.cause, evidence)) from None
+            raise charge_or_void(Forfeit(fault.cause, evidence)) from None
         except BaseException:
             await bot.stop(gently=False)
             raise
         return bot
 
     async def _launch(self, limit_us: int) -> None:
-        check_room()
+        check_capacity()
         await self._server.start()
         scratch = str(self._folder.scratch)
         try:
@@ -164,7 +164,7 @@ class BotProcess:
         closed = asyncio.ensure_future(self.session.closed.wait())
         limits = self.spec.limits
         broken = asyncio.ensure_future(
-            breach(launched, self._folder, limits, playing=lambda: self.games > 0)
+            wait_for_breach(launched, self._folder, limits, is_in_use=lambda: self.games > 0)
         )
         try:
             await asyncio.wait((exited, closed, broken), return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +206,9 @@ class BotProcess:
         else:
             cause = Cause.HANDSHAKE if code is None and signal is None else Cause.EXITED_EARLY
             detail += " before its hello"
-        return blame(Forfeit(cause, Evidence(detail=detail, exit_code=code, signal=signal)))
+        return charge_or_void(
+            Forfeit(cause, Evidence(detail=detail, exit_code=code, signal=signal))
+        )
 
     def add_evidence(self, fault: BotFault) -> BotFault:
         """Return a copy of a fault that has the end of the process's standard error."""

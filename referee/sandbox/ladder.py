@@ -1,4 +1,4 @@
-"""Which rung of the ladder this machine gives, and the launcher for it."""
+"""Find the strongest rung of the isolation ladder that this machine gives, and create the launcher for a rung."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from referee.sandbox.rungs import (
     Refusal,
     Rung,
     State,
-    rung_of,
+    rung_from_findings,
 )
 from referee.sandbox.sandboxed import SandboxLauncher
 from referee.sandbox.uid import UidLauncher
@@ -37,50 +37,50 @@ _CGROUPS = (
 
 
 async def select_isolation(wanted: Rung | None = None, required: Rung | None = None) -> Isolation:
-    """The isolation that bots run under.
+    """Return the isolation for bots on this machine.
+
+    Raises UserError if the machine does not give the wanted or required rung. A lower rung is used only on request.
 
     Args:
-        wanted: a rung that was asked for; None for the strongest that there is.
-        required: the lowest that will do.
-
-    Raises UserError where the machine cannot give it; a rung is never lowered unasked.
+        wanted: the rung to use; None for the strongest one of this machine.
+        required: the lowest rung that is acceptable.
     """
     if wanted is not None and required is not None and wanted.height < required.height:
         raise UserError(f"isolation {wanted.value!r} is less than the required {required.value!r}")
-    found = await _strongest() if wanted is None else await _exactly(wanted)
+    found = await _find_strongest() if wanted is None else await _find_exactly(wanted)
     needed = wanted or required
     if needed is not None and found.rung.height < needed.height:
-        raise UserError(f"isolation {needed.value!r}: {_why(found)}")
+        raise UserError(f"isolation {needed.value!r}: {_explain_refusals(found)}")
     return found
 
 
 def make_launcher(isolation: Isolation) -> Launcher:
-    """How programs are started under an isolation that was settled on this machine."""
+    """Return the launcher for an isolation that `select_isolation` returned on this machine."""
     cgroups = Cgroups.find() if isolation.cgroups else Cgroups(())
     match isolation.rung:
         case Rung.FULL | Rung.NAMESPACES:
-            bwrap = bubblewrap.find()
+            bwrap = bubblewrap.find_bubblewrap()
             if bwrap is None:
                 raise VoidGame("bubblewrap is gone")
-            return SandboxLauncher(bwrap, cgroups, isolation.words)
+            return SandboxLauncher(bwrap, cgroups, isolation.summary)
         case Rung.UID:
-            return UidLauncher(cgroups, isolation.words)
+            return UidLauncher(cgroups, isolation.summary)
         case Rung.NONE:
             return ProcessGroupLauncher()
 
 
-async def _strongest() -> Isolation:
-    """The highest rung that this machine gives, and why it is not a higher one."""
+async def _find_strongest() -> Isolation:
+    """Return the highest rung of this machine, with the reasons why it is not a higher one."""
     if sys.platform != "linux":
         return replace(
             NO_ISOLATION, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),)
         )
     refusals: list[Refusal] = []
-    for rungs, find in (
-        ((Rung.FULL, Rung.NAMESPACES), _sandbox),
-        ((Rung.UID,), _users),
+    for rungs, try_rungs in (
+        ((Rung.FULL, Rung.NAMESPACES), _try_bubblewrap),
+        ((Rung.UID,), _try_user_ids),
     ):
-        found = await find(Cgroups.find())
+        found = await try_rungs(Cgroups.find())
         if isinstance(found, Isolation):
             return replace(found, refusals=(*refusals, *found.refusals), cgroups=True)
         reason, advice = found
@@ -88,15 +88,15 @@ async def _strongest() -> Isolation:
     return replace(NO_ISOLATION, refusals=tuple(refusals))
 
 
-async def _exactly(wanted: Rung) -> Isolation:
-    """A rung, or the one below that is there in its place."""
+async def _find_exactly(wanted: Rung) -> Isolation:
+    """Return the wanted rung, or a lower one if the machine does not give it."""
     match wanted:
         case Rung.FULL:
-            return await _strongest()
+            return await _find_strongest()
         case Rung.NAMESPACES:
-            found = await _sandbox(Cgroups(()))
+            found = await _try_bubblewrap(Cgroups(()))
         case Rung.UID:
-            found = await _users(Cgroups(()))
+            found = await _try_user_ids(Cgroups(()))
         case Rung.NONE:
             return NO_ISOLATION
     if isinstance(found, Isolation):
@@ -104,25 +104,25 @@ async def _exactly(wanted: Rung) -> Isolation:
     return replace(NO_ISOLATION, refusals=(Refusal(wanted, *found),))
 
 
-async def _sandbox(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """What bubblewrap gives; or why it gives nothing, and what to do about it."""
-    bwrap = bubblewrap.find()
+async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
+    """Return the rung that bubblewrap gives, or the reason and an advice if it gives none."""
+    bwrap = bubblewrap.find_bubblewrap()
     if bwrap is None:
         return "bubblewrap is not installed", _INSTALL
     try:
         findings = await probe(SandboxLauncher(bwrap, cgroups))
     except (Forfeit, VoidGame) as error:
         return str(error), _USER_NAMESPACES
-    lacking = _lacking(findings)
-    rung = rung_of(findings)
+    gaps = _describe_gaps(findings)
+    rung = rung_from_findings(findings)
     if rung is None:
-        return f"bubblewrap does not keep bots apart here: {lacking}", _USER_NAMESPACES
-    refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, lacking, _CGROUPS),)
+        return f"bubblewrap does not keep bots apart here: {gaps}", _USER_NAMESPACES
+    refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, gaps, _CGROUPS),)
     return Isolation(rung, findings, refusals)
 
 
-async def _users(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """What users of their own give; or why they give nothing, and what to do about it."""
+async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
+    """Return the rung `uid`, or the reason and an advice if the machine does not give it."""
     if os.geteuid() != 0:
         return "the referee is not root", "run it as root, better with one of the rungs above"
     try:
@@ -131,12 +131,12 @@ async def _users(cgroups: Cgroups) -> Isolation | tuple[str, str]:
         return str(error), "give the referee's container user ids from 61184 on"
 
 
-def _lacking(findings: tuple[Finding, ...]) -> str:
+def _describe_gaps(findings: tuple[Finding, ...]) -> str:
     return "; ".join(
         f"{each.protection.value}: {each.reason}" for each in findings if each.state is not State.ON
     )
 
 
-def _why(found: Isolation) -> str:
+def _explain_refusals(found: Isolation) -> str:
     reasons = [f"{each.rung.value}: {each.reason} ({each.advice})" for each in found.refusals]
     return "this machine does not give it: " + "; ".join(reasons)

@@ -1,9 +1,7 @@
-"""What a program and its family take of the machine, as Linux tells it in /proc, and whether it is too much.
+"""Measure what a process tree uses, from Linux's /proc, and compare it with the limits.
 
-A look costs some ten microseconds for each thread and process of the family, so that it can be taken
-during games. What has ended between two looks is seen where its parent has waited for it.
-
-Holds a bot to its limits while it runs: looks from time to time at what it takes.
+A measurement takes some ten microseconds for each thread and process, so that it can be taken during games. The CPU
+time of a process that has ended is included once its parent has waited for it.
 """
 
 from __future__ import annotations
@@ -17,168 +15,174 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from referee.errors import Cause, Evidence, Forfeit
-from referee.sandbox.folders import BotFolder
+from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.limits import Limits, TotalUsage
-from referee.sandbox.process_tree import PROCESS_TREES, read
+from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-_WHOLE_PROCESS = 2
-"""What `clock_getcpuclockid` makes of a pid (Linux): CPUCLOCK_SCHED."""
+_CPUCLOCK_SCHED = 2
+"""Linux's flag for the CPU clock of a whole process; see `clock_getcpuclockid`."""
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
+MONITOR_PERIOD_S = 0.5
+"""How often the limits of a program are checked while it is in use."""
+_IDLE_PERIODS = 10
+"""An idle program is checked only once in this many periods."""
 
 
-class TreeUsage(NamedTuple):
-    """How much there is of a family at one moment, without what is spared."""
+class CurrentUsage(NamedTuple):
+    """What a process tree uses at one moment, without the processes of the sandbox."""
 
     processes: int
-    """Without those that have ended and that nobody has waited for."""
+    """The number of processes, zombies excluded."""
     memory_kib: int
-    """Resident; what several processes share counts in each of them."""
+    """Resident memory. Memory that several processes share counts in each of them."""
 
 
-class _Stat(NamedTuple):
-    runs: bool
+class _ProcessStat(NamedTuple):
+    """One line of /proc/PID/stat."""
+
+    is_zombie: bool
     cpu_ticks: int
     memory_kib: int
 
 
 class ResourceMonitor:
-    """Measures one program and its family.
+    """Measures one process tree.
 
     Args:
-        pid: of the program, which has just been started.
-        limits: what they may take; None: what they like.
-        held: what the kernel refuses them beyond its limit, and nobody has to look at: controllers of a
-            cgroup, `memory` and `pids`.
+        pid: the program's process id, right after its start.
+        limits: what the process tree may use; None for no limits.
+        kernel_limits: the cgroup controllers, `memory` and `pids`, whose limits the kernel enforces. The monitor
+            does not check these limits.
     """
 
-    def __init__(self, pid: int, limits: Limits | None, held: Container[str] = frozenset()) -> None:
+    def __init__(
+        self, pid: int, limits: Limits | None, kernel_limits: Container[str] = frozenset()
+    ) -> None:
         self._pid = pid
         self._limits = limits
-        self._held = held
-        self.spared: Container[int] = frozenset()
-        """Processes of the family that are the sandbox's: no limit is for them."""
+        self._kernel_limits = kernel_limits
+        self.unlimited_pids: Container[int] = frozenset()
+        """The processes of the sandbox itself; they do not count against the limits."""
         self._members = [pid]
+        """The process ids of the tree when `_find_members` ran last."""
         self._cpu_ticks = 0
         self._peak_kib = 0
 
-    def look(self) -> TreeUsage:
-        """See who belongs to the family now, and how much all of it is."""
-        self._gather()
-        return self._read()
+    def measure(self) -> CurrentUsage:
+        """Find the processes of the tree and return what they use now."""
+        self._find_members()
+        return self._measure_members()
 
     def breach(self) -> Forfeit | None:
-        """What limit of memory or processes is broken now, if any."""
+        """Return the fault if the tree exceeds its limit of memory or processes now."""
         if self._limits is None:
             return None
-        size, most_mib = self.look(), self._limits.memory_mib
-        if size.memory_kib > most_mib * 1024 and "memory" not in self._held:
-            limited = [pid for pid in self._members if pid not in self.spared]
+        current, limit_mib = self.measure(), self._limits.memory_mib
+        if current.memory_kib > limit_mib * 1024 and "memory" not in self._kernel_limits:
+            limited = [pid for pid in self._members if pid not in self.unlimited_pids]
             shared_kib = sum(map(_proportional_kib, limited))  # takes milliseconds
-            if shared_kib > most_mib * 1024:
-                taken = f"takes {shared_kib // 1024} MiB of memory; its limit is {most_mib}"
-                return Forfeit(Cause.OOM, Evidence(detail=taken))
-        if size.processes > self._limits.processes and "pids" not in self._held:
-            many = f"runs {size.processes} processes; its limit is {self._limits.processes}"
-            return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=many))
+            if shared_kib > limit_mib * 1024:
+                detail = f"takes {shared_kib // 1024} MiB of memory; its limit is {limit_mib}"
+                return Forfeit(Cause.OOM, Evidence(detail=detail))
+        limit = self._limits.processes
+        if current.processes > limit and "pids" not in self._kernel_limits:
+            detail = f"runs {current.processes} processes; its limit is {limit}"
+            return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
 
-    def usage(self) -> TotalUsage:
-        """What it has taken so far, looking only at those that were there before."""
-        self._read()
+    def total(self) -> TotalUsage:
+        """Return what the tree has used, without a search for new processes."""
+        self._measure_members()
         self._peak_kib = max(self._peak_kib, _peak_kib(self._pid))
         return TotalUsage(self._cpu_ticks * _TICK_S, self._peak_kib)
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        self._gather()
-        busy = any(state == b"R" for pid in self._members for state in _states(pid))
-        return sum(map(_cpu_ns, self._members)) if busy else None
+        self._find_members()
+        is_busy = any(state == b"R" for pid in self._members for state in _thread_states(pid))
+        return sum(map(_cpu_ns, self._members)) if is_busy else None
 
-    def _gather(self) -> None:
-        self._members = [self._pid, *PROCESS_TREES.pids(self._pid)]
+    def _find_members(self) -> None:
+        self._members = [self._pid, *PROCESS_TREES.list_pids(self._pid)]
 
-    def _read(self) -> TreeUsage:
-        stats = {pid: stat for pid in self._members if (stat := _stat(pid)) is not None}
+    def _measure_members(self) -> CurrentUsage:
+        stats = {pid: stat for pid in self._members if (stat := _read_stat(pid)) is not None}
         self._cpu_ticks = max(self._cpu_ticks, sum(stat.cpu_ticks for stat in stats.values()))
-        limited = [stat for pid, stat in stats.items() if pid not in self.spared]
+        limited = [stat for pid, stat in stats.items() if pid not in self.unlimited_pids]
         memory_kib = sum(stat.memory_kib for stat in limited)
         self._peak_kib = max(self._peak_kib, memory_kib)
-        return TreeUsage(sum(stat.runs for stat in limited), memory_kib)
+        return CurrentUsage(sum(not stat.is_zombie for stat in limited), memory_kib)
 
 
-def _stat(pid: int) -> _Stat | None:
-    """CPU time, with that of children that were waited for, and memory; None where it is gone."""
+def _read_stat(pid: int) -> _ProcessStat | None:
+    """Read the state of a process, with the CPU time of children that it waited for; None if it is gone."""
     try:
-        fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        fields = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
     cpu_ticks = sum(map(int, fields[11:15]))
-    return _Stat(fields[0] != b"Z", cpu_ticks, int(fields[21]) * _PAGE_KIB)
+    return _ProcessStat(fields[0] == b"Z", cpu_ticks, int(fields[21]) * _PAGE_KIB)
 
 
-def _states(pid: int) -> Iterator[bytes]:
-    """Of each thread of a process; R: it has a core or waits for one."""
+def _thread_states(pid: int) -> Iterator[bytes]:
+    """Yield the state of each thread; R means that it has a core or waits for one."""
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
             with suppress(OSError):
-                yield read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()[0]
+                stat = read_proc_file(f"/proc/{pid}/task/{thread}/stat")
+                yield stat.rpartition(b")")[2].split()[0]
 
 
 def _cpu_ns(pid: int) -> int:
-    """CPU time with that of threads that have ended, exactly, and of children that were waited for, in ticks."""
+    """Return the CPU time of a process: exact for its threads, in ticks for children that it waited for."""
     with suppress(OSError):
-        children = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[13:15]
-        clock = ~pid << 3 | _WHOLE_PROCESS
+        children = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[13:15]
+        clock = ~pid << 3 | _CPUCLOCK_SCHED
         return time.clock_gettime_ns(clock) + int(sum(map(int, children)) * _TICK_S * 1e9)
     return 0
 
 
 def _peak_kib(pid: int) -> int:
+    """Return the largest resident memory that a process has had."""
     with suppress(OSError):
-        return _kib(read(f"/proc/{pid}/status"), b"VmHWM")
+        return _parse_kib(read_proc_file(f"/proc/{pid}/status"), b"VmHWM")
     return 0
 
 
 def _proportional_kib(pid: int) -> int:
-    """Memory of which every process that shares it counts a part."""
+    """Return the memory of a process; of shared memory, only the process's part is counted."""
     with suppress(OSError):
-        return _kib(read(f"/proc/{pid}/smaps_rollup"), b"Pss")
+        return _parse_kib(read_proc_file(f"/proc/{pid}/smaps_rollup"), b"Pss")
     return 0
 
 
-def _kib(lines: bytes, name: bytes) -> int:
-    """What one of the lines says, but for the first, which may have a program's own words; else 0."""
+def _parse_kib(lines: bytes, name: bytes) -> int:
+    """Return the number of the line `name`, or 0. The first line is skipped: a program can choose its text."""
     value = lines.partition(b"\n" + name + b":")[2]
     return int(value.split(None, 1)[0]) if value else 0
 
 
-LOOK_S = 0.5
-"""How often a bot in a game is looked at."""
-_IDLE_LOOKS = 10
-"""One that is in none, only at each look of so many."""
-
-
-async def breach(
-    launched: RunningProgram, folder: BotFolder, limits: Limits, *, playing: Callable[[], bool]
+async def wait_for_breach(
+    program: RunningProgram, folder: ProgramFolder, limits: Limits, *, is_in_use: Callable[[], bool]
 ) -> Forfeit:
-    """Wait until a bot breaks a limit, for ever if it never does; returns what to charge it with.
+    """Wait until a program exceeds a limit, and return the fault. Cancel this when the program ends.
 
     Args:
-        launched: the bot's program.
-        folder: its own.
-        limits: its own.
-        playing: whether it is in a game.
+        program: the running program.
+        folder: the program's folder, with its scratch folder.
+        limits: the program's limits.
+        is_in_use: returns whether the program plays a game now.
     """
     enough_kib = limits.scratch_mib * 1024 + 1
-    for look in itertools.count():
-        await asyncio.sleep(LOOK_S)
-        if look % _IDLE_LOOKS and not playing():
+    for period in itertools.count():
+        await asyncio.sleep(MONITOR_PERIOD_S)
+        if period % _IDLE_PERIODS and not is_in_use():
             continue
-        if (fault := launched.breach()) is not None:
+        if (fault := program.breach()) is not None:
             return fault
         if await asyncio.to_thread(folder.scratch_kib, enough_kib) >= enough_kib:
             break
-    what = f"has more than {limits.scratch_mib} MiB, its limit, in its scratch folder"
-    return Forfeit(Cause.SCRATCH_FULL, Evidence(detail=what))
+    detail = f"has more than {limits.scratch_mib} MiB, its limit, in its scratch folder"
+    return Forfeit(Cause.SCRATCH_FULL, Evidence(detail=detail))

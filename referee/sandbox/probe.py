@@ -1,4 +1,8 @@
-"""Finds out what a rung protects by trying, inside of it, everything that is forbidden there."""
+"""Find out what a rung protects, by trying everything forbidden inside of it.
+
+The probe starts two programs of `probe_programs.py`. One runs on the rung, tries all forbidden acts, and reports those
+that succeeded. The other plays the referee and is killed, to see whether its programs end with it.
+"""
 
 from __future__ import annotations
 
@@ -23,51 +27,82 @@ from referee.sandbox.limits import Access, Limits
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.rungs import Finding, Protection, State
 from referee.sandbox.sandboxed import SandboxLauncher
-from referee.sandbox.starting import shim
+from referee.sandbox.start import shim_command
 from referee.sandbox.uid import UidLauncher
 
-_TRESPASS = Path(__file__).with_name("trespass.py")
-_ORPHAN = Path(__file__).with_name("orphan.py")
+_PROGRAMS = Path(__file__).with_name("probe_programs.py")
 _PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 _LIMITS = Limits(memory_mib=48, processes=16, cpus=1.0, scratch_mib=4)
-_FEW_CPUS = 0.05
-_PATIENCE_S = 20.0
-"""For what takes a fraction of a second where a machine has nothing else to do."""
-_GONE_S = 2.0
+_LOW_CPUS = 0.05
+"""A CPU limit that a busy program exceeds at once."""
+_PROBE_LIMIT_S = 20.0
+"""The time limit of the whole probe, which takes a fraction of a second on an idle machine."""
+_EXIT_LIMIT_S = 2.0
 
 
 async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
-    """What a launcher protects: a finding for each protection.
+    """Return a finding for each protection of a launcher.
 
-    Raises VoidGame and `Forfeit` where it cannot start a program.
+    Raises VoidGame or `Forfeit` if the launcher cannot start a program.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="probe-")))
-        _furnish(folder)
+        _fill(folder)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
-                found = await _trespass(launcher, folder, stack)
-                # not at the same time: the end of one program may be that of another's orphans
-                found[Protection.DIES_WITH_REFEREE] = await _orphan(launcher, folder)
+            async with asyncio.timeout(_PROBE_LIMIT_S):
+                findings = await _try_forbidden_acts(launcher, folder, stack)
+                # one after the other: killing one program may kill orphans of the other
+                dies = await _kill_parent(launcher, folder)
+                findings[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
-            raise VoidGame(f"no sandbox was probed within {_PATIENCE_S:g} s") from None
+            raise VoidGame(f"no sandbox was probed within {_PROBE_LIMIT_S:g} s") from None
         finally:
             launcher.reap()
-    return tuple(found[each] for each in Protection)
+    return tuple(findings[each] for each in Protection)
 
 
-def _furnish(folder: Path) -> None:
+def _fill(folder: Path) -> None:
     (folder / "own").mkdir()
-    folder.chmod(0o755)  # what keeps bots from the secret must not be this
+    folder.chmod(0o755)  # the sandbox must hide the secret, not the rights of this folder
 
 
-async def _trespass(
+async def _try_forbidden_acts(
     launcher: SandboxLauncher | UidLauncher, folder: Path, stack: ExitStack
 ) -> dict[Protection, Finding]:
+    """Return the findings for all protections except that the program dies with the referee."""
     marker = secrets.token_hex(8)
+    program = await launcher.launch(
+        [*_PYTHON, str(_PROGRAMS), "trespasser", json.dumps(_targets(folder, marker, stack))],
+        folder=folder / "own",
+        environment={"PATH": os.environ.get("PATH", os.defpath)},
+        limits=_LIMITS,
+        access=Access(shown=(_PROGRAMS,)),
+    )
+    try:
+        assert program.process.stdout is not None  # noqa: S101 - a launcher makes both pipes
+        results = json.loads(await program.process.stdout.readline() or "{}")
+        await program.process.stdout.readline()
+        if not results:
+            raise VoidGame("a program in the sandbox ended before it could be probed")
+        cpu = await _try_throttling(program.cgroup)
+    finally:
+        before = _marked_pids(marker)
+        await program.kill()
+    findings = {
+        Protection(name): _judge(Protection(name), tried, succeeded)
+        for name, (tried, succeeded) in results.items()
+    }
+    findings[Protection.CPU] = cpu
+    findings[Protection.KILL_TREE] = await _check_gone(Protection.KILL_TREE, marker, before)
+    return findings
+
+
+def _targets(folder: Path, marker: str, stack: ExitStack) -> dict[str, Any]:
+    """Create what the program must not reach, and return the program's argument that names it."""
     secret = folder / "secret"
     secret.write_text(marker)
-    targets = {
+    _listen(stack, socket.AF_UNIX, f"\0{marker}")
+    return {
         "own": str(folder / "own"),
         "secret": str(secret),
         "referee": os.getpid(),
@@ -76,74 +111,52 @@ async def _trespass(
         "memory_mib": _LIMITS.memory_mib,
         "processes": _LIMITS.processes,
     }
-    _listen(stack, socket.AF_UNIX, f"\0{marker}")
-    launched = await launcher.launch(
-        [*_PYTHON, str(_TRESPASS), json.dumps(targets)],
-        folder=folder / "own",
-        environment={"PATH": os.environ.get("PATH", os.defpath)},
-        limits=_LIMITS,
-        access=Access(shown=(_TRESPASS,)),
-    )
-    try:
-        assert launched.process.stdout is not None  # noqa: S101 - a launcher makes both pipes
-        done = json.loads(await launched.process.stdout.readline() or "{}")
-        await launched.process.stdout.readline()
-        if not done:
-            raise VoidGame("a program in the sandbox ended before it could be probed")
-        throttled = await _throttle(launched.cgroup)
-    finally:
-        before = _marked(marker)
-        await launched.kill()
-    found = {Protection(name): _attempted(Protection(name), *what) for name, what in done.items()}
-    found[Protection.CPU] = throttled
-    found[Protection.KILL_TREE] = await _gone(Protection.KILL_TREE, marker, before)
-    return found
 
 
 def _listen(stack: ExitStack, family: int, address: Any) -> Any:
-    """A socket that somebody in a sandbox should not reach; its address."""
+    """Open a listening socket and return its address."""
     listening = stack.enter_context(socket.socket(family))
     listening.bind(address)
     listening.listen()
     return listening.getsockname()
 
 
-def _attempted(protection: Protection, tried: int, could: Sequence[str]) -> Finding:
-    if not could:
+def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Finding:
+    if not succeeded:
         return Finding(protection, State.ON, "tried, and refused")
-    state = State.PARTIAL if len(could) < tried else State.OFF
-    return Finding(protection, state, f"a bot can {', '.join(could)}")
+    state = State.PARTIAL if len(succeeded) < tried else State.OFF
+    return Finding(protection, state, f"a bot can {', '.join(succeeded)}")
 
 
-async def _throttle(cgroup: Cgroup | None) -> Finding:
-    """Whether a program that runs in circles gets no more than a share of a core."""
+async def _try_throttling(cgroup: Cgroup | None) -> Finding:
+    """Check that the kernel slows down a program that uses all its CPU time."""
     off = Finding(Protection.CPU, State.OFF, "a bot can have all cores: no cgroup counts its time")
     if cgroup is None:
         return off
-    before = cgroup.throttled
+    before = cgroup.throttle_count
     with suppress(OSError):
-        cgroup.limit_cpu(_FEW_CPUS)
-        until_s = time.monotonic() + _GONE_S
+        cgroup.limit_cpu(_LOW_CPUS)
+        until_s = time.monotonic() + _EXIT_LIMIT_S
         while time.monotonic() < until_s:
-            if cgroup.throttled > before:
+            if cgroup.throttle_count > before:
                 return Finding(Protection.CPU, State.ON, "tried, and throttled")
             await asyncio.sleep(0.01)
     return off
 
 
-async def _orphan(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Finding:
-    """Whether a bot and what it has started end with a referee that is killed."""
+async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Finding:
+    """Check that a program and its child processes end when the referee is killed."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
     command = ["sh", "-c", f"sh -c '{inner}'; : {marker}"]
     program = ProgramSpec(tuple(command), folder / "own", environment, _LIMITS, Access())
-    grounds = SandboxResources(launcher.cgroups, program)
+    resources = SandboxResources(launcher.cgroups, program)
     try:
-        words, options = launcher.words(program, grounds)
-        started = shim("PARENT", "REPORT", options, words)
+        words, options = launcher.prepare_command(program, resources)
+        started = shim_command("PARENT", "REPORT", options, words)
         referee = await asyncio.create_subprocess_exec(
-            *(*_PYTHON, str(_ORPHAN), *started),
+            *(*_PYTHON, str(_PROGRAMS), "referee", *started),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -151,25 +164,31 @@ async def _orphan(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Find
             cwd="/",
         )
         try:
-            assert referee.stdout is not None  # noqa: S101 - it was asked for
+            assert referee.stdout is not None  # noqa: S101 - started with a pipe
             await referee.stdout.readline()
-            while not _marked(inner, whole=True):  # noqa: ASYNC110 - it tells nobody
+            while not _marked_pids(inner, whole=True):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
-            before = _marked(marker) - {referee.pid}
+            before = _marked_pids(marker) - {referee.pid}
         finally:
             referee.kill()
             await referee.wait()
-        return await _gone(Protection.DIES_WITH_REFEREE, marker, before)
+        return await _check_gone(Protection.DIES_WITH_REFEREE, marker, before)
     finally:
-        await asyncio.to_thread(grounds.give_back)
+        await asyncio.to_thread(resources.release)
 
 
-async def _gone(protection: Protection, marker: str, before: set[int]) -> Finding:
-    """Whether processes are gone that were there before; those that are not are ended."""
+async def _check_gone(protection: Protection, marker: str, before: set[int]) -> Finding:
+    """Wait for the end of the marked processes and kill those that remain.
+
+    Args:
+        protection: the protection that the finding is about.
+        marker: the text in the command lines of the processes.
+        before: the processes that ran before.
+    """
     if not before:
         return Finding(protection, State.OFF, "nothing ran that could have ended")
-    until_s = time.monotonic() + _GONE_S
-    while (left := _marked(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - nobody tells
+    until_s = time.monotonic() + _EXIT_LIMIT_S
+    while (left := _marked_pids(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - the same
         await asyncio.sleep(0.01)
     for pid in left:
         with suppress(psutil.Error):
@@ -180,11 +199,11 @@ async def _gone(protection: Protection, marker: str, before: set[int]) -> Findin
     return Finding(protection, state, f"{len(left)} of {len(before)} processes were left")
 
 
-def _marked(marker: str, *, whole: bool = False) -> set[int]:
-    """Processes with this in a word of their command line, or as a `whole` word."""
-    found = set()
+def _marked_pids(marker: str, *, whole: bool = False) -> set[int]:
+    """Return the processes with `marker` in an argument of their command line, or as a `whole` argument."""
+    pids = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if any(marker == word if whole else marker in word for word in process.cmdline()):
-                found.add(process.pid)
-    return found
+                pids.add(process.pid)
+    return pids

@@ -1,4 +1,7 @@
-"""Programs without isolation, each in a session of its own: trusted bots only."""
+"""Start programs without isolation, for trusted bots only. Each program leads a process group and session of its own.
+
+`start_group` also serves `uid`, which starts such a process group as another user.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,23 @@ from referee.errors import Forfeit
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
-from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill
-from referee.sandbox.starting import failure, limiting, report_pipe, spawn, wait_until_it_runs
+from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill_all
+from referee.sandbox.start import (
+    limit_options,
+    open_report_pipe,
+    start_failure,
+    start_shim,
+    wait_for_start,
+)
 
-_GONE_S = 2.0
-"""How long killed processes may take to disappear."""
-_ROUNDS = 20
-"""How often a family is looked for again that has grown while it was killed."""
+_EXIT_LIMIT_S = 2.0
+"""How long to wait until killed processes are gone."""
+_KILL_ROUNDS = 20
+"""How often `kill` looks for processes that were started while it killed the others."""
 
 
 class ProcessGroupLauncher:
-    """Starts a program in a session of its own; no protection from it."""
+    """Starts programs that have all rights of the referee."""
 
     isolation = "none"
     is_sandboxed = False
@@ -38,7 +47,7 @@ class ProcessGroupLauncher:
         folder: Path,
         environment: Mapping[str, str],
         limits: Limits | None = None,
-        access: Access = NO_ACCESS,  # noqa: ARG002 - it reaches everything
+        access: Access = NO_ACCESS,  # noqa: ARG002 - the program can reach everything
     ) -> RunningProgram:
         """Start a program; see `Launcher.launch`."""
         return await start_group(command, folder=folder, environment=environment, limits=limits)
@@ -55,40 +64,46 @@ async def start_group(
     environment: Mapping[str, str],
     limits: Limits | None,
     options: Sequence[str] = (),
-    held: Container[str] = frozenset(),
+    kernel_limits: Container[str] = frozenset(),
 ) -> ProcessGroup:
-    """Start a program behind the shim, which follows the options, as the leader of a process group.
+    """Start a program as the leader of a process group. Raises as `Launcher.launch` does.
 
-    What the kernel holds it to says `ResourceMonitor`. Raises as `Launcher.launch` does.
+    Args:
+        command: the program and its arguments.
+        folder: the working directory.
+        environment: the exact environment of the program.
+        limits: what the program may use; None for no limits.
+        options: options of the shim besides those for the limits.
+        kernel_limits: see `ResourceMonitor`.
     """
-    report, report_end = report_pipe()
+    report, report_end = open_report_pipe()
     with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
         try:
-            with PROCESS_TREES.starting():
-                process = await spawn(
-                    command, folder, environment, report_end, [*limiting(limits), *options]
+            with PROCESS_TREES.expect_start():
+                process = await start_shim(
+                    command, folder, environment, report_end, [*limit_options(limits), *options]
                 )
-                launched = ProcessGroup(process, environment.get(TOKEN, ""), limits, held)
+                group = ProcessGroup(process, environment.get(TOKEN, ""), limits, kernel_limits)
         except OSError as error:
-            raise failure(error.errno, f"{folder}: {error.strerror}") from error
+            raise start_failure(error.errno, f"{folder}: {error.strerror}") from error
         finally:
             os.close(report_end)
         try:
-            await wait_until_it_runs(report, command[0])
+            await wait_for_start(report, command[0])
         except BaseException:
-            await launched.kill()
+            await group.kill()
             raise
-    return launched
+    return group
 
 
 class ProcessGroup:
-    """A program that leads its own session and process group.
+    """A running program that leads its own session and process group.
 
     Args:
         process: the program.
-        token: the token in its environment.
-        limits: what it may take; None: what it likes.
-        held: see `ResourceMonitor`.
+        token: the token in the program's environment.
+        limits: what the program may use; None for no limits.
+        kernel_limits: see `ResourceMonitor`.
     """
 
     def __init__(
@@ -96,22 +111,22 @@ class ProcessGroup:
         process: asyncio.subprocess.Process,
         token: str,
         limits: Limits | None,
-        held: Container[str],
+        kernel_limits: Container[str],
     ) -> None:
         self.process = process
-        self._gauge = ResourceMonitor(process.pid, limits, held)
-        self._gone = False
+        self._monitor = ResourceMonitor(process.pid, limits, kernel_limits)
+        self._is_gone = False
         PROCESS_TREES.add(process.pid, token)
 
     def terminate(self) -> None:
-        """Ask the whole group to end."""
+        """See `RunningProgram.terminate`."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGTERM)
 
     def list_others(self) -> list[str]:
         """See `RunningProgram.list_others`."""
         names = []
-        for process in PROCESS_TREES.of(self.process.pid):
+        for process in PROCESS_TREES.list_descendants(self.process.pid):
             with suppress(psutil.Error):
                 if process.status() != psutil.STATUS_ZOMBIE:
                     names.append(process.name())
@@ -119,33 +134,34 @@ class ProcessGroup:
 
     def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`."""
-        return self._gauge.usage()
+        return self._monitor.total()
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        return self._gauge.busy_ns()
+        return self._monitor.busy_ns()
 
     def breach(self) -> Forfeit | None:
-        """See `RunningProgram.breach`: by what is seen now."""
-        return self._gauge.breach()
+        """See `RunningProgram.breach`."""
+        return self._monitor.breach()
 
     async def kill(self) -> None:
-        """Kill the program and its family, and wait until all of it is gone."""
-        if self._gone:  # others may have its pid by now
+        """See `RunningProgram.kill`."""
+        if self._is_gone:  # another process may have the pid by now
             return
-        family = PROCESS_TREES.of(self.process.pid)
+        pid = self.process.pid
+        tree = PROCESS_TREES.list_descendants(pid)
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
             self.process.kill()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), _GONE_S)
-        family = [*family, *PROCESS_TREES.of(self.process.pid)]  # also who has come since
-        for _ in range(_ROUNDS):
-            if not family:
+            await asyncio.wait_for(self.process.wait(), _EXIT_LIMIT_S)
+        tree = [*tree, *PROCESS_TREES.list_descendants(pid)]  # and those started since then
+        for _ in range(_KILL_ROUNDS):
+            if not tree:
                 break
-            kill(family)
-            await asyncio.to_thread(psutil.wait_procs, family, timeout=_GONE_S)
-            family = PROCESS_TREES.of(self.process.pid)
-        self._gone = True
-        PROCESS_TREES.discard(self.process.pid)
+            kill_all(tree)
+            await asyncio.to_thread(psutil.wait_procs, tree, timeout=_EXIT_LIMIT_S)
+            tree = PROCESS_TREES.list_descendants(pid)
+        self._is_gone = True
+        PROCESS_TREES.discard(pid)

@@ -1,10 +1,10 @@
-"""Whose a process is: the programs that were started here, and what each of them has started in turn.
+"""Find all processes that a program has started, directly or indirectly.
 
-When this process itself is killed, its sweeper ends them all (`sweeper`).
+A process tree is a program with all its descendants. On Linux this process makes itself a subreaper, so that it
+adopts the orphans of its programs. An orphan belongs to the program whose session it is in or whose token it has in
+its environment. An orphan with neither could belong to any program, so it is killed with the next one that ends.
 
-An orphan of a program is adopted by this process, which has made itself a subreaper (Linux). It counts as
-the program's in whose session it is, or whose token it has in its environment. One that has left both
-could be anybody's, and goes with the first program that is ended.
+If the referee's process itself is killed, its sweeper (`sweeper.py`) kills all process trees.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ import psutil
 _PR_SET_CHILD_SUBREAPER = 36
 _SWEEPER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("sweeper.py"))]
 TOKEN = "REFEREE_TOKEN"  # noqa: S105 - the name of a variable
-"""What tells the bots of a run apart; a variable of their environment."""
+"""The environment variable that distinguishes the programs of a run."""
 
 
 class ProcessTrees:
-    """The programs of this process that have not been ended yet, and their families."""
+    """The programs that this process has started and not ended yet, with their process trees."""
 
     def __init__(self) -> None:
         self._tokens: dict[int, str] = {}
-        """By the pid of the program."""
+        """The token of each program, by the program's pid."""
         self._starting = 0
+        """How many programs are being started; such a program runs before `add` knows it."""
         self._sweeper: int | None = None
-        """The descriptor by which it is told."""
+        """The writing end of the pipe to the sweeper."""
 
     @contextmanager
-    def starting(self) -> Iterator[None]:
-        """While a program is being started: it may be there and not be known yet.
+    def expect_start(self) -> Iterator[None]:
+        """Protect a program that is being started, until `add` knows it, from being taken for an orphan.
 
-        Raises OSError when the machine has no room for the sweeper.
+        The first call starts the sweeper. Raises OSError if the machine lacks resources for the sweeper.
         """
         if self._sweeper is None and sys.platform == "linux":
             self._sweeper = _start_sweeper()
@@ -50,62 +51,65 @@ class ProcessTrees:
             self._starting -= 1
 
     def add(self, pid: int, token: str) -> None:
-        """A program has been started, in a session of its own."""
+        """Register a program that was started in a session of its own."""
         self._tokens[pid] = token
-        self._tell(f"+{pid} {token}")
+        self._tell_sweeper(f"+{pid} {token}")
 
     def discard(self, pid: int) -> None:
-        """A program and its family are gone."""
+        """Remove a program whose process tree is gone."""
         if self._tokens.pop(pid, None) is not None:
-            self._tell(f"-{pid}")
+            self._tell_sweeper(f"-{pid}")
 
-    def _tell(self, line: str) -> None:
+    def _tell_sweeper(self, line: str) -> None:
         if self._sweeper is not None:
-            with suppress(BrokenPipeError):  # somebody has killed it
+            with suppress(BrokenPipeError):  # somebody has killed the sweeper
                 os.write(self._sweeper, f"{line}\n".encode())
 
-    def of(self, pid: int) -> list[psutil.Process]:
-        """The family of a program: not itself, but also what has ended and waits to be noticed.
+    def list_descendants(self, pid: int) -> list[psutil.Process]:
+        """Return the process tree of a program without the program, zombies and unknown orphans included.
 
-        Never another program, whatever that one claims to be: the event loop waits for it.
+        Never contains another program, even if that one uses this program's token: the event loop waits for it.
         """
-        family = _below(pid)
+        descendants = _descendants(pid)
         for child in psutil.Process().children():
             if child.pid not in self._tokens and self._owner(child.pid) in (pid, None):
-                family += [child, *_below(child.pid)]
-        return family
+                descendants += [child, *_descendants(child.pid)]
+        return descendants
 
-    def pids(self, pid: int) -> list[int]:
-        """The family of a program, but those of whom nobody knows whose they are.
+    def list_pids(self, pid: int) -> list[int]:
+        """Return the pids in the tree of a program without the program and without orphans of unknown origin.
 
-        Takes much less than `of`, and may overlook what is just coming or going.
+        Much cheaper than `list_descendants`, but it may miss a process that starts or ends at this moment.
         """
-        family = _pids_below(pid)
-        for child in _children(os.getpid()):
+        pids = _descendant_pids(pid)
+        for child in _child_pids(os.getpid()):
             if child not in self._tokens and self._owner(child) == pid:
-                family += [child, *_pids_below(child)]
-        return family
+                pids += [child, *_descendant_pids(child)]
+        return pids
 
     def reap(self) -> None:
-        """Forget orphans that have ended by themselves: nobody else waits for them.
+        """Collect orphans that have ended by themselves, because nobody else waits for them.
 
-        Costs a microsecond where there is none.
+        Takes a microsecond if there are none.
         """
         if sys.platform != "linux":
             return
         with suppress(ChildProcessError):
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if ended.si_pid in self._tokens or self._owner(ended.si_pid) == os.getpid():
-                    return  # somebody waits for that one
+                    return  # the event loop waits for this one
                 os.waitpid(ended.si_pid, 0)
 
     def _owner(self, child: int) -> int | None:
-        """Of a child of this process: the program's pid, this process's for its own; None if unknown."""
+        """Return the pid of the program that a child of this process belongs to.
+
+        Returns this process's own pid for a child that belongs to no program, and None if that is unknown.
+        """
         try:
             session = os.getsid(child)
         except ProcessLookupError:
             return os.getpid()
-        in_own = session == os.getsid(0)  # bots cannot get there
+        in_own = session == os.getsid(0)  # no program can enter this session
         if in_own or (session == child and self._starting):
             return os.getpid()
         if session in self._tokens:
@@ -113,45 +117,45 @@ class ProcessTrees:
         try:
             process = psutil.Process(child)
             if process.cmdline() == _SWEEPER and Path(process.exe()).samefile(sys.executable):
-                return os.getpid()  # of a process of the referee that this one has started
+                return os.getpid()  # the sweeper of another process of the referee
             token = process.environ().get(TOKEN)
         except (psutil.Error, OSError):
             return None
         return next((pid for pid, known in self._tokens.items() if known == token), None)
 
 
-def _start_sweeper() -> int:
-    """Start the sweeper; the descriptor by which it is told, and whose end it waits for.
+PROCESS_TREES = ProcessTrees()
+"""The process trees of this process. All launchers share it, since child processes belong to a whole process."""
 
-    It is nobody's child, and in a session of its own: Ctrl-C is not for it.
+
+def _start_sweeper() -> int:
+    """Start the sweeper and return the writing end of the pipe to it; the sweeper acts when the pipe closes.
+
+    The sweeper is no child of this process and has its own session, so that Ctrl-C does not reach it.
     """
-    told, telling = os.pipe()
+    reader, writer = os.pipe()
     try:
         starter = os.posix_spawn(
             sys.executable,
             _SWEEPER,
             {},
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, told, 0),
+                (os.POSIX_SPAWN_DUP2, reader, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ],
         )
     except OSError:
-        os.close(telling)
+        os.close(writer)
         raise
     finally:
-        os.close(told)
+        os.close(reader)
     os.waitpid(starter, 0)
-    return telling
+    return writer
 
 
-PROCESS_TREES = ProcessTrees()
-"""The one of this process: children belong to a process, however many launchers it has."""
-
-
-def read(path: str) -> bytes:
-    """A small file of /proc; in half the time that a file object takes."""
+def read_proc_file(path: str) -> bytes:
+    """Return the content of a small file in /proc. Takes half the time of a file object."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 1 << 16)
@@ -159,31 +163,32 @@ def read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def kill(processes: Iterable[psutil.Process]) -> None:
-    """Send SIGKILL; those that have ended need it no more."""
+def kill_all(processes: Iterable[psutil.Process]) -> None:
+    """Send SIGKILL to all processes that still exist."""
     for process in processes:
         with suppress(psutil.Error):
             process.kill()
 
 
-def _pids_below(pid: int) -> list[int]:
-    family = _children(pid)
-    for child in family:  # grows meanwhile
-        family += _children(child)
-    return family
+def _descendant_pids(pid: int) -> list[int]:
+    pids = _child_pids(pid)
+    for child in pids:  # the list grows during the loop
+        pids += _child_pids(child)
+    return pids
 
 
-def _children(pid: int) -> list[int]:
-    """As the threads of a process have them: asking all processes for their parents takes longer."""
-    found: list[int] = []
+def _child_pids(pid: int) -> list[int]:
+    """Return the children that the threads of a process list; psutil would ask every process for its parent."""
+    pids: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
             with suppress(OSError):
-                found += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+                children = read_proc_file(f"/proc/{pid}/task/{thread}/children")
+                pids += map(int, children.split())
+    return pids
 
 
-def _below(pid: int) -> list[psutil.Process]:
+def _descendants(pid: int) -> list[psutil.Process]:
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:

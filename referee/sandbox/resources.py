@@ -1,9 +1,7 @@
-"""A user id for each bot process, so that no two have the same at the same time. Only for root.
+"""Create what a sandbox needs outside of itself, and remove it when the program is gone.
 
-An id is taken by a lock that the kernel frees with its holder, so that neither another referee on this
-machine has the same one nor anything is left of it.
-
-What is made for one program before it starts, and undone when nothing of it runs any more.
+The sandbox resources of a program are a user id, a cgroup, and folders that belong to this user while the program
+runs. Only root can give a program its own user id; otherwise the program has the referee's.
 """
 
 from __future__ import annotations
@@ -20,30 +18,34 @@ from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.limits import Access, Limits, TotalUsage
 
-_RANGES = (range(66_000, 67_000), range(61_184, 62_184))
-"""Ids that distributions leave unused, and those that systemd gives to services for a while."""
+_USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
+"""Ids that Linux distributions leave free, and ids that systemd gives to services for a while."""
+_READABLE_FOR_ALL = 0o005
 
 
 class UserIdLease:
-    """An id that nobody else has until it is freed."""
+    """A user id that no other program on this machine has until it is released.
+
+    The lock is an abstract socket. The kernel frees it with its process, so a killed referee leaves no lock behind.
+    """
 
     def __init__(self, uid: int, lock: socket.socket) -> None:
         self.uid = uid
         self._lock = lock
 
-    def free(self) -> None:
-        """Let others have it: when nothing runs with it any more."""
+    def release(self) -> None:
+        """Free the id. Call this when no process uses it any more."""
         self._lock.close()
 
 
-def take() -> UserIdLease | None:
-    """A free id; None where the referee is not root and must share its own.
+def lease_user_id() -> UserIdLease | None:
+    """Lock a free user id; return None if the referee is not root.
 
-    Raises VoidGame when all are taken.
+    Raises VoidGame if no id is free.
     """
     if os.geteuid() != 0:
         return None
-    for uid in _mapped():
+    for uid in _available_user_ids():
         lock = socket.socket(socket.AF_UNIX)
         try:
             lock.bind(f"\0referee-uid-{uid}")
@@ -56,22 +58,19 @@ def take() -> UserIdLease | None:
     raise VoidGame("no user id for a bot is left")
 
 
-def _mapped() -> range:
-    """Those ids that there are here: a container may have few."""
+def _available_user_ids() -> range:
+    """Return the first range of ids that exists here; a container may have few ids."""
     spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
-    for ids in _RANGES:
+    for ids in _USER_IDS:
         for first, _, count in spans:
             if int(first) <= ids.start and ids.stop <= int(first) + int(count):
                 return ids
     return range(0)
 
 
-_READABLE = 0o005
-
-
 @dataclass(frozen=True, slots=True)
 class ProgramSpec:
-    """What is to be started, as `Launcher.launch` is told it."""
+    """The arguments of `Launcher.launch` as one value."""
 
     command: tuple[str, ...]
     folder: Path
@@ -81,76 +80,78 @@ class ProgramSpec:
 
 
 class SandboxResources:
-    """A user id, where the referee is root; a cgroup; and folders that are the user's meanwhile.
+    """The user id, the cgroup and the folders of one program. `release` removes them.
+
+    Raises VoidGame if something cannot be created; then nothing is left.
 
     Args:
-        cgroups: makes the cgroup.
-        program: its user must be able to read its folder, and becomes the owner of what is its own.
-
-    Raises VoidGame where it cannot be done; then nothing has been.
+        cgroups: creates the cgroup.
+        program: its user must be able to read its folder, and becomes the owner of the folders in its `access`.
     """
 
     def __init__(self, cgroups: Cgroups, program: ProgramSpec) -> None:
-        self._slot = take()
-        self._lent: list[Path] = []
+        self._lease = lease_user_id()
+        self._folders: list[Path] = []
+        """The folders that belong to the program's user for now."""
         self._limits = program.limits
-        self.held = cgroups.controllers
-        """What the kernel holds the program to."""
+        self.kernel_limits = cgroups.controllers
+        """The resources that the kernel limits for this program, by cgroup controller."""
         self.cgroup: Cgroup | None = None
         try:
-            if self.held:
-                self.cgroup = cgroups.make(program.limits)
-            if self._slot is not None:
-                self._lend(self._slot.uid, program.folder, program.access)
+            if self.kernel_limits:
+                self.cgroup = cgroups.create(program.limits)
+            if self._lease is not None:
+                self._hand_over(self._lease.uid, program.folder, program.access)
         except BaseException:
-            self.give_back()
+            self.release()
             raise
 
     @property
     def uid(self) -> int | None:
-        """Of the program; None: the referee's own."""
-        return None if self._slot is None else self._slot.uid
+        """The user id of the program; None if it is the referee's."""
+        return None if self._lease is None else self._lease.uid
 
     @property
-    def doors(self) -> list[str]:
-        """For the shim: how to come into the cgroup."""
-        files = [] if self.cgroup is None else self.cgroup.doors
+    def join_options(self) -> list[str]:
+        """The options with which the shim joins the cgroup."""
+        files = [] if self.cgroup is None else self.cgroup.procs_files
         return [word for file in files for word in ("--join", file)]
 
     def breach(self) -> Forfeit | None:
-        """The fault of having used up the memory; known also after the end."""
+        """Return the fault if the kernel has ended a process for lack of memory; also works after `release`."""
         if self.cgroup is None or not self.cgroup.ran_out_of_memory:
             return None
         detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def usage(self) -> TotalUsage | None:
-        """What the program has used so far; None where no cgroup counts it."""
+        """Return what the program has used, as its cgroup counts it; None without a cgroup."""
         return None if self.cgroup is None else self.cgroup.usage()
 
-    def give_back(self) -> None:
-        """Undo it all. Nothing of the program may run any more; what is left in its cgroup is ended."""
+    def release(self) -> None:
+        """Remove everything. Call this when the program is gone; processes left in its cgroup are killed."""
         if self.cgroup is not None:
             self.cgroup.remove()
-        for folder in self._lent:
-            _give(folder, os.getuid())
-        if self._slot is not None:
-            self._slot.free()
+        for folder in self._folders:
+            _change_owner(folder, os.getuid())
+        if self._lease is not None:
+            self._lease.release()
 
-    def _lend(self, uid: int, folder: Path, access: Access) -> None:
+    def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
         for path in (access.scratch, access.link, access.home, *access.writable):
             if path is not None:
-                self._lent.append(path)
-                _give(path, uid)
-        if folder not in access.writable and folder.stat().st_mode & _READABLE != _READABLE:
+                self._folders.append(path)
+                _change_owner(path, uid)
+        mode = folder.stat().st_mode
+        if folder not in access.writable and mode & _READABLE_FOR_ALL != _READABLE_FOR_ALL:
             raise VoidGame(
                 f"{folder} must be readable for everybody, since the referee is root and gives each bot a"
                 f" user of its own: chmod -R o+rX {folder}"
             )
 
 
-def _give(folder: Path, uid: int) -> None:
-    """Make somebody the owner of a folder and of all in it; no link is followed."""
+def _change_owner(folder: Path, uid: int) -> None:
+    """Make a user the owner of a folder and of everything in it. Follows no link."""
     with suppress(OSError):
         os.chown(folder, uid, uid)
     for parent, folders, files, descriptor in os.fwalk(folder):

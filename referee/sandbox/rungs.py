@@ -1,4 +1,7 @@
-"""The isolation ladder, what each rung protects, and what is known of this machine's."""
+"""Describe the rungs of the isolation ladder, their protections, and what a probe found out about them.
+
+These are plain values that can be pickled. `ladder` creates them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from enum import Enum
 
 
 class Rung(Enum):
-    """How bots are kept apart, strongest first."""
+    """A level of the isolation ladder, strongest first."""
 
     FULL = "full"
-    """bubblewrap: namespaces of their own, a filter of system calls, and a cgroup for each bot."""
+    """bubblewrap with namespaces, a system call filter, and a cgroup for each program."""
     NAMESPACES = "namespaces"
-    """The same without the cgroup, or without a part of it."""
+    """The same, but cgroups are missing or limit only some resources."""
     UID = "uid"
-    """A user of its own for each bot; only where the referee is root."""
+    """A user id of its own for each program; only if the referee is root."""
     NONE = "none"
-    """The referee's own rights: for trusted bots."""
+    """The referee's own rights, for trusted bots."""
 
     @property
     def height(self) -> int:
@@ -26,32 +29,32 @@ class Rung(Enum):
 
 
 class Protection(Enum):
-    """What a bot is kept from, or what is certain of its end."""
+    """One promise of the sandbox."""
 
     FILESYSTEM = "filesystem"
-    """It writes only into its scratch folder, and reads nobody's files."""
+    """The program writes only into its scratch folder, and reads no user's files."""
     NETWORK = "network"
-    """It reaches nobody: no address, no socket but its own."""
+    """The program reaches no address and no socket except its own."""
     PROCESS_VIEW = "process view"
-    """It sees and signals only its own processes."""
+    """The program sees and signals only its own processes."""
     PTRACE = "ptrace"
-    """It reads and writes no other process's memory."""
+    """The program cannot read or write the memory of other processes."""
     TOTAL_MEMORY = "total memory"
-    """All its processes together have a limit."""
+    """All processes of the program together have a memory limit."""
     PIDS = "pids"
-    """So has the number of them."""
+    """The number of processes is limited."""
     CPU = "cpu"
-    """So has their share of the cores."""
+    """The share of the cores is limited."""
     SYSCALLS = "syscalls"
     """Dangerous system calls are refused."""
     KILL_TREE = "kill-tree"
-    """Its end is the end of all that it started."""
+    """When the program is killed, all processes that it started end too."""
     DIES_WITH_REFEREE = "dies with the referee"
-    """However the referee ends."""
+    """The program ends when the referee ends, even if the referee is killed."""
 
 
 class State(Enum):
-    """Whether a protection is there."""
+    """Whether a protection is in force."""
 
     ON = "on"
     PARTIAL = "partial"
@@ -60,17 +63,17 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe has shown of a protection."""
+    """The result of a probe for one protection."""
 
     protection: Protection
     state: State
     reason: str
-    """In a sentence: what was tried and what came of it."""
+    """What was tried and what happened, as a short text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A rung that cannot be taken here."""
+    """A rung that this machine does not give."""
 
     rung: Rung
     reason: str
@@ -80,53 +83,53 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The rung that bots run on, and what is known of it. A plain value that can be pickled."""
+    """The rung that programs run on, and the protections in force there."""
 
     rung: Rung
     findings: tuple[Finding, ...]
     """One for each protection."""
     refusals: tuple[Refusal, ...] = ()
-    """Of the rungs above it."""
+    """The stronger rungs, each with the reason why it is not used."""
     cgroups: bool = False
-    """Bots have cgroups, where some can be made."""
+    """Whether programs get cgroups, as far as the machine allows it."""
 
     def state(self, protection: Protection) -> State:
-        """Whether a protection is on."""
+        """Return whether a protection is in force."""
         return next(each.state for each in self.findings if each.protection is protection)
 
     @property
-    def words(self) -> str:
-        """For records: the rung, and the protections that are not on: `namespaces; off: pids, cpu`."""
+    def summary(self) -> str:
+        """The rung and the protections that are not on, as game records store it: `namespaces; off: pids, cpu`."""
         if self.rung is Rung.NONE:
             return "none"
-        lacking = [
+        missing = [
             f"{state.value}: {', '.join(each.value for each in found)}"
             for state in (State.PARTIAL, State.OFF)
             if (found := [each for each in Protection if self.state(each) is state])
         ]
-        return "; ".join([str(self.rung.value), *lacking])
+        return "; ".join([str(self.rung.value), *missing])
 
 
-_RIGHTS = "a bot has the referee's own rights"
-_HUNTED = "ended as far as it can be found"
+_ALL_RIGHTS = "a bot has the referee's own rights"
+_KILLED_IF_FOUND = "ended as far as it can be found"
 NO_ISOLATION = Isolation(
     Rung.NONE,
     tuple(
-        Finding(each, State.PARTIAL, _HUNTED)
+        Finding(each, State.PARTIAL, _KILLED_IF_FOUND)
         if each in {Protection.KILL_TREE, Protection.DIES_WITH_REFEREE}
-        else Finding(each, State.OFF, _RIGHTS)
+        else Finding(each, State.OFF, _ALL_RIGHTS)
         for each in Protection
     ),
 )
 """The lowest rung, which needs no probe."""
 
 
-_BY_CGROUP = {Protection.TOTAL_MEMORY, Protection.PIDS, Protection.CPU}
+_PROTECTED_BY_CGROUP = {Protection.TOTAL_MEMORY, Protection.PIDS, Protection.CPU}
 
 
-def rung_of(findings: Sequence[Finding]) -> Rung | None:
-    """What a sandbox comes to; None where it does not even keep what namespaces are for."""
-    lacking = {each.protection for each in findings if each.state is not State.ON}
-    if not lacking:
+def rung_from_findings(findings: Sequence[Finding]) -> Rung | None:
+    """Return the rung of a sandbox; None if a protection is missing that namespaces should give."""
+    missing = {each.protection for each in findings if each.state is not State.ON}
+    if not missing:
         return Rung.FULL
-    return Rung.NAMESPACES if lacking <= _BY_CGROUP | {Protection.SYSCALLS} else None
+    return Rung.NAMESPACES if missing <= _PROTECTED_BY_CGROUP | {Protection.SYSCALLS} else None

@@ -1,8 +1,8 @@
-"""The system calls that no bot needs, and the filter that refuses them.
+"""Build the filter that refuses dangerous system calls.
 
-A deny list: bots are programs of any language, and what a runtime needs changes with its versions. On it
-is what reaches into other processes, makes namespaces or mounts, or opens much of the kernel for little.
-The filter is classic BPF over `struct seccomp_data`, as the kernel takes it (seccomp(2)).
+The filter is a deny list, because bots are written in any language and each new version of a runtime may need other
+calls. The list contains calls that reach into other processes, make namespaces or mounts, or expose much of the
+kernel for little use. The filter is a program in classic BPF over `struct seccomp_data`; see seccomp(2).
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_NR, _ARCH = 0, 4
-"""Offsets in struct seccomp_data."""
-_ARGUMENTS = 16
+_NR, _ARCH, _ARGUMENTS = 0, 4, 16
+"""Offsets of the call number, the architecture and the arguments in struct seccomp_data."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 _NEW_NAMESPACES = 0x7E020080
-"""CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+"""The flags CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: keystrokes for whoever owns the terminal."""
+"""The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _X32 = 0x40000000
+"""From this number on, the calls belong to the x32 ABI."""
 
-_SAME = {
+_COMMON = {
     "fsconfig": 431,
     "fsmount": 432,
     "fsopen": 430,
@@ -39,7 +39,7 @@ _SAME = {
     "process_madvise": 440,
     "quotactl_fd": 443,
 }
-"""By number, on every architecture."""
+"""Calls with the same number on every architecture."""
 _X86_64 = {
     "acct": 163,
     "add_key": 248,
@@ -122,12 +122,12 @@ _AARCH64 = {
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What a filter has to know of a machine."""
+    """The numbers that the filter needs for one kind of machine."""
 
     audit: int
-    """Its AUDIT_ARCH constant."""
+    """The AUDIT_ARCH constant."""
     refused: Mapping[str, int]
-    """Numbers of system calls that are refused whatever their arguments, by name."""
+    """The numbers of the calls that are refused with all arguments, by name."""
     clone: int
     socket: int
     ioctl: int
@@ -135,14 +135,14 @@ class Architecture:
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(0xC000003E, _X86_64 | _SAME, clone=56, socket=41, ioctl=16),
-    "aarch64": Architecture(0xC00000B7, _AARCH64 | _SAME, clone=220, socket=198, ioctl=29),
+    "x86_64": Architecture(0xC000003E, _X86_64 | _COMMON, clone=56, socket=41, ioctl=16),
+    "aarch64": Architecture(0xC00000B7, _AARCH64 | _COMMON, clone=220, socket=198, ioctl=29),
 }
-"""By what `platform.machine` calls them."""
+"""The known machines, by the name that `platform.machine` returns."""
 
 
-def program(machine: str) -> bytes | None:
-    """The filter for a machine, as bubblewrap takes it; None for one whose calls are not known."""
+def build_filter(machine: str) -> bytes | None:
+    """Return the filter for a machine, as bubblewrap reads it; None for an unknown machine."""
     known = ARCHITECTURES.get(machine)
     if known is None:
         return None
@@ -154,18 +154,19 @@ def program(machine: str) -> bytes | None:
             _op(_LOAD, _NR),
             _op(_JUMP_ABOVE, _X32, 0, 1),
             _refuse(errno.ENOSYS),
-            # its flags are in memory, where no filter can see them; libc falls back to clone
-            _where(known.clone3, _refuse(errno.ENOSYS)),
-            *(_where(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
-            _where(known.clone, _clone()),
-            _where(known.socket, _socket()),
-            _where(known.ioctl, _ioctl()),
+            # no filter can see the flags of clone3, which are in memory; libc falls back to clone
+            _if_equal(known.clone3, _refuse(errno.ENOSYS)),
+            *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
+            _if_equal(known.clone, _check_clone()),
+            _if_equal(known.socket, _check_socket()),
+            _if_equal(known.ioctl, _check_ioctl()),
             _op(_RETURN, _ALLOW),
         )
     )
 
 
-def _clone() -> bytes:
+def _check_clone() -> bytes:
+    """Refuse new namespaces."""
     return b"".join(
         (
             _load_argument(0),
@@ -176,37 +177,40 @@ def _clone() -> bytes:
     )
 
 
-def _socket() -> bytes:
-    """UNIX and internet ones; of netlink only the first protocol, by which libc asks for addresses."""
+def _check_socket() -> bytes:
+    """Allow UNIX and internet sockets, and the first protocol of netlink, with which libc looks up addresses."""
     allowed = _op(_RETURN, _ALLOW)
     return b"".join(
         (
             _load_argument(0),
-            *(_where(family, allowed) for family in (_AF_UNIX, _AF_INET, _AF_INET6)),
-            _where(_AF_NETLINK, _load_argument(2) + _where(0, allowed)),
+            *(_if_equal(family, allowed) for family in (_AF_UNIX, _AF_INET, _AF_INET6)),
+            _if_equal(_AF_NETLINK, _load_argument(2) + _if_equal(0, allowed)),
             _refuse(errno.EAFNOSUPPORT),
         )
     )
 
 
-def _ioctl() -> bytes:
-    refused = (_where(request, _refuse(errno.EPERM)) for request in _TERMINAL_INPUT)
+def _check_ioctl() -> bytes:
+    """Refuse keystrokes for a terminal."""
+    refused = (_if_equal(request, _refuse(errno.EPERM)) for request in _TERMINAL_INPUT)
     return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
 
 
-def _where(value: int, then: bytes) -> bytes:
-    """Do something where the loaded word is this value; else jump over it."""
+def _if_equal(value: int, then: bytes) -> bytes:
+    """Run the instructions `then` if the loaded word is `value`; otherwise jump over them."""
     return _op(_JUMP_EQUAL, value, 0, len(then) // 8) + then
 
 
 def _load_argument(number: int) -> bytes:
-    """The lower half of an argument: all machines here are little-endian."""
+    """Load the lower half of an argument. All known machines are little-endian."""
     return _op(_LOAD, _ARGUMENTS + 8 * number)
 
 
 def _refuse(number: int) -> bytes:
+    """Let the call fail with this error number."""
     return _op(_RETURN, _ERRNO | number)
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """Encode one instruction."""
     return struct.pack("<HBBI", code, if_true, if_false, value)

@@ -1,22 +1,23 @@
-"""Runs between the referee and a bot: ties the bot's life to the referee's, then becomes the bot.
+"""Prepare a new process and then become the program: the shim between the referee and every program.
 
-`python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`: PARENT is the pid of the referee's
-process, REPORT a file descriptor that closes when the program runs and otherwise says why it does not: the
-error's number (0 where it is not the program's) and a text. The bot gets no other descriptor than its
-standard ones, and signals as they are by default; it dumps no core.
+`python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`. PARENT is the pid of the referee's process; the
+program is killed when the thread that started it ends. REPORT is a file descriptor. It closes without a report when
+the program runs. Otherwise the shim writes the number of the error and a text to it; the number is 0 if the
+program is not the reason. The program inherits only its standard file descriptors, has default signal handlers, and
+dumps no core.
 
-The options are followed in the order in which they come:
+The options are followed in the given order:
 
---join FILE           write the own pid there: the `cgroup.procs` of a cgroup
---stage FOLDER        be alone with one's mounts, and have an empty one here
---bind SOURCE TARGET  make SOURCE appear at TARGET, which is in the stage
---uid NUMBER          become this user, of the group of the same number and of no other
---open-files NUMBER   have no more descriptors than so many, nor has what it starts
---no-new-privileges   have no program give more rights
---sandbox HEX         the program is a sandbox: it gets the report as descriptor 3, and at descriptor 4 a
-                      pipe with these bytes
+--join FILE           write the own pid to FILE, the `cgroup.procs` of a cgroup
+--stage FOLDER        make private mounts and mount an empty folder at FOLDER
+--bind SOURCE TARGET  bind SOURCE to TARGET, which is in the stage
+--uid NUMBER          become this user, with only the group of the same number
+--open-files NUMBER   limit the file descriptors of this process and of each process that it starts
+--no-new-privileges   forbid all later programs to gain rights
+--sandbox HEX         the program is a sandbox: pass the report on as descriptor 3, and as descriptor 4 a pipe
+                      that contains these bytes
 
-Imports nothing of the project: its start is part of every bot's start.
+Imports nothing of the project, because every start of a program waits for it.
 """
 
 import ctypes
@@ -26,22 +27,23 @@ import resource
 import signal
 import struct
 import sys
-import warnings  # noqa: F401 - execvp wants it, when another user may not get at it any more
+import warnings  # noqa: F401 - execvp imports it, which may fail for another user
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CLONE_NEWNS = 0x20000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
 _REPORT, _PIPE = 3, 4
+"""The descriptors that a sandbox expects."""
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
-"""The number of the system call, for which the C library has no function."""
+"""The number of the system call; the C library has no function for it."""
 _SLICE_NS = 100_000
 
 
 def run_in_short_slices() -> None:
-    """Have the kernel run this process often and briefly: it waits less where others want the core too.
+    """Ask the kernel for short time slices, so that this process waits less when others use the core too.
 
-    An ordinary process from now on, as nice as it was. Asks for no right; a kernel before Linux 6.12,
-    or of another machine than those above, leaves the slice as it is.
+    The process gets the ordinary scheduling class and keeps its nice value. This needs no rights. A kernel before
+    Linux 6.12 and a machine not listed in `_SCHED_SETATTR` keep the normal slice.
     """
     if sys.platform != "linux":
         return
@@ -55,34 +57,36 @@ def run_in_short_slices() -> None:
 
 
 def main() -> None:
-    """Become the bot, or report why not."""
+    """Become the program, or report why that fails."""
     parent, report = int(sys.argv[1]), int(sys.argv[2])
     end = sys.argv.index("--")
     options, command = sys.argv[3:end], sys.argv[end + 1 :]
     os.closerange(3, report)
     os.closerange(report + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
-    run_in_short_slices()  # first of all: no cgroup takes a real-time process
+    run_in_short_slices()  # first, because no cgroup accepts a real-time process
     if "--sandbox" in options:
-        report = _hand_over(report, bytes.fromhex(options[options.index("--sandbox") + 1]))
+        report = _prepare_descriptors(
+            report, bytes.fromhex(options[options.index("--sandbox") + 1])
+        )
     try:
-        _follow(options)
+        _apply(options)
     except OSError as error:
-        _give_up(report, f"0 {error.filename or ' '.join(options)}: {error.strerror}")
+        _fail(report, f"0 {error.filename or ' '.join(options)}: {error.strerror}")
     if sys.platform == "linux":
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # a new uid forgets it: not before
-    if os.getppid() != parent:  # it died before it could be watched
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which resets it
+    if os.getppid() != parent:  # the referee ended before the line above
         os._exit(1)
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # by Python, by a worker
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # by Python or by a worker
         signal.signal(ignored, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        os.execvp(command[0], command)  # noqa: S606 - the bot's own command, without a shell
+        os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
     except OSError as error:
-        _give_up(report, f"{error.errno} {command[0]}: {error.strerror}")
+        _fail(report, f"{error.errno} {command[0]}: {error.strerror}")
 
 
-def _follow(options: list[str]) -> None:
+def _apply(options: list[str]) -> None:
     words = iter(options)
     for option in words:
         if option == "--join":
@@ -92,7 +96,7 @@ def _follow(options: list[str]) -> None:
         elif option == "--bind":
             _bind(next(words), next(words))
         elif option == "--uid":
-            _become(int(next(words)))
+            _change_user(int(next(words)))
         elif option == "--no-new-privileges":
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         elif option == "--open-files":
@@ -111,7 +115,7 @@ def _limit_open_files(number: int) -> None:
 
 
 def _join(file: str) -> None:
-    with open(file, "w") as procs:  # noqa: PTH123 - pathlib takes longer to import than all of this
+    with open(file, "w") as procs:  # noqa: PTH123 - importing pathlib takes longer than this script
         procs.write(str(os.getpid()))
 
 
@@ -122,23 +126,23 @@ def _stage(folder: str) -> None:
 
 
 def _bind(source: str, target: str) -> None:
-    if os.path.isdir(source):  # noqa: PTH112 - as above
+    if os.path.isdir(source):  # noqa: PTH112 - the same
         os.mkdir(target)  # noqa: PTH102
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
     _mount(source, target, None, _MS_BIND | _MS_REC)
 
 
-def _become(uid: int) -> None:
+def _change_user(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
 
 
-def _hand_over(report: int, data: bytes) -> int:
-    """Put the report and a pipe where a sandbox expects them; the report's new descriptor."""
+def _prepare_descriptors(report: int, data: bytes) -> int:
+    """Move the report and a pipe with `data` to the descriptors that a sandbox expects; return the report's."""
     reading, writing = os.pipe()
-    os.write(writing, data)  # less than a pipe holds
+    os.write(writing, data)  # fits into the pipe's buffer
     os.close(writing)
     high = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, _PIPE + 1) for each in (report, reading)]
     for each in {report, reading} - {_REPORT, _PIPE}:
@@ -163,7 +167,7 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, os.strerror(number), what)
 
 
-def _give_up(report: int, reason: str) -> None:
+def _fail(report: int, reason: str) -> None:
     os.write(report, reason.encode(errors="replace"))
     os._exit(127)
 

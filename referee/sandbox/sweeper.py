@@ -1,13 +1,13 @@
-"""Outlives a process of the referee for a moment, to end what that one has left running.
+"""Outlive a process of the referee for a moment, and kill what that process has left running.
 
-Programs die with the process that has started them, but not what they have started in turn: somebody has to
-be there when the referee is killed and can end nothing any more.
+A program dies with the referee that started it, but the program's own child processes do not. If the referee is
+killed, it cannot end them itself, so this helper does it.
 
-`python -I -S sweeper.py` leaves its parent. On its standard input it is told of programs that have been
-started (`+PID TOKEN`) and of those that are gone (`-PID`). At its end, which comes with the referee's own,
-it kills whatever is in the session of the others, or has their token in its environment.
+`python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
+started (`+PID TOKEN`) and which are gone (`-PID`). The input ends when the referee ends. Then the sweeper kills
+every process that is in the session of a remaining program or has its token in the environment.
 
-Imports nothing of the project: it is started with the first program.
+Imports nothing of the project, because it is started together with the first program.
 """
 
 import contextlib
@@ -17,15 +17,16 @@ import sys
 import time
 
 _ROUNDS = 500
+"""How often the sweeper looks for processes; those that it kills may be starting others."""
 _PAUSE_S = 0.01
 
 
 def main() -> None:
-    """Wait for the end, then sweep."""
+    """Wait for the end of the referee, then kill what is left."""
     if os.fork():
         os._exit(0)
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # meant for the referee, as when a machine stops
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a machine that shuts down sends it to all
     tokens: dict[int, bytes] = {}
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):
@@ -34,16 +35,16 @@ def main() -> None:
         else:
             tokens.pop(int(line[1:]), None)
     variables = {b"REFEREE_TOKEN=" + token for token in tokens.values() if token}
-    for _ in range(_ROUNDS):  # they may be starting others
-        if not tokens or not _kill(set(tokens), variables):
+    for _ in range(_ROUNDS):
+        if not tokens or not _kill_all(set(tokens), variables):
             break
         time.sleep(_PAUSE_S)
 
 
-def _kill(sessions: set[int], variables: set[bytes]) -> bool:
-    """Kill those who are left; whether there was anybody."""
+def _kill_all(sessions: set[int], variables: set[bytes]) -> bool:
+    """Kill all remaining processes of the programs; return whether there were any."""
     found = False
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib takes longer to import than all of this
+    for name in os.listdir("/proc"):  # noqa: PTH208 - importing pathlib takes longer than this script
         if name.isdecimal() and _belongs(int(name), sessions, variables):
             found = True
             with contextlib.suppress(OSError):
@@ -60,7 +61,7 @@ def _belongs(pid: int, sessions: set[int], variables: set[bytes]) -> bool:
             return True
         with open(f"/proc/{pid}/environ", "rb") as environment:  # noqa: PTH123
             return not variables.isdisjoint(environment.read().split(b"\0"))
-    except OSError:  # it is gone, or another user's
+    except OSError:  # the process is gone, or belongs to another user
         return False
 
 

@@ -1,4 +1,4 @@
-"""Starts programs as users of their own: what root can do where there are no namespaces."""
+"""Start programs as other users. This is the rung `uid`: root can use it where there are no namespaces."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from referee.sandbox.resources import ProgramSpec, SandboxResources
 
 
 class UidLauncher:
-    """Starts programs, each as a user of its own and in a cgroup where there can be one.
+    """Starts each program as a user of its own, and in a cgroup if possible.
 
     Args:
-        cgroups: makes cgroups, as far as that is possible.
-        isolation: what is known of what this protects.
+        cgroups: creates the cgroups, as far as the machine allows it.
+        isolation: see `Launcher.isolation`.
     """
 
     is_sandboxed = False
@@ -41,37 +41,35 @@ class UidLauncher:
     ) -> UidProgram:
         """Start a program; see `Launcher.launch`.
 
-        Raises VoidGame also where its user cannot get at its folder.
+        Raises VoidGame also if the program's user cannot reach its folder.
         """
         if access.link is not None:
-            _open_way(access.link)
-        _check_way(folder)
+            _make_reachable(access.link)
+        _check_reachable(folder)
         program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
-        grounds = SandboxResources(self.cgroups, program)
+        resources = SandboxResources(self.cgroups, program)
         try:
-            words, options = self.words(program, grounds)
+            words, options = self.prepare_command(program, resources)
             group = await start_group(
                 words,
                 folder=folder,
                 environment=environment,
                 limits=limits,
                 options=options,
-                held=grounds.held,
+                kernel_limits=resources.kernel_limits,
             )
         except BaseException:
-            grounds.give_back()
+            resources.release()
             raise
-        return UidProgram(group, grounds)
+        return UidProgram(group, resources)
 
     @staticmethod
-    def words(program: ProgramSpec, grounds: SandboxResources) -> tuple[list[str], list[str]]:
-        """What is started, and what the shim has to do before."""
-        return list(program.command), [
-            *grounds.doors,
-            "--uid",
-            str(grounds.uid),
-            "--no-new-privileges",
-        ]
+    def prepare_command(
+        program: ProgramSpec, resources: SandboxResources
+    ) -> tuple[list[str], list[str]]:
+        """Return the command that the shim becomes, and the options of the shim."""
+        user = ["--uid", str(resources.uid), "--no-new-privileges"]
+        return list(program.command), [*resources.join_options, *user]
 
     def reap(self) -> None:
         """See `Launcher.reap`."""
@@ -79,11 +77,11 @@ class UidLauncher:
 
 
 class UidProgram:
-    """A process group for which something was made."""
+    """A process group together with its sandbox resources."""
 
-    def __init__(self, group: RunningProgram, grounds: SandboxResources) -> None:
+    def __init__(self, group: RunningProgram, resources: SandboxResources) -> None:
         self._group = group
-        self._grounds = grounds
+        self._resources = resources
 
     @property
     def process(self) -> Process:
@@ -92,16 +90,16 @@ class UidProgram:
 
     @property
     def cgroup(self) -> Cgroup | None:
-        """Its own."""
-        return self._grounds.cgroup
+        """The cgroup of the program; None if there is none."""
+        return self._resources.cgroup
 
     def breach(self) -> Forfeit | None:
         """See `RunningProgram.breach`."""
-        return self._grounds.breach() or self._group.breach()
+        return self._resources.breach() or self._group.breach()
 
     def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`: as a cgroup counts it, where there is one."""
-        return self._grounds.usage() or self._group.usage()
+        """See `RunningProgram.usage`; a cgroup counts more exactly than the monitor."""
+        return self._resources.usage() or self._group.usage()
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
@@ -118,19 +116,19 @@ class UidProgram:
     async def kill(self) -> None:
         """See `RunningProgram.kill`."""
         await self._group.kill()
-        self._grounds.give_back()
+        self._resources.release()
 
 
-def _open_way(path: Path) -> None:
-    """Let other users pass through the referee's own folders to this one; not look around in them."""
+def _make_reachable(path: Path) -> None:
+    """Let other users pass through the referee's own folders to `path`, without listing them."""
     temporary = Path(tempfile.gettempdir())
     for parent in path.parents:
         if temporary in parent.parents:
             parent.chmod(parent.stat().st_mode | 0o011)
 
 
-def _check_way(path: Path) -> None:
-    """Raise VoidGame where other users cannot get as far as to this folder."""
+def _check_reachable(path: Path) -> None:
+    """Raise VoidGame if other users cannot reach `path`."""
     for parent in path.parents:
         if not parent.stat().st_mode & 0o001:
             raise VoidGame(

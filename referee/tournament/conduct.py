@@ -252,7 +252,7 @@ class Conductor:
             clocks=config.clocks,
             max_strikes=config.faults.max_strikes,
             show_names=config.show_names,
-            isolation=self._isolation.words,
+            isolation=self._isolation.summary,
         )
         feeder = Feeder(plan, lanes, workers, store_games=self._store_games)
         if self._draining:

@@ -239,7 +239,7 @@ def make_free_task(
             deck=deals.deck(seed, "play", rules),
             clocks=Clocks(),
             max_strikes=FREE_GAME_MAX_STRIKES,
-            isolation=isolation.words,
+            isolation=isolation.summary,
         ),
         bots=tuple(specs),
         opaque_id=deals.opaque_id(seed, "play"),

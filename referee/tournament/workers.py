@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from referee.errors import RefereeError
 from referee.records import GameRecord
-from referee.sandbox.folders import end_processes
-from referee.sandbox.starting import ALL_THREADS, check_room, shortage
+from referee.sandbox.capacity import ALL_THREADS, check_capacity, describe_shortage
+from referee.sandbox.folders import kill_programs
 from referee.tournament import worker
 from referee.tournament.assignments import Assignment, WorkerSettings
 
@@ -98,7 +98,7 @@ class Workers:
                 self._replace(number)
             raise WorkerLostError(f"worker {number} died") from error
         except (OSError, RuntimeError) as error:
-            if (missing := shortage(error)) is not None:
+            if (missing := describe_shortage(error)) is not None:
                 raise RefereeError(f"no room for worker {number}: {missing}") from error
             raise
 
@@ -143,7 +143,7 @@ class Workers:
         if number in self._processes:
             yield
             return
-        check_room(ALL_THREADS)
+        check_capacity(ALL_THREADS)
         others = set(multiprocessing.active_children())
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -179,7 +179,7 @@ class Workers:
 
     def _replace(self, number: int) -> None:
         """End what is left of a lost worker, and make an executor for its successor."""
-        end_processes(self._settings[number].folder)
+        kill_programs(self._settings[number].folder)
         worker.forget_heartbeat(self._settings[number])
         self._executors[number].shutdown(wait=False)
         self._executors[number] = _make_executor(self._settings[number])
@@ -191,7 +191,7 @@ class Workers:
 
 def _is_expected_at_shutdown(error: Exception) -> bool:
     """Return True if a worker may fail to stop with this error: it was killed, or lacked room."""
-    return isinstance(error, BrokenProcessPool) or shortage(error) is not None
+    return isinstance(error, BrokenProcessPool) or describe_shortage(error) is not None
 
 
 def _make_executor(settings: WorkerSettings) -> ProcessPoolExecutor:

@@ -77,7 +77,7 @@ async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
 
 async def measure() -> None:
     strongest = await select_isolation()
-    kinds = {strongest.words: strongest, NO_ISOLATION.words: NO_ISOLATION}
+    kinds = {strongest.summary: strongest, NO_ISOLATION.summary: NO_ISOLATION}
     starts: dict[str, list[float]] = {name: [] for name in kinds}
     hellos: dict[str, list[float]] = {name: [] for name in kinds}
     trips: dict[str, list[int]] = {name: [] for name in kinds}

@@ -268,7 +268,7 @@ STEADY = [spec(name, sys.executable, "bot.py", "stateless") for name in ("steady
 async def run(tmp_path_factory, monkeypatch):
     monkeypatch.setattr(process, "GOODBYE_S", 0.3)
     monkeypatch.setattr(process, "TERM_S", 0.3)
-    monkeypatch.setattr(monitor, "LOOK_S", 0.1)
+    monkeypatch.setattr(monitor, "MONITOR_PERIOD_S", 0.1)
     run = Run(tmp_path_factory.mktemp("r"))
     await run.play_healthy()
     run.descriptors = descriptors()
@@ -344,7 +344,7 @@ async def test_the_limit_of_output(run):
 
 @pytest.mark.extended("plays more misbehaving bots")
 async def test_a_bot_that_breaks_a_limit_between_games_is_started_anew(run, monkeypatch):
-    monkeypatch.setattr(monitor, "_IDLE_LOOKS", 1)
+    monkeypatch.setattr(monitor, "_IDLE_PERIODS", 1)
     keen = spec("keen", sys.executable, "bot.py", "fair", limits=FRUGAL)
     assert not (await run.play(HEALTHY, keen, game=PATIENT)).faults
     before = run.player._pool._processes[0, "keen@1"]

@@ -35,7 +35,7 @@ def test_doctor(here):
 
 
 def test_doctor_of_a_machine_without_bubblewrap(monkeypatch, capsys):
-    monkeypatch.setattr(bubblewrap, "find", lambda: None)
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     isolation.doctor()
     said = " ".join(capsys.readouterr().out.split())
@@ -49,8 +49,8 @@ def test_a_tournament_takes_the_strongest_and_goes_on_with_it(here):
     file = here.tournament(bots=("random", "greedy"), matches=1, more="# isolation = as it comes\n")
     done = here.referee("tournament", "run", file, "--require-isolation", strongest().rung.value)
     assert done.returncode == 0, done.stderr
-    assert f"Isolation of the bots: {strongest().words}" in done.stdout
-    assert {each.isolation for each in here.records("league")} == {strongest().words}
+    assert f"Isolation of the bots: {strongest().summary}" in done.stdout
+    assert {each.isolation for each in here.records("league")} == {strongest().summary}
     done = here.referee("verify", "cup")
     assert done.returncode == 0, done.stderr
     done = here.referee("tournament", "extend", "cup", "--matches", "1")
@@ -62,7 +62,7 @@ def test_a_tournament_takes_the_strongest_and_goes_on_with_it(here):
 def test_a_single_game_takes_the_strongest(here):
     done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--json", **STRONGEST)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["isolation"] == strongest().words
+    assert json.loads(done.stdout)["isolation"] == strongest().summary
 
 
 @pytest.mark.extended("plays more bots in the sandbox")

@@ -15,7 +15,7 @@ from referee.bots.manifest import BotSpec
 from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2
-from referee.sandbox.folders import BotFolder
+from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -39,7 +39,7 @@ class Bot:
     ) -> None:
         self._spec = spec
         self._variables = variables
-        self._folder = BotFolder(folder)
+        self._folder = ProgramFolder(folder)
         self._server = BotServer(self._folder.socket, self._serve, spec.transport)
         self._stream: asyncio.Future[Stream] = asyncio.Future()
         self._heard: asyncio.Queue[play_pb2.BotMessage | None] = asyncio.Queue()

@@ -31,7 +31,7 @@ def test_all_six_play_the_same_game(league, tmp_path):
         records = [store.record(row.game_id) for row in store.results(tournament="languages")]
     assert {seat.name for record in records for seat in record.seating} == set(SIX)
     assert [record.game_id for record in records if record.faults] == []
-    assert {record.isolation for record in records} == {strongest().words}
+    assert {record.isolation for record in records} == {strongest().summary}
     games = defaultdict(list)
     for record in records:
         games[record.deck].append([(move.seat, move.action) for move in record.moves])

@@ -24,7 +24,7 @@ PATH = {"PATH": os.environ["PATH"]}
 
 @pytest.fixture
 def launcher():
-    return SandboxLauncher(bubblewrap.find(), Cgroups.find())
+    return SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups.find())
 
 
 @pytest.fixture
@@ -121,11 +121,13 @@ async def test_a_program_that_cannot_be_started_is_its_authors_fault(launch, pla
 
 async def test_of_a_start_that_is_given_up_nothing_is_left(place, monkeypatch):
     async def give_up(launched, _program):
-        await launched._report.started
+        await launched._report.first_line
         raise VoidGame("given up")
 
-    monkeypatch.setattr(SandboxedProgram, "run", give_up)
-    launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))  # which would end what is left
+    monkeypatch.setattr(SandboxedProgram, "wait_for_start", give_up)
+    launcher = SandboxLauncher(
+        bubblewrap.find_bubblewrap(), Cgroups(())
+    )  # which would end what is left
     for _ in range(10):
         with pytest.raises(VoidGame, match="given up"):
             await launcher.launch(["sleep", "1000"], folder=place / "own", environment=PATH)
@@ -195,7 +197,7 @@ async def test_it_ends_with_the_thread_that_started_it(place):
         from referee.sandbox.cgroups import Cgroups
         from referee.sandbox.sandboxed import SandboxLauncher
         async def main():
-            launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))
+            launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
             launched = await launcher.launch(
                 ["sleep", "1000"], folder=Path({str(place / "own")!r}), environment={{}})
             print(launched.process.pid, flush=True)
@@ -295,17 +297,17 @@ async def test_every_bot_is_a_user_of_its_own(launch):
 
 
 def test_an_id_is_free_again():
-    first = resources.take()
+    first = resources.lease_user_id()
     if first is None:
         assert os.geteuid() != 0
         return
-    second = resources.take()
+    second = resources.lease_user_id()
     assert second.uid != first.uid
-    first.free()
-    third = resources.take()
+    first.release()
+    third = resources.lease_user_id()
     assert third.uid == first.uid
     for slot in (second, third):
-        slot.free()
+        slot.release()
 
 
 @pytest.mark.isolation("full")
@@ -346,7 +348,7 @@ async def test_what_the_kernel_refuses_is_not_charged(python):
 
 @pytest.mark.parametrize(("many", "charged"), [(10, False), (11, True)])
 async def test_its_own_processes_are_counted_where_the_kernel_refuses_none(place, many, charged):
-    launcher = SandboxLauncher(bubblewrap.find(), Cgroups(()))
+    launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
     launched = await launcher.launch(
         [PYTHON, "-c", textwrap.dedent(MANY), str(many)],
         folder=place / "own",

@@ -74,7 +74,7 @@ async def test_a_bot_that_takes_too_much_memory(games, name):
         assert f"I am {name}" in fault.evidence.stderr_tail
         assert record.forfeited == (seat,)
         assert record.ranks[seat] == 2
-        assert record.isolation == strongest().words
+        assert record.isolation == strongest().summary
     # what belongs to no process that has ended; of all memory, builds of other tests take gigabytes
     assert psutil.virtual_memory().shared - before < 1 << 29
 

@@ -85,7 +85,7 @@ async def test_children_count_while_they_run_and_when_they_have_ended(up):
             time.sleep(1000)
         time.sleep(1000)
     """)
-    assert launched._gauge.look().processes == 3
+    assert launched._monitor.measure().processes == 3
     usage = launched.usage()
     assert usage.cpu_s >= 0.25
     assert 120 * MIB < usage.peak_memory_kib < 200 * MIB
@@ -103,7 +103,7 @@ async def test_children_that_have_ended_are_no_processes_though_nobody_waits_for
         time.sleep(1000)
     """)
     assert len(psutil.Process(launched.process.pid).children()) == 5
-    assert launched._gauge.look().processes == 1
+    assert launched._monitor.measure().processes == 1
 
 
 async def test_a_program_that_has_ended_has_taken_what_was_seen_last(up):
@@ -130,7 +130,7 @@ async def test_programs_are_measured_each_by_itself(up):
         """),
         up("import time; print(flush=True); time.sleep(1000)"),
     )
-    assert one._gauge.look().processes + two._gauge.look().processes == 3
+    assert one._monitor.measure().processes + two._monitor.measure().processes == 3
 
 
 async def test_a_program_that_sleeps_is_not_busy(up):

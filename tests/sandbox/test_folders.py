@@ -5,12 +5,12 @@ import os
 import pytest
 
 from referee.errors import VoidGame
-from referee.sandbox.folders import BotFolder
+from referee.sandbox.folders import ProgramFolder
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return BotFolder(tmp_path)
+    return ProgramFolder(tmp_path)
 
 
 def test_it_is_for_its_owner_alone(folder):
@@ -21,7 +21,7 @@ def test_it_is_for_its_owner_alone(folder):
 
 def test_no_room_for_it_is_nobodys_fault(tmp_path):
     with pytest.raises(VoidGame, match="no room for a bot's folder"):
-        BotFolder(tmp_path / "gone")
+        ProgramFolder(tmp_path / "gone")
 
 
 def test_nothing_of_it_is_left_and_nothing_else_is_touched(folder, tmp_path):

@@ -63,7 +63,7 @@ class Games:
             specs,
             clocks=clocks,
             max_strikes=2,
-            isolation=strongest().words,
+            isolation=strongest().summary,
         )
         (record,) = await self.player.play_assignment(Assignment(lane, (order,)))
         check_record(record)

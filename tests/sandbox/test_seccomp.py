@@ -1,0 +1,113 @@
+"""The filter of system calls, run by an interpreter of classic BPF."""
+
+import errno
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from referee.sandbox import seccomp
+
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+
+def verdict(program, *, arch, number, arguments=()):
+    """What the kernel does with a system call, by the rules of classic BPF."""
+    padded = [*arguments, *[0] * (6 - len(arguments))]
+    data = struct.pack("<IIQ6Q", number, arch, 0, *padded)
+    instructions = list(struct.iter_unpack("<HBBI", program))
+    word, at = 0, 0
+    while True:
+        code, if_true, if_false, value = instructions[at]
+        at += 1
+        if code == 0x20:
+            [word] = struct.unpack_from("<I", data, value)
+        elif code == 0x06:
+            return value
+        else:
+            met = {0x15: word == value, 0x35: word >= value, 0x45: bool(word & value)}[code]
+            at += if_true if met else if_false
+
+
+@pytest.fixture(params=seccomp.ARCHITECTURES)
+def machine(request):
+    return request.param
+
+
+@pytest.fixture
+def call(machine):
+    known = seccomp.ARCHITECTURES[machine]
+
+    def call(number, *arguments, arch=known.audit):
+        return verdict(seccomp.build_filter(machine), arch=arch, number=number, arguments=arguments)
+
+    return call
+
+
+def test_what_is_on_the_list_is_refused_and_all_else_allowed(machine, call):
+    known = seccomp.ARCHITECTURES[machine]
+    special = {known.clone, known.socket, known.ioctl}
+    for number in range(600):
+        if number in known.refused.values():
+            assert call(number) == ERRNO | errno.EPERM
+        elif number == known.clone3:
+            assert call(number) == ERRNO | errno.ENOSYS
+        elif number not in special:
+            assert call(number) == ALLOW
+    assert not special & set(known.refused.values())
+
+
+def test_threads_and_processes_but_no_namespaces(machine, call):
+    clone = seccomp.ARCHITECTURES[machine].clone
+    thread, fork = 0x3D0F00, 0x1200011
+    for flags in (thread, fork):
+        assert call(clone, flags) == ALLOW
+        for new in (0x20000, 0x10000000, 0x20000000, 0x40000000, 0x2000000):
+            assert call(clone, flags | new) == ERRNO | errno.EPERM
+
+
+def test_sockets_of_few_families(machine, call):
+    number = seccomp.ARCHITECTURES[machine].socket
+    assert [family for family in range(50) if call(number, family) == ALLOW] == [1, 2, 10, 16]
+    assert call(number, 16, 3, 15) == ERRNO | errno.EAFNOSUPPORT
+    assert call(number, 40) == ERRNO | errno.EAFNOSUPPORT
+
+
+def test_no_keystrokes_for_a_terminal(machine, call):
+    number = seccomp.ARCHITECTURES[machine].ioctl
+    assert call(number, 0, 0x5412) == ERRNO | errno.EPERM
+    assert call(number, 0, 0x5412 | 7 << 32) == ERRNO | errno.EPERM
+    assert call(number, 0, 0x5413) == ALLOW
+
+
+def test_calls_of_another_architecture(call):
+    assert call(0, arch=0x40000003) == KILL
+    assert call(0x40000000 | 101) == ERRNO | errno.ENOSYS
+
+
+def test_a_machine_whose_calls_are_not_known():
+    assert seccomp.build_filter("riscv64") is None
+
+
+UNISTD = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+}
+
+
+def test_the_numbers_are_those_of_the_kernels_headers(machine):
+    """Of both machines: those of aarch64 are the generic ones, which every Debian has."""
+    header = UNISTD[machine]
+    if not header.exists():
+        pytest.skip(f"{header} is not installed: `apt install linux-libc-dev`")
+    told = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
+    known = seccomp.ARCHITECTURES[machine]
+    numbers = dict(
+        known.refused,
+        clone=known.clone,
+        clone3=known.clone3,
+        socket=known.socket,
+        ioctl=known.ioctl,
+    )
+    assert {name: int(told[name]) for name in numbers} == numbers
