@@ -1,7 +1,7 @@
-"""A second engine, slow and plain, made from the written rules alone.
+"""Implement the rules a second time, slowly and simply, from the written rules alone.
 
-It shares nothing with `referee.rules` but the types at its surface: cards lie in lists, one by one,
-and a turn is an explicit machine of steps. Comments name the rule that decides.
+Tests compare this oracle with the engine. It uses only the types of `referee.rules`: cards are items of
+lists, and a turn is an explicit state machine. Comments name the rules.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ X = 14  # a joker
 
 
 class Step(Enum):
-    """What comes next in a turn."""
+    """The next step of a turn."""
 
     PLAY = auto()
     GHOST = auto()
@@ -75,10 +75,10 @@ def as_cards(layer: Layer) -> list[int]:
 
 
 class Oracle:
-    """One game, with the surface of `referee.rules.game.Game`."""
+    """One game, with the interface of `referee.rules.game.Game`."""
 
     def __init__(self, ruleset: Ruleset, players: int) -> None:
-        """An empty table."""
+        """Start with an empty table."""
         self.rules = ruleset
         self.deck: list[int] = []
         self.hands: list[list[int]] = [[] for _ in range(players)]
@@ -90,12 +90,12 @@ class Oracle:
         self.active = 0  # R14: seat 0 starts
         self.turn = 1
         self.step = Step.PLAY
-        self.opponents: list[int] = []  # still to be compared with this turn
-        self.snatches = 0  # this turn, the ghost's included (R3)
-        self.snatched: list[int] = []  # the layer whose fate is being decided
+        self.opponents: list[int] = []  # not yet compared in this turn
+        self.snatches = 0  # in this turn, also from the ghost (R3)
+        self.snatched: list[int] = []  # the layer that is being decided about
         self.victim: int | None = None
         self.drawer: int | None = None
-        self.owed = 0
+        self.draws_left = 0
         self.after_draw = Step.PASS_ON
         self.result: GameOver | None = None
         self.events: list[Event] = []
@@ -116,11 +116,11 @@ class Oracle:
             game._fill_ghost()
         return game
 
-    # The surface.
+    # The interface.
 
     @property
     def decision(self) -> Decision | None:
-        asked = {
+        decisions = {
             Step.PLAY: (DecisionKind.PLAY, self.active),
             Step.GHOST: (DecisionKind.GHOST_SET, self.active),
             Step.TAKE_OR_LEAVE: (DecisionKind.TAKE_OR_LEAVE, self.active),
@@ -130,18 +130,18 @@ class Oracle:
         }
         if self.step is Step.OVER:
             return None
-        kind, seat = asked[self.step]
+        kind, seat = decisions[self.step]
         assert seat is not None
         return Decision(seat, kind, tuple(self._options()))
 
     def view(self, seat: int) -> View:
-        deciding_fate = self.step in (Step.TAKE_OR_LEAVE, Step.RECLAIM_OR_DISCARD)
+        layer_pending = self.step in (Step.TAKE_OR_LEAVE, Step.RECLAIM_OR_DISCARD)
         victim = None
-        if deciding_fate or self.step is Step.DRAW:
+        if layer_pending or self.step is Step.DRAW:
             victim = self.victim
         to_draw = 0
         if self.step is Step.DRAW:
-            to_draw = self.owed
+            to_draw = self.draws_left
         if self.step is Step.MAY_DRAW:
             to_draw = 1
         return View(
@@ -155,7 +155,7 @@ class Oracle:
             ghost=None if self.ghost is None else multiset(self.ghost),
             active_seat=self.active,
             turn=self.turn,
-            snatched=as_layer(self.snatched) if deciding_fate else None,
+            snatched=as_layer(self.snatched) if layer_pending else None,
             victim=victim,
             cards_to_draw=to_draw,
         )
@@ -172,7 +172,7 @@ class Oracle:
         elif self.step is Step.RECLAIM_OR_DISCARD:
             self._reclaim_or_discard(action)
         elif action is Choice.PASS:
-            self._tell(Passed(self.active))
+            self._record(Passed(self.active))
             self.step = Step.PASS_ON
         else:
             self._start_optional_draw()
@@ -180,7 +180,7 @@ class Oracle:
         self._go_on()
         return tuple(self.events)
 
-    # What is legal.
+    # Legal actions.
 
     def _options(self) -> list[Action]:
         if self.step is Step.PLAY:
@@ -241,7 +241,7 @@ class Oracle:
     # The turn.
 
     def _go_on(self) -> None:
-        """Take every step that asks nobody."""
+        """Take every step that needs no decision."""
         while True:
             if self.step is Step.GHOST:
                 sets = self._ghost_sets()
@@ -267,7 +267,7 @@ class Oracle:
         for card in cards:
             self.hands[self.active].remove(card)
         self.tables[self.active].append(cards)
-        self._tell(Played(self.active, as_layer(cards)))
+        self._record(Played(self.active, as_layer(cards)))
         self.snatches = 0
         seats = len(self.hands)
         self.opponents = [(self.active + step) % seats for step in range(1, seats)]
@@ -281,11 +281,11 @@ class Oracle:
         self.ghost = [card for card in self.ghost if card != value]
         self.hands[self.active] += cards
         self.snatches += 1
-        self._tell(GhostSnatched(self.active, as_layer(cards)))
+        self._record(GhostSnatched(self.active, as_layer(cards)))
         self.step = Step.COMPARE
         joined, aside = self._fill_ghost()
         if joined or aside:
-            self._tell(GhostRefilled(tuple(joined), tuple(aside)))
+            self._record(GhostRefilled(tuple(joined), tuple(aside)))
         self._end_if_used_up()
 
     def _compare(self) -> None:
@@ -299,38 +299,38 @@ class Oracle:
             self.snatched = table.pop()
             self.victim = opponent
             self.snatches += 1
-            self._tell(Snatched(self.active, opponent, as_layer(self.snatched)))
+            self._record(Snatched(self.active, opponent, as_layer(self.snatched)))
             self.step = Step.TAKE_OR_LEAVE
 
     def _take_or_leave(self, action: Action) -> None:
         if action is Choice.LEAVE:
-            self._tell(Left(self.active))
+            self._record(Left(self.active))
             self.step = Step.RECLAIM_OR_DISCARD
             return
-        self._tell(Taken(self.active, as_layer(self.snatched)))
+        self._record(Taken(self.active, as_layer(self.snatched)))
         self.hands[self.active] += self.snatched
         self._victim_draws()
 
     def _reclaim_or_discard(self, action: Action) -> None:
         assert self.victim is not None
         if action is Choice.RECLAIM:
-            self._tell(Reclaimed(self.victim, as_layer(self.snatched)))
+            self._record(Reclaimed(self.victim, as_layer(self.snatched)))
             self.hands[self.victim] += self.snatched
             self.step = Step.COMPARE
             return
-        self._tell(Discarded(self.victim, as_layer(self.snatched)))
+        self._record(Discarded(self.victim, as_layer(self.snatched)))
         self.discards += self.snatched
         self._victim_draws()
 
     def _victim_draws(self) -> None:
-        self.owed = len(self.snatched)
+        self.draws_left = len(self.snatched)
         self.drawer = self.victim
         self.after_draw = Step.COMPARE
         self.step = Step.DRAW
 
     def _start_optional_draw(self) -> None:
         if self.step is Step.MAY_DRAW:
-            self.owed = 1
+            self.draws_left = 1
             self.drawer = self.active
             self.after_draw = Step.PASS_ON
 
@@ -339,15 +339,15 @@ class Oracle:
         if isinstance(source, DrawDisplay):
             cards = self.display[source.slot]
             self.display[source.slot] = []
-            self._tell(Drawn(self.drawer, source.slot, tuple(cards)))
+            self._record(Drawn(self.drawer, source.slot, tuple(cards)))
         else:
             cards = [self.deck.pop(0)]
-            self._tell(Drawn(self.drawer, None, tuple(cards)))
+            self._record(Drawn(self.drawer, None, tuple(cards)))
         self.hands[self.drawer] += cards
-        self.owed -= 1
+        self.draws_left -= 1
         self.step = Step.DRAW
         self._end_if_used_up()
-        if self.step is Step.OVER or self.owed:
+        if self.step is Step.OVER or self.draws_left:
             return
         self.step = self.after_draw
         self._refill_display()
@@ -371,7 +371,7 @@ class Oracle:
                 self.display[slot].append(card)
                 turned.append(SlotCard(slot, card))
         if turned:
-            self._tell(DisplayRefilled(tuple(turned)))
+            self._record(DisplayRefilled(tuple(turned)))
 
     def _fill_ghost(self) -> tuple[list[int], list[SlotCard]]:
         assert self.ghost is not None
@@ -416,7 +416,7 @@ class Oracle:
         for hand, table in zip(self.hands, self.tables, strict=True):
             scores.append(sum(len(layer) for layer in table) - len(hand))
         self.result = GameOver(why, tuple(scores), self._ranks(scores))
-        self._tell(self.result)
+        self._record(self.result)
         self.step = Step.OVER
 
     def _ranks(self, scores: list[int]) -> tuple[int, ...]:
@@ -431,5 +431,5 @@ class Oracle:
         seats = range(len(scores))
         return tuple(1 + sum(better(other, seat) for other in seats) for seat in seats)
 
-    def _tell(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         self.events.append(event)

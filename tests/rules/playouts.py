@@ -1,4 +1,4 @@
-"""Decks and ways to play for random games."""
+"""Provide shuffled decks and policies for random games."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE_NAMES = [f"{ruleset.name}-{players}" for ruleset, players in TABLES]
 
 
 def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:
-    """A deck of a ruleset, written down from the rules, the same for a seed in every Python."""
+    """Return a shuffled deck of a ruleset. Every version of Python makes the same deck for a seed."""
     jokers = 1 if ruleset.ghost else 5
     deck = [value for value in range(1, 14) for _ in range(8)] + [14] * jokers
     chance = random.Random(seed)
@@ -30,17 +30,17 @@ Policy = Callable[[Decision, random.Random], Action]
 
 
 def pick(chance: random.Random, options: Sequence[Action]) -> Action:
-    """A random option, the same for a seed in every Python."""
+    """Return a random option. Every version of Python returns the same one for a seed."""
     return options[int(chance.random() * len(options))]
 
 
 def anything(decision: Decision, chance: random.Random) -> Action:
-    """Any legal action; leads to games of all lengths."""
+    """Choose any legal action. This gives games of all lengths."""
     return pick(chance, decision.legal)
 
 
 def hurry(decision: Decision, chance: random.Random) -> Action:
-    """Play as many cards as can be and never take: somebody goes out soon."""
+    """Play as many cards as possible and take nothing, so that a hand is soon empty."""
     if isinstance(decision.legal[0], Play):
         return max(decision.legal, key=lambda play: (play.layer.size, play.layer.value))
     if Choice.LEAVE in decision.legal:
@@ -49,7 +49,7 @@ def hurry(decision: Decision, chance: random.Random) -> Action:
 
 
 def dawdle(decision: Decision, chance: random.Random) -> Action:
-    """Play little and low, let cards be drawn: the deck runs out."""
+    """Play few cards and draw many, so that the deck runs out."""
     if isinstance(decision.legal[0], Play):
         smallest = min(play.layer.size for play in decision.legal)
         return pick(chance, [play for play in decision.legal if play.layer.size == smallest])
@@ -58,7 +58,7 @@ def dawdle(decision: Decision, chance: random.Random) -> Action:
 
 
 def circle(decision: Decision, chance: random.Random) -> Action:
-    """Leave and reclaim: no card is drawn, and an expert game may never end."""
+    """Leave and reclaim layers, so that nobody draws and an expert game may never end."""
     for wish in (Choice.LEAVE, Choice.RECLAIM, Choice.PASS):
         if wish in decision.legal:
             return wish

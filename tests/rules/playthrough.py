@@ -1,4 +1,4 @@
-"""A whole game as text: every decision, every seat's view of it, every event as each seat sees it."""
+"""Write a whole game as text: decisions, views and events, as each seat sees them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 class Golden(NamedTuple):
-    """A game that is kept as text."""
+    """A game that is stored as text."""
 
     ruleset: str
     players: int
@@ -44,7 +44,7 @@ GOLDEN = (
 
 
 def playthrough(golden: Golden) -> str:
-    """The game of `golden`, played at random from its seed; the same in every Python."""
+    """Play a golden game at random from its seed and return its text, the same in every Python."""
     rules = RULESETS[golden.ruleset].with_options(end_on=golden.end_on, max_turns=golden.max_turns)
     deck = shuffled(rules, golden.seed)
     game, chance = Game(rules, golden.players, deck), random.Random(golden.seed)
@@ -66,7 +66,7 @@ def playthrough(golden: Golden) -> str:
 
 
 def views(game: Game) -> Iterable[str]:
-    """What each seat sees; what all see alike is written once."""
+    """Yield the views of all seats as text. The public part is written once."""
     seen = [game.view(seat) for seat in range(game.players)]
     public = [list(public_lines(view)) for view in seen]
     for seat, lines in enumerate(public):
@@ -91,7 +91,7 @@ def public_lines(view: View) -> Iterable[str]:
 
 
 def event_lines(event: Event, players: int) -> Iterable[str]:
-    """An event, and how it looks to the seats that see it otherwise."""
+    """Yield an event as text, and its redacted form for each seat that sees less."""
     yield f"  - {event_text(event)}"
     for seat in range(players):
         if redact(event, seat) != event:

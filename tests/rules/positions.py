@@ -1,4 +1,4 @@
-"""Positions written by hand, and how tests write cards: `"4 4 4 J"`, empty slots as `"-"`.
+"""Build positions from text. Cards are written as `"4 4 4 J"`, empty slots as `"-"`.
 
     position("basic", ["12 12 1", "1"], [[], ["7 7"]], display="1 - 3+13 4 5 6", deck="9")
 
@@ -27,12 +27,12 @@ DECK, PASS = Choice.DRAW_DECK, Choice.PASS
 
 
 def cards(text: str) -> tuple[int, ...]:
-    """`"4 4 J"` as card numbers."""
+    """Return the card numbers of a text such as `"4 4 J"`."""
     return tuple(JOKER if name == "J" else int(name) for name in text.replace("+", " ").split())
 
 
 def layer(text: str) -> Layer:
-    """`"4 4 J"` as a layer."""
+    """Return the layer of a text such as `"4 4 J"`."""
     played = cards(text)
     numbers = [card for card in played if card != JOKER]
     assert len(set(numbers)) <= 1
@@ -40,13 +40,13 @@ def layer(text: str) -> Layer:
 
 
 def play(text: str) -> Play:
-    """`"4 4 J"` as an action."""
+    """Return the play of a text such as `"4 4 J"`."""
     return Play(layer(text))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """The beginning of a turn; what is not said is empty."""
+    """A position at the beginning of a turn."""
 
     ruleset: Ruleset
     hands: list[tuple[int, ...]]
@@ -59,7 +59,7 @@ class Position:
     turn: int = 1
 
     def table(self) -> Table:
-        """The position as the engine has it."""
+        """Return the position as a table of the engine."""
         table = Table(self.ruleset, len(self.hands), self.deck)
         table.hands = [list(count_cards(hand)) for hand in self.hands]
         table.hand_sizes = [len(hand) for hand in self.hands]
@@ -72,11 +72,11 @@ class Position:
         return table
 
     def game(self) -> Game:
-        """A game of the engine."""
+        """Return a game of the engine in this position."""
         return Game.from_table(self.table())
 
     def oracle(self) -> Oracle:
-        """The same game of the oracle."""
+        """Return a game of the oracle in this position."""
         oracle = Oracle(self.ruleset, len(self.hands))
         oracle.hands = [list(hand) for hand in self.hands]
         oracle.tables = [[list(layer.cards) for layer in layers] for layers in self.tables]
@@ -101,7 +101,7 @@ def position(
     turn: int = 1,
     **options: Any,
 ) -> Position:
-    """A position in text; `options` are the ruleset's."""
+    """Return the position that the texts describe; `options` are those of the ruleset."""
     return Position(
         ruleset=RULESETS[ruleset].with_options(**options),
         hands=[cards(hand) for hand in hands],
@@ -118,14 +118,14 @@ def position(
 def game(
     ruleset: str, hands: Sequence[str], tables: Sequence[Sequence[str]] = (), **more: Any
 ) -> Game:
-    """A game of the engine that begins in a position."""
+    """Return a game of the engine that begins in a position."""
     return position(ruleset, hands, tables, **more).game()
 
 
-def follow(run: Game, *answers: tuple[int, Action]) -> list[Event]:
-    """Give answers, each by the seat that must be the one asked; returns all events."""
+def follow(run: Game, *actions: tuple[int, Action]) -> list[Event]:
+    """Apply actions, each of the seat that must decide; return all events."""
     events: list[Event] = []
-    for seat, action in answers:
+    for seat, action in actions:
         assert run.decision is not None
         assert run.decision.seat == seat, run.decision
         events += run.apply(action)
@@ -133,7 +133,7 @@ def follow(run: Game, *answers: tuple[int, Action]) -> list[Event]:
 
 
 def draw(run: Game, text: str) -> DrawDisplay:
-    """The legal draw of what `text` says: a card or a group of the display."""
+    """Return the legal draw of a card or a group of the display."""
     assert run.decision is not None
     wanted = cards(text)
     return next(
@@ -143,21 +143,21 @@ def draw(run: Game, text: str) -> DrawDisplay:
     )
 
 
-def asked(run: Game) -> tuple[int, DecisionKind] | None:
-    """Who is asked what; None when the game is over."""
+def next_decision(run: Game) -> tuple[int, DecisionKind] | None:
+    """Return the seat and the kind of the next decision; None when the game is over."""
     return run.decision and (run.decision.seat, run.decision.kind)
 
 
 def hand(run: Game, seat: int) -> list[int]:
-    """A seat's cards, ascending."""
+    """Return the cards of a seat, ascending."""
     return [card for card, copies in enumerate(run.view(seat).hand) for _ in range(copies)]
 
 
 def tops(run: Game) -> list[Layer | None]:
-    """Every seat's top layer."""
+    """Return the top layer of every seat."""
     return [table[-1] if table else None for table in run.view(0).tables]
 
 
 def of_kind(events: Iterable[Event], kind: type[Event]) -> list[Event]:
-    """The events of one kind."""
+    """Return the events of one type."""
     return [event for event in events if isinstance(event, kind)]

@@ -1,10 +1,10 @@
-"""Deals that a seat cannot tell apart: all that it may not know is dealt anew.
+"""Make decks that one seat cannot tell from the real deck, by dealing the hidden cards again.
 
-What a seat may not know lies at *hidden positions* of the deck: cards dealt to other seats, cards that
-others drew from the deck, cards that nobody has drawn yet. Everything else of the deck it has seen.
-The cards of two hidden positions may be swapped as long as every layer that the others have played
-could still be played when it was. The same actions are then legal, and all that the seat may see is
-the same. This is worked out from the events alone, without the engine.
+The cards that a seat may not know are at *hidden positions* of the deck: cards dealt to other seats,
+cards that others drew from the deck, and cards that nobody has drawn yet. The seat has seen all other
+cards. Two hidden cards may be swapped if the other seats could still have played all their layers. Then
+the same actions are legal, and the seat sees the same. This module uses only the events for this, not
+the engine.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 
 SWAPS = 150
-"""Tried for each new deal."""
+"""The number of swaps that are tried for each new deck."""
 
 
 class Hand:
-    """What went into a hand and what left it, in order."""
+    """The cards that entered and left a hand, in order."""
 
     def __init__(self, known: Sequence[int]) -> None:
         self._known = tuple(known)
         self._moves: list[tuple[int, Sequence[int]]] = []
-        """+1 and the cards seen going in, -1 and the cards played, 0 and hidden positions."""
+        """Pairs: +1 and visible cards gained, -1 and cards played, 0 and positions of hidden cards."""
 
     def draws(self, positions: Sequence[int]) -> None:
         self._moves.append((0, positions))
@@ -50,27 +50,27 @@ class Hand:
 
     @property
     def positions(self) -> list[int]:
-        """The positions of the deck whose cards this hand drew unseen."""
+        """The positions in the deck of the cards that this hand drew unseen."""
         return [at for sign, positions in self._moves if sign == 0 for at in positions]
 
     def could_play(self, deck: Sequence[int]) -> bool:
-        """Whether every play was possible, were the deck this one."""
+        """Return True if every play would have been possible with this deck."""
         held = [0] * 15
         for card in self._known:
             held[card] += 1
-        for sign, what in self._moves:
-            for one in what:
+        for sign, items in self._moves:
+            for item in items:
                 if sign == 0:
-                    held[deck[one]] += 1
+                    held[deck[item]] += 1
                 else:
-                    held[one] += sign
-                    if held[one] < 0:
+                    held[item] += sign
+                    if held[item] < 0:
                         return False
         return True
 
 
 class Secrets:
-    """What one seat may not know of a game, kept from the game's complete events."""
+    """The cards that one seat may not know, followed by the complete events of a game."""
 
     def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int], seat: int) -> None:
         self._deck = tuple(deck)
@@ -82,7 +82,7 @@ class Secrets:
         self._top = len(deck) - Game(ruleset, players, deck).view(seat).deck_size
 
     def note(self, event: Event) -> None:
-        """Follow one event."""
+        """Record one event."""
         match event:
             case Played(seat, layer):
                 self._hands[seat].plays(layer.cards)
@@ -99,8 +99,8 @@ class Secrets:
             case GhostRefilled(ghost_cards, display_cards):
                 self._top += len(ghost_cards) + len(display_cards)
 
-    def deal_anew(self, chance: random.Random) -> tuple[int, ...]:
-        """Another deck under which the seat has seen all the same."""
+    def redeal(self, chance: random.Random) -> tuple[int, ...]:
+        """Return another deck with which the seat would have seen the same."""
         others = [hand for seat, hand in enumerate(self._hands) if seat != self._seat]
         owner = {at: hand for hand in others for at in hand.positions}
         hidden = [*owner, *range(self._top, len(self._deck))]
@@ -115,10 +115,10 @@ class Secrets:
 
 
 Testimony = Callable[[Ruleset, int, Sequence[int], Sequence[Action], int], list[object]]
-"""All that a seat was told while these actions were played with this deck."""
+"""Returns everything that a seat sees while these actions are played with this deck."""
 
 
-def tells_apart(
+def find_seat_that_tells_apart(
     rules: Ruleset,
     deck: Sequence[int],
     log: Sequence[tuple[Action, tuple[Event, ...]]],
@@ -127,10 +127,10 @@ def tells_apart(
     chance: random.Random,
     testimony: Testimony,
 ) -> int | None:
-    """A seat that is told something it may not know in this game, or None.
+    """Return a seat that sees something that it may not know in this game, or None.
 
-    Each seat's testimony up to a random decision is compared with the one it would have given had
-    all that it could not know until then been dealt in another way.
+    For each seat the function stops the game at a random decision and deals the hidden cards again. The
+    seat must have seen the same with both decks.
     """
     for seat in range(players):
         stop = chance.randint(0, len(log))
@@ -139,18 +139,18 @@ def tells_apart(
             for event in events:
                 secrets.note(event)
         actions = [action for action, _ in log[:stop]]
-        told = testimony(rules, players, deck, actions, seat)
+        seen = testimony(rules, players, deck, actions, seat)
         for _ in range(2):
-            other = secrets.deal_anew(chance)
-            if testimony(rules, players, other, actions, seat) != told:
+            other = secrets.redeal(chance)
+            if testimony(rules, players, other, actions, seat) != seen:
                 return seat
     return None
 
 
-def log_of(
+def play_log(
     rules: Ruleset, players: int, deck: Sequence[int], choose: Callable[[Game], Action]
 ) -> list[tuple[Action, tuple[Event, ...]]]:
-    """Play a game: every action and its events."""
+    """Play a game and return every action with its events."""
     game = Game(rules, players, deck)
     log = []
     while game.decision is not None:

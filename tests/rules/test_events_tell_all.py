@@ -1,4 +1,4 @@
-"""A seat that keeps its own books from the events it may see always comes to its own view."""
+"""A seat can compute its view from its first view and its redacted events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from referee.rules.view import View
 
 
 class Books:
-    """What a bot can keep of a game from its first view and its events."""
+    """A view that is updated with the redacted events of one seat."""
 
     def __init__(self, view: View) -> None:
         self.seat = view.seat
@@ -98,7 +98,7 @@ class Books:
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
-def test_the_events_a_seat_sees_add_up_to_its_view(ruleset, players, seed, policy):
+def test_redacted_events_of_a_seat_add_up_to_its_view(ruleset, players, seed, policy):
     rules = ruleset.with_options(max_turns=120)
     game, chance = Game(rules, players, shuffled(rules, seed)), random.Random(seed)
     books = [Books(game.view(seat)) for seat in range(players)]

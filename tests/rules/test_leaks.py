@@ -1,6 +1,6 @@
-"""No seat is told what it may not know: neither by its views and decisions nor by its events.
+"""No seat learns hidden cards from its views, decisions or events.
 
-The same is shown of the bytes on the wire in `test_leaks_on_the_wire`.
+`test_leaks_on_the_wire` tests the same for the bytes of the messages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
-from redeal import Secrets, log_of, tells_apart
+from redeal import Secrets, find_seat_that_tells_apart, play_log
 
 from referee.rules.cards import HIDDEN, Counts
 from referee.rules.events import Drawn, redact
@@ -23,23 +23,23 @@ pytestmark = pytest.mark.unmeasured
 
 
 def honest(game: Game, seat: int, events) -> object:
-    """What a seat is told at a decision, its own or another's."""
+    """Return what a seat may see at a decision."""
     decision = game.decision
     if decision is not None and decision.seat != seat:
-        decision = (decision.seat, decision.kind)  # which follow from the events
+        decision = (decision.seat, decision.kind)  # both follow from the events
     return (game.view(seat), decision, [redact(event, seat) for event in events])
 
 
-def told_by(witness):
-    """The testimony of a seat that at each decision is told what `witness` says."""
+def make_testimony(witness):
+    """Return a testimony that collects what `witness` returns at each decision."""
 
     def testimony(rules, players, deck, actions, seat) -> list[object]:
         game = Game(rules, players, deck)
-        told = [witness(game, seat, ())]
+        seen = [witness(game, seat, ())]
         for action in actions:
             events = game.apply(action)
-            told.append(witness(game, seat, events))
-        return told
+            seen.append(witness(game, seat, events))
+        return seen
 
     return testimony
 
@@ -47,24 +47,26 @@ def told_by(witness):
 def find_leak(ruleset, players, seed, policy, witness):
     rules, chance = ruleset.with_options(max_turns=100), random.Random(seed)
     deck = shuffled(rules, seed)
-    log = log_of(rules, players, deck, lambda game: policy(game.decision, chance))
-    return tells_apart(rules, deck, log, players=players, chance=chance, testimony=told_by(witness))
+    log = play_log(rules, players, deck, lambda game: policy(game.decision, chance))
+    return find_seat_that_tells_apart(
+        rules, deck, log, players=players, chance=chance, testimony=make_testimony(witness)
+    )
 
 
 @few_tables
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
-def test_what_a_seat_cannot_know_it_is_not_told(ruleset, players, seed, policy):
+def test_views_decisions_and_events_do_not_depend_on_hidden_cards(ruleset, players, seed, policy):
     assert find_leak(ruleset, players, seed, policy, honest) is None
 
 
-# The check itself: it deals anew what matters, and finds what leaks
+# The check itself finds leaks
 
 
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
-def test_another_deal_moves_cards_of_the_other_hands_and_of_the_deck(ruleset, players):
+def test_redeal_changes_the_other_hands_and_the_deck(ruleset, players):
     deck, chance = shuffled(ruleset, 5), random.Random(5)
-    log = log_of(ruleset, players, deck, lambda game: anything(game.decision, chance))[:25]
+    log = play_log(ruleset, players, deck, lambda game: anything(game.decision, chance))[:25]
     secrets = Secrets(ruleset, players, deck, 0)
     for _, events in log:
         for event in events:
@@ -78,7 +80,7 @@ def test_another_deal_moves_cards_of_the_other_hands_and_of_the_deck(ruleset, pl
         return others, game.table.deck[len(game.table.deck) - game.table.deck_size :]
 
     hands, undrawn = hidden(deck)
-    other_hands, other_undrawn = hidden(secrets.deal_anew(chance))
+    other_hands, other_undrawn = hidden(secrets.redeal(chance))
     assert all(map(lambda one, other: one != other, hands, other_hands))
     assert sum(map(lambda one, other: one != other, undrawn, other_undrawn)) > len(undrawn) / 2
 
@@ -97,7 +99,7 @@ def anothers_hand(game, seat, events):
 
 
 def a_bit_of_anothers_hand(game, seat, events):
-    """Whether anybody else holds a joker."""
+    """Show whether another seat holds a joker."""
     others = [game.view(other).hand[-1] for other in range(game.players) if other != seat]
     return (honest(game, seat, events), any(others))
 
@@ -132,12 +134,12 @@ LEAKS = [
 
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.__name__)
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_leak_is_found(name, leak):
+def test_deliberate_leak_is_found(name, leak):
     found = (find_leak(RULESETS[name], 2, seed, anything, leak) is not None for seed in range(60))
     assert any(found)
 
 
-def test_a_card_that_another_seat_draws_from_the_deck_is_hidden():
+def test_card_that_another_seat_draws_from_the_deck_is_hidden():
     event = Drawn(1, None, (7,))
     assert redact(event, 0) == Drawn(1, None, (HIDDEN,))
     assert redact(event, 1) is event

@@ -1,4 +1,4 @@
-"""No seat is told what it may not know: the bytes of its messages are the same however that lies."""
+"""No seat learns hidden cards from its messages: their bytes do not depend on those cards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playouts import POLICIES, anything, shuffled
-from redeal import log_of, tells_apart
+from redeal import find_seat_that_tells_apart, play_log
 
 from referee.clocks import Clocks
 from referee.match import play
@@ -28,11 +28,11 @@ GAME_ID = "g"
 
 
 class StopPlaying(Exception):
-    """There are no more actions to repeat."""
+    """All actions have been repeated."""
 
 
 class Repeater:
-    """Repeats the actions of a game; keeps every message that its seat is sent."""
+    """A player that repeats the actions of a game and records every message to its seat."""
 
     def __init__(self, actions, encoder: encode.RequestEncoder) -> None:
         self._actions = actions
@@ -48,7 +48,7 @@ class Repeater:
 
 
 def messages(rules, players, deck, actions, seat) -> list[object]:
-    """Every byte that a seat is sent, from the game's start to the last of the actions."""
+    """Return every message to a seat, from the start of the game to the last action."""
     start = encode.game_start(
         GAME_ID,
         rules=rules,
@@ -58,7 +58,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
         names=(),
         max_strikes=3,
     )
-    # As in a real game, one encoder writes to all seats: nothing of one may stick for another.
+    # As in a real game, one encoder writes to all seats, so that it could mix them up.
     encoder, script = encode.RequestEncoder(GAME_ID), iter(actions)
     repeaters = [Repeater(script, encoder) for _ in range(players)]
     setup = GameSetup(
@@ -82,27 +82,29 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
 def find_leak(ruleset, players, seed, policy):
     rules, chance = ruleset.with_options(max_turns=60), random.Random(seed)
     deck = shuffled(rules, seed)
-    log = log_of(rules, players, deck, lambda game: policy(game.decision, chance))
-    return tells_apart(rules, deck, log, players=players, chance=chance, testimony=messages)
+    log = play_log(rules, players, deck, lambda game: policy(game.decision, chance))
+    return find_seat_that_tells_apart(
+        rules, deck, log, players=players, chance=chance, testimony=messages
+    )
 
 
 @few_tables
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from(POLICIES))
-def test_the_messages_are_the_same_bytes(ruleset, players, seed, policy):
+def test_messages_do_not_depend_on_hidden_cards(ruleset, players, seed, policy):
     assert find_leak(ruleset, players, seed, policy) is None
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_referee_that_does_not_redact_is_found(name, monkeypatch):
+def test_referee_that_does_not_redact_is_found(name, monkeypatch):
     monkeypatch.setattr(play, "redact", lambda event, seat: event)  # noqa: ARG005
     found = (find_leak(RULESETS[name], 2, seed, anything) is not None for seed in range(20))
     assert any(found)
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_an_encoder_that_mixes_seats_up_is_found(name, monkeypatch):
-    """It sends each seat the hand that it sent last."""
+def test_encoder_that_mixes_up_seats_is_found(name, monkeypatch):
+    """The broken encoder sends each seat the hand of the seat before."""
     write = ViewWriter.write
 
     def mixed_up(self, view):

@@ -1,4 +1,4 @@
-"""The engine against the oracle: the same at every decision, in reachable and in odd positions."""
+"""Engine and oracle agree at every decision, in real games and in unusual positions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ pytestmark = pytest.mark.unmeasured
 seeds = st.integers(0, 2**32)
 
 
-def agree(game: Game, oracle: Oracle, policy: Policy, chance: random.Random) -> Termination:
-    """Play both to the end and compare all they say; returns why the game ended."""
+def assert_same_game(
+    game: Game, oracle: Oracle, policy: Policy, chance: random.Random
+) -> Termination:
+    """Play both to the end, compare everything, and return why the game ended."""
     while (decision := game.decision) is not None:
         expected = oracle.decision
         assert expected is not None
@@ -36,9 +38,9 @@ def agree(game: Game, oracle: Oracle, policy: Policy, chance: random.Random) -> 
             assert game.view(seat) == oracle.view(seat)
         action = policy(decision, chance)
         events = game.apply(action)
-        told = oracle.apply(action)
-        assert events == told
-        assert [type(event) for event in events] == [type(event) for event in told]
+        expected_events = oracle.apply(action)
+        assert events == expected_events
+        assert [type(event) for event in events] == [type(event) for event in expected_events]
     assert oracle.decision is None
     assert game.outcome is not None
     assert game.outcome == oracle.result
@@ -56,17 +58,15 @@ def agree(game: Game, oracle: Oracle, policy: Policy, chance: random.Random) -> 
     policy=st.sampled_from(POLICIES),
     max_turns=st.one_of(st.integers(1, 60), st.just(150)),
 )
-def test_the_engine_and_the_oracle_play_the_same_game(
-    *, ruleset, players, end_on, seed, policy, max_turns
-):
+def test_engine_and_oracle_play_the_same_game(*, ruleset, players, end_on, seed, policy, max_turns):
     rules = ruleset.with_options(end_on=end_on, max_turns=max_turns)
     deck = shuffled(rules, seed)
     game, oracle = Game(rules, players, deck), Oracle.deal(rules, players, deck)
-    agree(game, oracle, policy, random.Random(seed))
+    assert_same_game(game, oracle, policy, random.Random(seed))
 
 
 def odd_position(rules: Ruleset, players: int, chance: random.Random) -> Position:
-    """Any cards anywhere: gaps and groups in the display, tiny decks, high ghosts, full tables."""
+    """Return a random position, with gaps and groups in the display, small decks and high ghosts."""
     deck = list(shuffled(rules, chance.getrandbits(32)))
 
     def some(most: int, least: int = 0) -> tuple[int, ...]:
@@ -110,18 +110,18 @@ def test_they_agree_from_odd_positions_too(name, end_on, seed, policy, max_turns
     rules = RULESETS[name].with_options(end_on=end_on, max_turns=max_turns)
     players = chance.randint(rules.min_players, rules.max_players)
     position = odd_position(rules, players, chance)
-    agree(position.game(), position.oracle(), policy, chance)
+    assert_same_game(position.game(), position.oracle(), policy, chance)
 
 
 @pytest.mark.extended("plays more random games")
 @pytest.mark.parametrize("name", RULESETS)
-def test_the_ways_to_play_reach_every_end_of_a_game(name):
-    """Else the comparison above would leave something out."""
+def test_policies_reach_every_end_of_a_game(name):
+    """Otherwise the comparison above would be incomplete."""
     ends = set()
     for end_on, max_turns, policy in product(EndOn, (20, 300), POLICIES):
         rules = RULESETS[name].with_options(end_on=end_on, max_turns=max_turns)
         players = min(5, rules.max_players)
         deck = shuffled(rules, max_turns)
         game, oracle = Game(rules, players, deck), Oracle.deal(rules, players, deck)
-        ends.add(agree(game, oracle, policy, random.Random(max_turns)))
+        ends.add(assert_same_game(game, oracle, policy, random.Random(max_turns)))
     assert ends == set(Termination)

@@ -1,4 +1,4 @@
-"""What holds in every game: no card is lost, it ends, errors do no harm, copies are copies."""
+"""Every game keeps its cards and ends; illegal actions change nothing; copies are independent."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ policies = st.sampled_from(POLICIES)
 
 
 def deal(ruleset: Ruleset, players: int, seed: int) -> Game:
-    """A random deal; odd seeds end with the deck. Games are short enough for many examples."""
+    """Return a short random game. With odd seeds it ends with the deck."""
     end_on = EndOn.DECK if seed % 2 else EndOn.DECK_AND_DISPLAY
     rules = ruleset.with_options(end_on=end_on, max_turns=120)
     return Game(rules, players, shuffled(rules, seed))
 
 
 def play_on(game: Game, policy, chance: random.Random) -> Iterator[Decision]:
-    """Yield each decision before it is answered."""
+    """Play to the end; yield each decision before its action."""
     while game.decision is not None:
         yield game.decision
         game.apply(policy(game.decision, chance))
 
 
 def undrawn(game: Game) -> tuple[int, ...]:
-    """The deck as it lies."""
+    """Return the rest of the deck in drawing order."""
     return game.table.deck[len(game.table.deck) - game.table.deck_size :]
 
 
 def everything(game: Game) -> tuple[object, ...]:
-    """All there is to know of a game."""
+    """Return the whole state of a game."""
     views = tuple(game.view(seat) for seat in range(game.players))
     return (views, game.decision, game.outcome, undrawn(game), tuple(game.table.events))
 
 
 def all_cards(game: Game) -> Counts:
-    """Every card of the game, wherever it lies."""
+    """Count all cards of a game, in every place."""
     views = [game.view(seat) for seat in range(game.players)]
     public = views[0]
     found = list(undrawn(game))
@@ -67,7 +67,7 @@ def all_cards(game: Game) -> Counts:
 @every_table
 @settings(max_examples=6, deadline=None)
 @given(seed=seeds, policy=policies)
-def test_the_109_cards_are_conserved_and_the_game_ends(ruleset, players, seed, policy):
+def test_game_conserves_its_109_cards_and_ends(ruleset, players, seed, policy):
     game = deal(ruleset, players, seed)
     assert all_cards(game) == FULL
     for _ in play_on(game, policy, random.Random(seed)):
@@ -80,7 +80,7 @@ def test_the_109_cards_are_conserved_and_the_game_ends(ruleset, players, seed, p
 @every_table
 @settings(max_examples=6, deadline=None)
 @given(seed=seeds, policy=policies)
-def test_the_outcome_is_what_lies_there(ruleset, players, seed, policy):
+def test_outcome_follows_from_the_last_view(ruleset, players, seed, policy):
     game = deal(ruleset, players, seed)
     for _ in play_on(game, policy, random.Random(seed)):
         assert game.outcome is None
@@ -103,7 +103,7 @@ def test_the_outcome_is_what_lies_there(ruleset, players, seed, policy):
 
 
 def foreign_actions(chance: random.Random) -> list[Action]:
-    """Actions of every kind: some not held, some out of range, some of them perhaps legal."""
+    """Return random actions of every kind. Most are not legal."""
     layers = [
         Layer(chance.randint(-1, 16), chance.randint(-1, 9), chance.randint(-1, 6))
         for _ in range(6)
@@ -122,7 +122,7 @@ def foreign_actions(chance: random.Random) -> list[Action]:
 @few_tables
 @settings(max_examples=4, deadline=None)
 @given(seed=seeds, policy=policies)
-def test_an_illegal_action_changes_nothing(ruleset, players, seed, policy):
+def test_illegal_action_changes_nothing(ruleset, players, seed, policy):
     game, chance = deal(ruleset, players, seed), random.Random(seed)
     for decision in play_on(game, policy, random.Random(seed)):
         if chance.random() < 0.8:
@@ -140,7 +140,7 @@ def test_an_illegal_action_changes_nothing(ruleset, players, seed, policy):
 
 
 @every_table
-def test_after_the_end_every_action_is_illegal(ruleset, players):
+def test_every_action_is_illegal_after_the_end(ruleset, players):
     game = deal(ruleset, players, 3)
     legal_once = {
         action
@@ -155,7 +155,7 @@ def test_after_the_end_every_action_is_illegal(ruleset, players):
 
 
 @pytest.mark.parametrize("nonsense", [None, "play", 0, (), [], {}, object(), Play, Layer(1, 1, 0)])
-def test_what_is_no_action_at_all_is_illegal(nonsense):
+def test_value_that_is_no_action_is_illegal(nonsense):
     game = deal(RULESETS["basic"], 3, 4)
     before = everything(game)
     with pytest.raises(IllegalActionError):
@@ -164,8 +164,8 @@ def test_what_is_no_action_at_all_is_illegal(nonsense):
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_value_that_only_equals_a_legal_action_stands_for_it(name):
-    """Named tuples equal plain ones and 1 equals 1.0; nothing of that may get into a game."""
+def test_value_that_equals_a_legal_action_is_replaced_by_it(name):
+    """A named tuple equals a plain one, and 1 equals 1.0. Such values must not enter the game."""
     for look_alike in (plain_tuple, with_floats):
         game, twin, chance = (
             deal(RULESETS[name], 2, 9),
@@ -195,7 +195,7 @@ def with_floats(action):
 @few_tables
 @settings(max_examples=5, deadline=None)
 @given(seed=seeds, policy=policies)
-def test_a_copy_is_the_same_game_and_goes_its_own_way(ruleset, players, seed, policy):
+def test_copy_is_equal_and_independent(ruleset, players, seed, policy):
     game, chance = deal(ruleset, players, seed), random.Random(seed)
     steps = play_on(game, policy, random.Random(seed))
     for _ in steps:
@@ -206,12 +206,12 @@ def test_a_copy_is_the_same_game_and_goes_its_own_way(ruleset, players, seed, po
         assert everything(stray) == before
         for _ in play_on(stray, anything, chance):
             pass
-        assert everything(game) == before  # however the copy went on
+        assert everything(game) == before  # the copy did not change it
         twin = game.copy()
         while twin.decision is not None:
             action = pick(chance, twin.decision.legal)
             if chance.random() < 0.9:
-                twin = twin.copy()  # of a copy, in mid-turn
+                twin = twin.copy()  # a copy of a copy, during a turn
             twin.apply(action)
         assert everything(game) == before
 
@@ -219,7 +219,7 @@ def test_a_copy_is_the_same_game_and_goes_its_own_way(ruleset, players, seed, po
 @every_table
 @settings(max_examples=5, deadline=None)
 @given(seed=seeds, policy=policies, stop=st.integers(0, 200))
-def test_a_copy_continues_identically(ruleset, players, seed, policy, stop):
+def test_copy_continues_like_the_original(ruleset, players, seed, policy, stop):
     game = deal(ruleset, players, seed)
     for number, _ in enumerate(play_on(game, policy, random.Random(seed))):
         if number == stop:
@@ -236,7 +236,7 @@ def test_a_copy_continues_identically(ruleset, players, seed, policy, stop):
 @every_table
 @settings(max_examples=5, deadline=None)
 @given(seed=seeds, policy=policies)
-def test_the_same_actions_give_the_same_events_and_outcome(ruleset, players, seed, policy):
+def test_same_actions_give_the_same_events_and_outcome(ruleset, players, seed, policy):
     game, chance = deal(ruleset, players, seed), random.Random(seed)
     log: list[tuple[Action, tuple[Event, ...]]] = []
     while game.decision is not None:
@@ -251,7 +251,7 @@ def test_the_same_actions_give_the_same_events_and_outcome(ruleset, players, see
     assert sum(isinstance(event, GameOver) for _, events in log for event in events) == 1
 
 
-def test_views_taken_earlier_do_not_change_later():
+def test_view_does_not_change_later():
     game, chance = deal(RULESETS["duel"], 2, 8), random.Random(8)
     kept = []
     for _ in play_on(game, anything, chance):
@@ -260,7 +260,7 @@ def test_views_taken_earlier_do_not_change_later():
     assert all(repr(view) == text for view, text in kept)
 
 
-# Figures of an engine written independently: decisions in a game of random players
+# Compared with an independent engine: the number of decisions in a game of random players
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,9 @@ def test_views_taken_earlier_do_not_change_later():
         ("duel", 2, 138, (0.0, 1.0)),
     ],
 )
-def test_random_games_are_as_long_as_elsewhere(ruleset, players, decisions, exhausted):
+def test_random_games_are_as_long_as_those_of_another_engine(
+    ruleset, players, decisions, exhausted
+):
     rules = RULESETS[ruleset]
     total, games, ends = 0, 200, []
     for seed in range(games):

@@ -1,14 +1,14 @@
-"""The duel's own rules: the ghost, its sets, the groups in the display."""
+"""The rules of the duel: the ghost, its sets, and the groups in the display."""
 
 from __future__ import annotations
 
-from positions import DECK, TAKE, asked, draw, follow, game, hand, of_kind, play
+from positions import DECK, TAKE, draw, follow, game, hand, next_decision, of_kind, play
 
 from referee.rules.actions import DecisionKind
 from referee.rules.events import GhostSnatched
 
 
-def test_the_ghost_is_robbed_first_and_its_cards_go_to_the_hand():
+def test_ghost_is_snatched_from_first_and_its_cards_go_to_the_hand():
     run = game("duel", ["8 8 1", "2"], [[], ["7 7"]], ghost="3 3 4 5 6", deck="9 9 9")
     events = follow(run, (0, play("8 8")))
     assert [type(event).__name__ for event in events] == [
@@ -18,30 +18,30 @@ def test_the_ghost_is_robbed_first_and_its_cards_go_to_the_hand():
         "Snatched",
     ]
     assert hand(run, 0) == [1, 3, 3]
-    assert asked(run) == (0, DecisionKind.TAKE_OR_LEAVE)
+    assert next_decision(run) == (0, DecisionKind.TAKE_OR_LEAVE)
 
 
-def test_any_set_of_the_ghost_can_be_snatched_but_only_one_a_turn():
+def test_attacker_chooses_one_of_several_sets_of_the_ghost():
     run = game("duel", ["8 8 1", "2"], ghost="3 3 5 5 9 9 4", deck="")
     follow(run, (0, play("8 8")))
-    assert asked(run) == (0, DecisionKind.GHOST_SET)
+    assert next_decision(run) == (0, DecisionKind.GHOST_SET)
     assert run.decision is not None
     assert [action.value for action in run.decision.legal] == [3, 5]  # 9s are higher, 4 is single
     follow(run, (0, run.decision.legal[1]))
     assert hand(run, 0) == [1, 5, 5]
     assert run.view(0).ghost[3] == 2
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_a_set_of_the_ghost_is_snatched_whole_or_not_at_all():
+def test_set_of_the_ghost_with_another_size_is_not_snatched():
     run = game("duel", ["8 8 1", "2"], ghost="3 3 3 4")
     follow(run, (0, play("8 8")))
     assert run.view(0).ghost[3] == 3
-    assert asked(run) == (0, DecisionKind.OPTIONAL_DRAW)
+    assert next_decision(run) == (0, DecisionKind.OPTIONAL_DRAW)
 
 
-def test_a_set_of_the_ghost_must_be_lower_and_jokers_snatch_any():
-    for attack, ghost, robbed in (
+def test_only_lower_sets_of_the_ghost_are_snatched():
+    for attack, ghost, snatched in (
         ("8", "8", []),
         ("9", "8", [8]),
         ("J", "12", [12]),
@@ -49,10 +49,10 @@ def test_a_set_of_the_ghost_must_be_lower_and_jokers_snatch_any():
     ):
         run = game("duel", [f"{attack} 13", "2"], ghost=ghost)
         events = of_kind(follow(run, (0, play(attack))), GhostSnatched)
-        assert [event.layer.value for event in events] == robbed
+        assert [event.layer.value for event in events] == snatched
 
 
-def test_the_ghost_is_refilled_to_13_and_its_13s_and_jokers_go_onto_the_display():
+def test_ghost_is_refilled_to_13_and_13s_and_jokers_go_onto_the_display():
     run = game(
         "duel",
         ["8 1", "2"],
@@ -66,7 +66,7 @@ def test_the_ghost_is_refilled_to_13_and_its_13s_and_jokers_go_onto_the_display(
     assert run.view(0).display[:2] == ((7, 14), (5, 13))  # the 5 is lowest, then the single 7
 
 
-def test_a_group_counts_as_one_drawn_card():
+def test_group_counts_as_one_drawn_card():
     run = game("duel", ["8 8 1", "2"], [[], ["7 7"]], display="4+13+J 5 6 6 6 6")
     follow(run, (0, play("8 8")), (0, TAKE))
     assert run.view(0).cards_to_draw == 2
@@ -74,4 +74,4 @@ def test_a_group_counts_as_one_drawn_card():
     assert run.view(0).cards_to_draw == 1
     assert hand(run, 1) == [2, 4, 13, 14]
     follow(run, (1, DECK))
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)

@@ -1,4 +1,4 @@
-"""The table of rulesets: what each has, who may play it, which deck it needs, its options."""
+"""Every ruleset has its options, table sizes and deck."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 from playouts import TABLE_NAMES, TABLES, shuffled
-from positions import DECK, TAKE, asked, draw, follow, game, hand, layer, play
+from positions import DECK, TAKE, draw, follow, game, hand, layer, next_decision, play
 
 from referee.rules.actions import DecisionKind
 from referee.rules.cards import DECK_SIZE, JOKER
@@ -15,13 +15,13 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn, full_deck
 
 
-def test_the_six_rulesets():
+def test_there_are_six_rulesets():
     assert list(RULESETS) == ["classic", "basic", "advanced", "expert", "expert-jokers", "duel"]
     assert all(ruleset.name == name for name, ruleset in RULESETS.items())
 
 
 @pytest.mark.parametrize(
-    ("what", "names"),
+    ("option", "names"),
     [
         ("optional_draw", {"basic", "duel"}),
         ("ones_snatch_jokers", {"expert", "expert-jokers"}),
@@ -30,12 +30,12 @@ def test_the_six_rulesets():
         ("ghost", {"duel"}),
     ],
 )
-def test_which_rulesets_differ_in_what(what, names):
-    assert {name for name, ruleset in RULESETS.items() if getattr(ruleset, what)} == names
+def test_option_is_on_in_these_rulesets_only(option, names):
+    assert {name for name, ruleset in RULESETS.items() if getattr(ruleset, option)} == names
 
 
-def test_nothing_else_tells_rulesets_apart():
-    """A new difference needs a line in the table above."""
+def test_rulesets_have_no_other_fields():
+    """A new option needs a line in the parameters of the test above."""
     assert {field.name for field in fields(RULESETS["basic"])} == {
         "name",
         "min_players",
@@ -51,15 +51,15 @@ def test_nothing_else_tells_rulesets_apart():
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_step_4_without_a_snatch(name):
+def test_only_basic_and_duel_offer_an_optional_draw(name):
     run = game(name, ["9 1", "2"])
     follow(run, (0, play("9")))
-    assert (asked(run)[1] is DecisionKind.OPTIONAL_DRAW) is (name in {"basic", "duel"})
+    assert (next_decision(run)[1] is DecisionKind.OPTIONAL_DRAW) is (name in {"basic", "duel"})
 
 
 @pytest.mark.parametrize("name", RULESETS)
-def test_a_tie(name):
-    """Two cards played and three held are as good as none played and one held."""
+def test_equal_scores_rank_by_hand_size_except_in_classic(name):
+    """Two cards played and three held score as much as none played and one held."""
     run = game(name, ["9 1 1 1", "2"], [["5"], []], max_turns=1)
     follow(run, (0, play("9")))
     if run.decision is not None:
@@ -73,11 +73,11 @@ def test_a_tie(name):
 
 
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
-def test_table_sizes_that_are_allowed(ruleset, players):
+def test_allowed_table_size_is_accepted(ruleset, players):
     assert Game(ruleset, players, shuffled(ruleset, 1)).players == players
 
 
-def test_two_to_five_play_but_two_the_duel():
+def test_duel_has_two_seats_and_other_rulesets_two_to_five():
     sizes = {name: (ruleset.min_players, ruleset.max_players) for name, ruleset in RULESETS.items()}
     assert sizes.pop("duel") == (2, 2)
     assert set(sizes.values()) == {(2, 5)}
@@ -88,7 +88,7 @@ def test_two_to_five_play_but_two_the_duel():
     [(name, players) for name in RULESETS for players in (-1, 0, 1, 6, 109)]
     + [("duel", players) for players in (3, 4, 5)],
 )
-def test_table_sizes_that_are_refused(name, players):
+def test_other_table_size_is_refused(name, players):
     with pytest.raises(ValueError, match=f"{name} is for .* players, not {players}"):
         Game(RULESETS[name], players, shuffled(RULESETS[name], 1))
 
@@ -96,7 +96,7 @@ def test_table_sizes_that_are_refused(name, players):
 # Decks
 
 
-def test_a_deck_has_109_cards_and_a_duels_105():
+def test_deck_has_109_cards_and_the_duels_105():
     assert sum(full_deck(RULESETS["basic"])) == DECK_SIZE == 109
     assert sum(full_deck(RULESETS["duel"])) == 105
     assert full_deck(RULESETS["basic"])[1:] == (8,) * 13 + (5,)
@@ -117,13 +117,13 @@ WRONG_DECKS = {
 
 @pytest.mark.parametrize("wrong", WRONG_DECKS)
 @pytest.mark.parametrize("name", RULESETS)
-def test_wrong_decks_are_refused(name, wrong):
+def test_wrong_deck_is_refused(name, wrong):
     ruleset = RULESETS[name]
     with pytest.raises(ValueError, match=f"the deck does not have the cards of {name}"):
         Game(ruleset, 2, WRONG_DECKS[wrong](shuffled(ruleset, 1)))
 
 
-def test_a_duels_deck_is_no_other_rulesets():
+def test_deck_of_the_duel_and_other_decks_are_not_interchangeable():
     with pytest.raises(ValueError, match="the deck does not have the cards of duel"):
         Game(RULESETS["duel"], 2, shuffled(RULESETS["basic"], 1))
     with pytest.raises(ValueError, match="the deck does not have the cards of basic"):
@@ -134,23 +134,23 @@ def test_a_duels_deck_is_no_other_rulesets():
 
 
 @pytest.mark.parametrize("max_turns", [0, -1])
-def test_a_game_has_at_least_one_turn(max_turns):
+def test_limit_below_one_turn_is_refused(max_turns):
     with pytest.raises(ValueError, match="max_turns"):
         RULESETS["basic"].with_options(max_turns=max_turns)
 
 
-def test_options_leave_the_rest_of_the_rules_alone():
+def test_options_do_not_change_other_rules():
     rules = RULESETS["expert"].with_options(end_on=EndOn.DECK, max_turns=7)
     assert (rules.end_on, rules.max_turns) == (EndOn.DECK, 7)
     assert rules.with_options() == rules
     assert rules.with_options(end_on=EndOn.DECK_AND_DISPLAY, max_turns=500) == RULESETS["expert"]
 
 
-def test_in_every_preset_deck_and_display_end_the_game():
+def test_every_preset_ends_on_deck_and_display():
     assert {ruleset.end_on for ruleset in RULESETS.values()} == {EndOn.DECK_AND_DISPLAY}
 
 
-def test_with_end_on_deck_a_drawn_last_card_ends_the_game_in_the_middle_of_a_draw():
+def test_drawing_the_last_card_of_the_deck_ends_the_game_with_end_on_deck():
     run = game("classic", ["9 9 1", "2", "3"], [[], ["8 8"], ["7 7"]], deck="10", end_on=EndOn.DECK)
     follow(run, (0, play("9 9")))
     events = follow(run, (0, TAKE), (1, DECK))
@@ -160,7 +160,7 @@ def test_with_end_on_deck_a_drawn_last_card_ends_the_game_in_the_middle_of_a_dra
     assert Snatched(0, 2, layer("7 7")) not in events
 
 
-def test_with_end_on_deck_a_refill_that_empties_the_deck_ends_the_game():
+def test_refill_that_empties_the_deck_ends_the_game_with_end_on_deck():
     run = game("classic", ["9 1", "2"], [[], ["8"]], deck="10", end_on=EndOn.DECK)
     follow(run, (0, play("9")), (0, TAKE))
     events = follow(run, (1, draw(run, "3")))
@@ -169,9 +169,9 @@ def test_with_end_on_deck_a_refill_that_empties_the_deck_ends_the_game():
     assert run.outcome.termination is Termination.DECK_EMPTY
 
 
-def test_without_it_the_same_games_go_on():
+def test_empty_deck_does_not_end_the_game_by_default():
     for answer in ("deck", "3"):
         run = game("classic", ["9 1", "2"], [[], ["8"]], deck="10")
         follow(run, (0, play("9")), (0, TAKE))
         follow(run, (1, DECK if answer == "deck" else draw(run, answer)))
-        assert asked(run) == (1, DecisionKind.PLAY)
+        assert next_decision(run) == (1, DecisionKind.PLAY)

@@ -1,4 +1,4 @@
-"""Ruling R9: onto which display card a 13 or joker goes that the duel's ghost may not have."""
+"""Ruling R9: where a 13 or joker goes that does not join the duel's ghost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from referee.rules.ruleset import RULESETS
 
 
 def display_after(display: str, *turned_up: int) -> str:
-    """The display once the ghost, robbed of a 3, has turned these cards up and then a 12."""
+    """Return the display after the ghost lost a 3 and turned up these cards and a 12."""
     ghost = "3 5 5 6 6 7 7 9 9 10 10 11 11"
     deck = " ".join("J" if card == JOKER else str(card) for card in (*turned_up, 12, 1, 1))
     run = game("duel", ["4 1", "2"], ghost=ghost, display=display, deck=deck)
@@ -28,7 +28,7 @@ def display_after(display: str, *turned_up: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("why", "before", "turned_up", "after"),
+    ("reason", "before", "turned_up", "after"),
     [
         ("lowest single", "7 5 9 6 8 10", [13], "7 5+13 9 6 8 10"),
         ("leftmost of the lowest", "7 5 9 5 8 10", [JOKER], "7 5+J 9 5 8 10"),
@@ -62,12 +62,12 @@ def display_after(display: str, *turned_up: int) -> str:
     ],
     ids=lambda value: value.replace(" ", "-").replace(":", "") if isinstance(value, str) else None,
 )
-def test_R9_where_a_13_or_joker_goes(why, before, turned_up, after):
-    assert display_after(before, *turned_up) == after, why
+def test_R9_13_or_joker_goes_onto_this_card(reason, before, turned_up, after):
+    assert display_after(before, *turned_up) == after, reason
 
 
-def test_R9_holds_at_set_up_too():
-    """22 cards to the hands, then the display, then the ghost: 13s and the joker among its cards."""
+def test_R9_applies_to_the_set_up():
+    """The ghost turns up two 13s and a joker at the set-up."""
     head = cards("1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 3 3 3 3 3 3")
     display, ghost_turns = cards("9 4 6 4 13 8"), cards("5 13 5 J 5 6 7 13 8 9 10 11 12 12 5 7")
     used = count_cards((*head, *display, *ghost_turns))
@@ -80,7 +80,7 @@ def test_R9_holds_at_set_up_too():
     assert view.deck_size == len(tail)
 
 
-def test_R9_the_event_names_the_slots_in_order():
+def test_R9_event_names_the_slots_in_drawing_order():
     run = game("duel", ["4 1", "2"], ghost="3", display="7 5 9 6 8 10", deck="13 2 J")
     events = follow(run, (0, play("4")))
     assert events[2] == GhostRefilled((2,), (SlotCard(1, 13), SlotCard(3, JOKER)))

@@ -1,4 +1,4 @@
-"""Rulings R10 to R13: the duel's refills, the limit of turns, what is public."""
+"""Rulings R10 to R13: refills in the duel, the turn limit, and public information."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from positions import (
     LEAVE,
     RECLAIM,
     TAKE,
-    asked,
     follow,
     game,
     layer,
+    next_decision,
     of_kind,
     play,
 )
@@ -40,10 +40,10 @@ ALL = sorted(RULESETS)
 EXPERT = ["expert", "expert-jokers"]
 
 
-# R10: the duel's display is refilled to six slots, groups count as one, whatever turns up
+# R10: a group takes one slot, and a refill puts one card into each empty slot
 
 
-def test_R10_a_group_is_one_slot_and_13s_and_jokers_turned_up_lie_as_they_are():
+def test_R10_group_takes_one_slot_and_a_refill_puts_any_card_into_an_empty_slot():
     run = game(
         "duel",
         ["9 9 1", "2"],
@@ -57,25 +57,25 @@ def test_R10_a_group_is_one_slot_and_13s_and_jokers_turned_up_lie_as_they_are():
     assert run.view(0).display == ((13,), (JOKER,), (3, 13), (4,), (5,), (6,))
 
 
-# R11: the ghost's refill stops with the deck; it ends no game unless the display is empty too
+# R11: the ghost is refilled as far as the deck goes; that ends the game only if the display is empty
 
 
-def test_R11_the_ghosts_refill_stops_when_the_deck_is_empty():
+def test_R11_refill_of_the_ghost_stops_when_the_deck_is_empty():
     run = game("duel", ["9 1", "2"], ghost="3 4 4", display="1 2 3 4 5 6", deck="5 13")
     events = follow(run, (0, play("9")))
     assert events[-1] == GhostRefilled((5,), (SlotCard(0, 13),))
     assert run.view(0).deck_size == 0
     assert run.view(0).ghost == count_cards([4, 4, 5])
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_R11_without_a_deck_the_ghost_is_not_refilled():
+def test_R11_ghost_is_not_refilled_without_a_deck():
     run = game("duel", ["9 1", "2"], ghost="3 4 4", deck="")
     assert of_kind(follow(run, (0, play("9"))), GhostRefilled) == []
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_R11_with_an_empty_display_the_ghosts_refill_can_end_the_game():
+def test_R11_refill_of_the_ghost_ends_the_game_if_the_display_is_empty():
     run = game("duel", ["9 1", "2"], [[], ["8"]], ghost="3", display="- - - - - -", deck="5")
     events = follow(run, (0, play("9")))
     assert events[2] == GhostRefilled((5,), ())
@@ -84,26 +84,26 @@ def test_R11_with_an_empty_display_the_ghosts_refill_can_end_the_game():
     assert not of_kind(events, Snatched)  # the opponent is not checked any more
 
 
-def test_R11_a_13_that_opens_a_slot_keeps_the_game_alive():
+def test_R11_game_continues_if_the_refill_puts_a_13_onto_the_empty_display():
     run = game("duel", ["9 1", "2"], ghost="3", display="- - - - - -", deck="13")
     follow(run, (0, play("9")))
     assert run.view(0).display[0] == (13,)
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_R11_with_end_on_deck_the_ghosts_refill_can_end_the_game():
+def test_R11_refill_of_the_ghost_can_end_the_game_with_end_on_deck():
     run = game("duel", ["9 1", "2"], ghost="3", deck="5", end_on=EndOn.DECK)
     follow(run, (0, play("9")))
     assert run.outcome is not None
     assert run.outcome.termination is Termination.DECK_EMPTY
 
 
-# R12: expert games need not end by themselves, so every game has a limit of turns
+# R12: expert games could go on for ever, so every game has a turn limit
 
 
 @pytest.mark.parametrize(("ruleset", "beast"), [("expert", "13"), ("expert-jokers", "J")])
 @pytest.mark.parametrize("max_turns", [60, None])
-def test_R12_an_expert_loop_ends_at_the_limit(ruleset, beast, max_turns):
+def test_R12_endless_expert_game_ends_at_the_turn_limit(ruleset, beast, max_turns):
     run = game(ruleset, ["1 5", f"{beast} 5"], [[], [beast]], max_turns=max_turns)
     limit = max_turns or DEFAULT_MAX_TURNS
     for turn in range(1, limit + 1, 2):
@@ -113,18 +113,18 @@ def test_R12_an_expert_loop_ends_at_the_limit(ruleset, beast, max_turns):
         follow(run, (1, play(beast)), (1, LEAVE), (0, RECLAIM))
     assert run.outcome is not None
     assert run.outcome.termination is Termination.TURN_LIMIT
-    assert run.outcome.scores == (-2, 1 - 2)  # as it stands
+    assert run.outcome.scores == (-2, 1 - 2)  # scored as it stands
 
 
-def test_R12_the_default_limit_is_500_turns():
+def test_R12_default_limit_is_500_turns():
     assert DEFAULT_MAX_TURNS == 500
     assert {ruleset.max_turns for ruleset in RULESETS.values()} == {500}
 
 
-def test_R12_the_last_turn_is_played_to_its_end():
+def test_R12_last_turn_is_played_to_its_end():
     run = game("basic", ["9 1", "2"], max_turns=1)
     follow(run, (0, play("9")))
-    assert asked(run) == (0, DecisionKind.OPTIONAL_DRAW)
+    assert next_decision(run) == (0, DecisionKind.OPTIONAL_DRAW)
     events = follow(run, (0, DECK))
     assert events[-1] == GameOver(Termination.TURN_LIMIT, (-1, -1), (2, 1))
 
@@ -138,7 +138,7 @@ def test_R12_going_out_in_the_last_turn_counts_as_going_out():
 
 @pytest.mark.parametrize("ruleset", ["classic", "basic", "advanced", "duel"])
 @pytest.mark.parametrize("policy", [anything, circle])
-def test_R12_the_other_rulesets_end_by_themselves(ruleset, policy):
+def test_R12_other_rulesets_end_without_the_limit(ruleset, policy):
     rules = RULESETS[ruleset].with_options(max_turns=100_000)
     for seed in range(10):
         chance = random.Random(seed)
@@ -149,7 +149,7 @@ def test_R12_the_other_rulesets_end_by_themselves(ruleset, policy):
         assert run.outcome.termination is not Termination.TURN_LIMIT
 
 
-# R13: all is public but the hands and what is drawn from the deck
+# R13: everything is public except hands and cards drawn from the deck
 
 
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
@@ -172,14 +172,14 @@ def test_R13_views_differ_only_in_the_own_hand_and_events_only_in_deck_cards(rul
     assert private
 
 
-def test_R13_who_drew_from_where_is_public():
+def test_R13_seat_and_source_of_a_draw_are_public():
     run = game("basic", ["9 1", "2", "2"], display="1 2 3 4 5 6", deck="7 8")
     event = follow(run, (0, play("9")), (0, DECK))[1]
     assert redact(event, 0) == Drawn(0, None, (7,))
     assert redact(event, 1) == redact(event, 2) == Drawn(0, None, (HIDDEN,))
 
 
-def test_R13_hands_are_never_marked_with_what_all_saw_going_in():
+def test_R13_views_do_not_mark_cards_that_everybody_saw_going_into_a_hand():
     run = game("classic", ["9 1", "2"], [[], ["8"]], display="1 2 3 4 5 6")
     assert follow(run, (0, play("9")), (0, TAKE), (1, DECK))[2] == Taken(0, layer("8"))
     view = run.view(1)

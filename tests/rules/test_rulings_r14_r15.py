@@ -1,10 +1,10 @@
-"""Rulings R14 and R15: how a deck is dealt, and who comes out how."""
+"""Rulings R14 and R15: how a deck is dealt, and how seats are ranked."""
 
 from __future__ import annotations
 
 import pytest
 from playouts import TABLE_NAMES, TABLES, shuffled
-from positions import DECK, TAKE, asked, draw, follow, game, play
+from positions import DECK, TAKE, draw, follow, game, next_decision, play
 
 from referee.rules.actions import DecisionKind
 from referee.rules.cards import JOKER, count_cards
@@ -19,7 +19,7 @@ BLOCKS = [(ruleset, players) for ruleset, players in TABLES if not ruleset.ghost
 @pytest.mark.parametrize(
     ("ruleset", "players"), BLOCKS, ids=[name for name in TABLE_NAMES if "duel" not in name]
 )
-def test_R14_hands_in_blocks_of_13_then_the_display_then_the_deck(ruleset, players):
+def test_R14_deck_deals_blocks_of_13_then_the_display(ruleset, players):
     deck = shuffled(ruleset, 14)
     view = Game(ruleset, players, deck).view(0)
     hands = [Game(ruleset, players, deck).view(seat).hand for seat in range(players)]
@@ -31,7 +31,7 @@ def test_R14_hands_in_blocks_of_13_then_the_display_then_the_deck(ruleset, playe
 
 
 def duel_deck() -> tuple[int, ...]:
-    """Nothing but the ghost's cards needs turning aside: no 13 or joker in the first 41 cards."""
+    """Return a deck of the duel without a 13 or joker in the first 41 cards."""
     hands = [1] * 8 + [2] * 3 + [2] * 5 + [3] * 6
     display, ghost = [4, 5, 6, 7, 8, 9], [3, 3, *range(4, 13), 4, 5]
     rest = [card for card in range(1, 14) for _ in range(8)] + [JOKER]
@@ -40,7 +40,7 @@ def duel_deck() -> tuple[int, ...]:
     return (*hands, *display, *ghost, *rest)
 
 
-def test_R14_the_duel_deals_11_and_two_jokers_then_the_display_then_the_ghost():
+def test_R14_duel_deals_11_cards_and_2_jokers_then_the_display_then_the_ghost():
     deck = duel_deck()
     run = Game(RULESETS["duel"], 2, deck)
     assert run.view(0).hand == count_cards([*deck[:11], JOKER, JOKER])
@@ -54,11 +54,11 @@ def test_R14_the_duel_deals_11_and_two_jokers_then_the_display_then_the_ghost():
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
 def test_R14_seat_0_starts(ruleset, players):
     run = Game(ruleset, players, shuffled(ruleset, 0))
-    assert asked(run) == (0, DecisionKind.PLAY)
+    assert next_decision(run) == (0, DecisionKind.PLAY)
     assert (run.view(0).active_seat, run.view(0).turn) == (0, 1)
 
 
-def test_R14_the_decks_first_card_is_drawn_first():
+def test_R14_first_card_of_the_deck_is_drawn_first():
     run = game(
         "classic", ["9 9 9 9 1", "2"], [[], ["8 8 8 8"]], display="1 2 3 4 5 6", deck="7 8 9 10"
     )
@@ -69,15 +69,15 @@ def test_R14_the_decks_first_card_is_drawn_first():
     assert run.view(0).display[5] == (10,)
 
 
-def test_R14_the_start_passes_to_the_left():
+def test_R14_turns_pass_clockwise():
     run = game("classic", ["1 2", "1 2", "1 2"])
     for turn, seat in enumerate((0, 1, 2), 1):
         assert (run.view(0).active_seat, run.view(0).turn) == (seat, turn)
         follow(run, (seat, play("1")))
 
 
-def ended(ruleset: str, standing: list[tuple[int, int]]) -> Game:
-    """A game that is over, where each seat has so many cards on its table and in its hand."""
+def finished_game(ruleset: str, standing: list[tuple[int, int]]) -> Game:
+    """Return a finished game; `standing` has the cards on the table and in the hand of each seat."""
     hands = [" ".join("1" * held) for _, held in standing]
     tables = [["2 " * played] if played else [] for played, _ in standing]
     first = standing[0]
@@ -103,10 +103,10 @@ def ended(ruleset: str, standing: list[tuple[int, int]]) -> Game:
     ],
 )
 @pytest.mark.parametrize("ruleset", [name for name in RULESETS if name != "duel"])
-def test_R15_score_then_the_tie_break_then_a_shared_rank(
+def test_R15_ranks_go_by_score_then_tie_break_and_equal_seats_share_a_rank(
     ruleset, standing, scores, classic, others
 ):
-    run = ended(ruleset, standing)
+    run = finished_game(ruleset, standing)
     assert run.outcome is not None
     assert run.outcome.termination is Termination.TURN_LIMIT
     assert run.outcome.scores == scores
@@ -123,5 +123,5 @@ def test_R15_score_then_the_tie_break_then_a_shared_rank(
         ([], ()),
     ],
 )
-def test_R15_ranks_are_competition_ranks(keys, ranks):
+def test_R15_equal_keys_share_a_rank(keys, ranks):
     assert competition_ranks(keys) == ranks

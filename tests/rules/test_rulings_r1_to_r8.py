@@ -1,4 +1,4 @@
-"""Rulings R1 to R8: plays, snatches, draws, and which decisions are asked."""
+"""Rulings R1 to R8: plays, snatches, draws, and decisions with a single action."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from positions import (
     PASS,
     RECLAIM,
     TAKE,
-    asked,
     draw,
     follow,
     game,
     hand,
     layer,
+    next_decision,
     of_kind,
     play,
     tops,
@@ -46,11 +46,11 @@ ALL = sorted(RULESETS)
 EXPERT = ["expert", "expert-jokers"]
 
 
-# R1: a play is (value, naturals, jokers); which physical card does not matter
+# R1: a play is (value, naturals, jokers); copies of a card are the same
 
 
 def plays_of_physical_cards(held: list[int]) -> set[Play]:
-    """Every subset of the cards in hand that is a layer, by trying them all."""
+    """Return every layer that a subset of the cards forms, by trying all subsets."""
     found = set()
     for size in range(1, len(held) + 1):
         for subset in combinations(held, size):
@@ -63,7 +63,7 @@ def plays_of_physical_cards(held: list[int]) -> set[Play]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([1, 2, 13, JOKER]), min_size=1, max_size=10))
-def test_R1_a_play_is_told_by_value_naturals_and_jokers(drawn):
+def test_R1_legal_plays_are_all_layers_of_the_hand(drawn):
     held = sorted(drawn)[:9]
     held = [card for at, card in enumerate(held) if held[:at].count(card) < 5]
     legal = legal_plays(list(count_cards(held)))
@@ -73,7 +73,7 @@ def test_R1_a_play_is_told_by_value_naturals_and_jokers(drawn):
 
 @pytest.mark.parametrize("jokers", range(6))
 @pytest.mark.parametrize("held", range(9))
-def test_R1_from_one_up_to_all_held_with_any_number_of_jokers(held, jokers):
+def test_R1_play_has_any_number_of_naturals_and_jokers(held, jokers):
     legal = legal_plays(list(count_cards([6] * held + [JOKER] * jokers)))
     assert len(legal) == held * (jokers + 1) + jokers
     assert set(legal) == {
@@ -86,7 +86,7 @@ def test_R1_from_one_up_to_all_held_with_any_number_of_jokers(held, jokers):
     }
 
 
-def test_R1_jokers_alone_are_a_play_of_their_own():
+def test_R1_jokers_alone_are_a_legal_play():
     run = game("classic", ["4 J J", "1"])
     assert run.decision is not None
     assert set(run.decision.legal) == {
@@ -100,7 +100,7 @@ def test_R1_jokers_alone_are_a_play_of_their_own():
 
 @pytest.mark.parametrize("ruleset", ALL)
 @pytest.mark.parametrize("size", [1, 2])
-def test_R2_joker_layers_are_snatched_by_nothing_but_the_experts_1s(ruleset, size):
+def test_R2_joker_layer_is_snatched_only_by_1s_of_the_expert_rulesets(ruleset, size):
     for attack in (*range(1, 14), JOKER):
         played = Layer(attack, 0, size) if attack == JOKER else Layer(attack, size, 0)
         cards = " ".join("J" if card == JOKER else str(card) for card in played.cards)
@@ -110,40 +110,40 @@ def test_R2_joker_layers_are_snatched_by_nothing_but_the_experts_1s(ruleset, siz
 
 
 @pytest.mark.parametrize("ruleset", ALL)
-def test_R2_equal_is_not_higher(ruleset):
+def test_R2_equal_value_does_not_snatch(ruleset):
     for value in (*map(str, range(1, 14)), "J"):
         run = game(ruleset, [f"{value} 2", "2"], [[], [value]])
         assert not of_kind(run.apply(play(value)), Snatched)
 
 
-# R3: "snatched from nobody" means that no snatch took place, the ghost's included
+# R3: the optional draw needs a turn without any snatch, also from the ghost
 
 
 @pytest.mark.parametrize("fate", [[(0, TAKE), (1, DECK)], [(0, LEAVE), (1, RECLAIM)]])
-def test_R3_a_snatch_left_to_its_owner_is_a_snatch(fate):
+def test_R3_no_optional_draw_after_a_snatch_that_was_left(fate):
     run = game("basic", ["9 1", "2"], [[], ["8"]])
     follow(run, (0, play("9")), *fate)
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_R3_a_snatch_from_the_ghost_is_a_snatch():
+def test_R3_no_optional_draw_after_a_snatch_from_the_ghost():
     run = game("duel", ["9 1", "2"], ghost="8")
     assert of_kind(follow(run, (0, play("9"))), GhostSnatched)
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
 @pytest.mark.parametrize("ruleset", ALL)
-def test_R3_without_any_snatch_only_basic_and_duel_offer_a_draw(ruleset):
+def test_R3_optional_draw_without_a_snatch_in_basic_and_duel_only(ruleset):
     run = game(ruleset, ["9 1", "2"])
     follow(run, (0, play("9")))
-    offered = asked(run) == (0, DecisionKind.OPTIONAL_DRAW)
+    offered = next_decision(run) == (0, DecisionKind.OPTIONAL_DRAW)
     assert offered is (ruleset in {"basic", "duel"})
 
 
 # R4: the optional draw refills the display like any draw, and can end the game
 
 
-def test_R4_the_optional_draw_refills_the_display():
+def test_R4_optional_draw_refills_the_display():
     run = game("basic", ["9 1", "2"], display="1 2 3 4 5 6", deck="7 8")
     follow(run, (0, play("9")))
     events = follow(run, (0, draw(run, "3")))
@@ -151,10 +151,10 @@ def test_R4_the_optional_draw_refills_the_display():
     assert run.view(0).deck_size == 1
 
 
-def test_R4_the_optional_draw_can_be_declined():
+def test_R4_optional_draw_can_be_declined():
     run = game("basic", ["9 1", "2"])
     assert follow(run, (0, play("9")), (0, PASS))[-1] == Passed(0)
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
     assert run.view(0).cards_to_draw == 0
 
 
@@ -165,7 +165,7 @@ def test_R4_the_optional_draw_can_be_declined():
         ({"display": "3 4 5 6 7 8", "deck": "9"}, EndOn.DECK, Termination.DECK_EMPTY),
     ],
 )
-def test_R4_the_optional_draw_can_end_the_game(supply, end_on, termination):
+def test_R4_optional_draw_can_end_the_game(supply, end_on, termination):
     run = game("basic", ["9 1", "2"], **supply, end_on=end_on)
     follow(run, (0, play("9")))
     events = follow(run, (0, draw(run, "3")))
@@ -175,11 +175,11 @@ def test_R4_the_optional_draw_can_end_the_game(supply, end_on, termination):
     assert hand(run, 0) == [1, 3]
 
 
-# R5: when a draw ends the game, cards still owed are not drawn, opponents left are not checked
+# R5: when a draw ends the game, remaining draws are dropped and no further opponent is checked
 
 
 @pytest.mark.parametrize("fate", [[(0, TAKE)], [(0, LEAVE), (1, DISCARD)]])
-def test_R5_what_is_owed_is_not_drawn_and_who_is_left_is_not_checked(fate):
+def test_R5_end_of_the_game_drops_remaining_draws_and_opponents(fate):
     run = game(
         "classic",
         ["9 9 9 1", "2", "2"],
@@ -203,7 +203,7 @@ def test_R5_what_is_owed_is_not_drawn_and_who_is_left_is_not_checked(fate):
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(("ruleset", "players"), TABLES, ids=TABLE_NAMES)
-def test_R6_every_turn_starts_with_a_hand_and_every_decision_has_an_answer(
+def test_R6_every_turn_starts_with_cards_and_every_decision_has_a_legal_action(
     ruleset, players, policy
 ):
     chance = random.Random(6)
@@ -215,38 +215,38 @@ def test_R6_every_turn_starts_with_a_hand_and_every_decision_has_an_answer(
         run.apply(policy(decision, chance))
 
 
-# R7: one legal option is put to the player only if it is a play
+# R7: a single legal action is a decision only if it is a play
 
 
-def test_R7_an_only_play_is_asked_for():
+def test_R7_single_legal_play_is_a_decision():
     run = game("classic", ["9", "2"])
-    assert asked(run) == (0, DecisionKind.PLAY)
+    assert next_decision(run) == (0, DecisionKind.PLAY)
     assert run.decision is not None
     assert run.decision.legal == (play("9"),)
 
 
-def test_R7_an_only_set_of_the_ghost_is_snatched_unasked():
+def test_R7_single_set_of_the_ghost_is_snatched_without_a_decision():
     run = game("duel", ["9 1", "2"], ghost="3 4 4", deck="")
     events = follow(run, (0, play("9")))
     assert events[1:] == [GhostSnatched(0, layer("3"))]
 
 
-def test_R7_from_the_deck_alone_one_draws_unasked():
+def test_R7_single_source_is_drawn_from_without_a_decision():
     run = game("classic", ["9 9 9 1", "2"], [[], ["8 8 8"]], display="4 - - - - -", deck="5 6 7")
     follow(run, (0, play("9 9 9")), (0, TAKE))
     events = follow(run, (1, draw(run, "4")))
     assert events[:3] == [Drawn(1, 0, (4,)), Drawn(1, None, (5,)), Drawn(1, None, (6,))]
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_R7_equal_display_cards_are_one_source_and_are_drawn_unasked():
+def test_R7_equal_display_cards_are_a_single_source():
     run = game("classic", ["9 9 1", "2"], [[], ["8 8"]], display="- 5 5 5 - -", deck="")
     events = follow(run, (0, play("9 9")), (0, TAKE))
     assert events[-2:] == [Drawn(1, 1, (5,)), Drawn(1, 2, (5,))]
-    assert asked(run) == (1, DecisionKind.PLAY)
+    assert next_decision(run) == (1, DecisionKind.PLAY)
 
 
-def test_R7_an_optional_draw_with_one_source_is_a_choice():
+def test_R7_optional_draw_with_a_single_source_is_a_decision():
     run = game("basic", ["9 1", "2"], display="5 - - - - 5", deck="")
     follow(run, (0, play("9")))
     assert run.decision is not None
@@ -256,7 +256,7 @@ def test_R7_an_optional_draw_with_one_source_is_a_choice():
 # R8: slots are refilled in place, left to right; each distinct card or group is listed once
 
 
-def test_R8_emptied_slots_are_refilled_in_place_left_to_right():
+def test_R8_empty_slots_are_refilled_in_place_left_to_right():
     run = game("classic", ["9 9 1", "2"], [[], ["8 8"]], display="1 2 3 4 5 6", deck="7 8 9")
     follow(run, (0, play("9 9")), (0, TAKE), (1, DrawDisplay(4, (5,))))
     events = follow(run, (1, DrawDisplay(1, (2,))))
@@ -264,7 +264,7 @@ def test_R8_emptied_slots_are_refilled_in_place_left_to_right():
     assert run.view(0).display == ((1,), (7,), (3,), (4,), (8,), (6,))
 
 
-def test_R8_with_too_few_cards_the_left_slots_are_filled():
+def test_R8_left_slots_are_refilled_first_when_the_deck_runs_out():
     run = game("classic", ["9 9 1", "2"], [[], ["8 8"]], display="1 2 3 4 5 6", deck="7")
     follow(run, (0, play("9 9")), (0, TAKE), (1, DrawDisplay(4, (5,))), (1, DrawDisplay(1, (2,))))
     assert run.view(0).display == ((1,), (7,), (3,), (4,), (), (6,))

@@ -1,4 +1,4 @@
-"""The generators `turn` and `resolve_snatch` driven by hand: which decisions follow on which."""
+"""The generators `turn` and `resolve_snatch` yield their decisions in the order of the rules."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from referee.rules.turn import Steps, resolve_snatch, turn
 FIVE_OF_DISPLAY = DrawDisplay(4, (5,))
 
 
-def drive(steps: Steps, answers: list[Action]) -> list[str]:
-    """What is asked of whom on the way, and how it ends."""
+def drive(steps: Steps, actions: list[Action]) -> list[str]:
+    """Send the actions to a generator; return its decisions and how it ended, as text."""
     log = []
     try:
         decision: Decision = next(steps)
-        for answer in answers:
+        for action in actions:
             log.append(f"{decision.seat} {decision.kind.value}")
-            assert answer in decision.legal
-            decision = steps.send(answer)
+            assert action in decision.legal
+            decision = steps.send(action)
     except StopIteration:
         return [*log, "turn over"]
     except GameEnded as end:
@@ -32,7 +32,7 @@ def drive(steps: Steps, answers: list[Action]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("ruleset", "tables", "answers", "log"),
+    ("ruleset", "tables", "actions", "log"),
     [
         ("basic", [[], [], []], [play("9")], ["0 play", "0 optional-draw?"]),
         ("basic", [[], [], []], [play("9"), PASS], ["0 play", "0 optional-draw", "turn over"]),
@@ -68,16 +68,16 @@ def drive(steps: Steps, answers: list[Action]) -> list[str]:
         ("classic", [[], ["8 8 8"], []], [play("9 9 9")], ["0 play", "out"]),
     ],
 )
-def test_the_decisions_of_a_turn(ruleset, tables, answers, log):
-    hands = ["9 9 9"] if answers == [play("9 9 9")] else ["9 9 1"]
+def test_turn_yields_its_decisions_in_order(ruleset, tables, actions, log):
+    hands = ["9 9 9"] if actions == [play("9 9 9")] else ["9 9 1"]
     table = position(ruleset, [*hands, "2", "3"], tables).table()
-    assert drive(turn(table), answers) == log
+    assert drive(turn(table), actions) == log
 
 
-def test_the_decisions_of_a_duels_turn():
+def test_turn_of_a_duel_yields_its_decisions_in_order():
     table = position("duel", ["9 9 1", "2"], [[], ["8 8"]], ghost="3 3 4 4 5 5 5").table()
-    answers = [play("9 9"), SnatchGhost(4), LEAVE, DISCARD, DECK, DECK]
-    assert drive(turn(table), answers) == [
+    actions = [play("9 9"), SnatchGhost(4), LEAVE, DISCARD, DECK, DECK]
+    assert drive(turn(table), actions) == [
         "0 play",
         "0 ghost-set",
         "0 take-or-leave",
@@ -88,25 +88,25 @@ def test_the_decisions_of_a_duels_turn():
     ]
 
 
-def robbed(**more) -> Table:
-    """Seat 1 attacks seat 2, which has two 8s with a joker on top."""
+def table_before_snatch(**more) -> Table:
+    """Seat 1 attacks seat 2, whose top layer is two 8s and a joker."""
     return position(
         "classic", ["1", "2", "3"], [[], ["9 9 9"], ["4", "8 8 J"]], active=1, **more
     ).table()
 
 
-def test_rob_take():
-    table = robbed(display="1 2 3 4 5 6", deck="7 7")
+def test_taken_layer_goes_to_the_attacker_and_the_victim_draws():
+    table = table_before_snatch(display="1 2 3 4 5 6", deck="7 7")
     steps = resolve_snatch(table, 2)
     assert next(steps) == Decision(1, DecisionKind.TAKE_OR_LEAVE, (TAKE, LEAVE))
     assert table.view(0).snatched == layer("8 8 J")
     assert table.view(0).victim == 2
     assert table.view(0).cards_to_draw == 0
-    for owed in (3, 2):
-        decision = steps.send(TAKE if owed == 3 else DECK)
+    for draws in (3, 2):
+        decision = steps.send(TAKE if draws == 3 else DECK)
         assert (decision.seat, decision.kind) == (2, DecisionKind.DRAW)
         view = table.view(0)
-        assert (view.cards_to_draw, view.victim, view.snatched) == (owed, 2, None)
+        assert (view.cards_to_draw, view.victim, view.snatched) == (draws, 2, None)
     steps.send(DECK)
     with pytest.raises(StopIteration):
         steps.send(DrawDisplay(0, (1,)))
@@ -117,8 +117,8 @@ def test_rob_take():
     assert table.layers[2] == (layer("4"),)
 
 
-def test_rob_reclaim():
-    table = robbed()
+def test_reclaimed_layer_goes_back_to_the_hand_without_a_draw():
+    table = table_before_snatch()
     steps = resolve_snatch(table, 2)
     next(steps)
     assert steps.send(LEAVE) == Decision(2, DecisionKind.RECLAIM_OR_DISCARD, (RECLAIM, DISCARD))
@@ -135,8 +135,8 @@ def test_rob_reclaim():
     ]
 
 
-def test_rob_discard():
-    table = robbed(deck="7 7 7 7")
+def test_discarded_layer_goes_to_the_discard_pile_and_the_owner_draws():
+    table = table_before_snatch(deck="7 7 7 7")
     steps = resolve_snatch(table, 2)
     next(steps)
     steps.send(LEAVE)
@@ -146,8 +146,8 @@ def test_rob_discard():
     assert table.hands[2] == list(count_cards(cards("3")))
 
 
-def test_rob_ends_the_game_where_the_supply_ends():
-    table = robbed(display="- - 6 - - -", deck="")
+def test_game_ends_when_the_victim_draws_the_last_card():
+    table = table_before_snatch(display="- - 6 - - -", deck="")
     steps = resolve_snatch(table, 2)
     next(steps)
     with pytest.raises(GameEnded) as end:
@@ -156,8 +156,8 @@ def test_rob_ends_the_game_where_the_supply_ends():
     assert table.events[-1] == Drawn(2, 2, (6,))
 
 
-def test_with_end_on_deck_the_last_card_of_the_deck_ends_the_game():
-    table = robbed(deck="7 7", end_on=EndOn.DECK)
+def test_last_card_of_the_deck_ends_the_game_with_end_on_deck():
+    table = table_before_snatch(deck="7 7", end_on=EndOn.DECK)
     steps = resolve_snatch(table, 2)
     next(steps)
     steps.send(TAKE)
@@ -168,21 +168,21 @@ def test_with_end_on_deck_the_last_card_of_the_deck_ends_the_game():
     assert table.hands[2] == list(count_cards(cards("3 7 7")))
 
 
-def test_a_layer_laid_bare_in_this_turn_is_not_checked_again_in_it():
+def test_layer_uncovered_in_a_turn_is_not_snatched_in_it():
     table = position("classic", ["9 1", "2", "3"], [[], ["5", "4", "3"], []]).table()
     log = drive(turn(table), [play("9"), LEAVE, RECLAIM])
     assert log == ["0 play", "0 take-or-leave", "1 reclaim-or-discard", "turn over"]
     assert table.layers[1] == (layer("5"), layer("4"))
 
 
-def test_opponents_are_checked_clockwise_from_the_attackers_left():
+def test_opponents_are_checked_clockwise_from_the_attacker():
     table = position("classic", ["2", "3", "9 1", "4"], [["5"], ["6"], [], ["7"]], active=2).table()
     drive(turn(table), [play("9"), LEAVE, RECLAIM, LEAVE, RECLAIM, LEAVE, RECLAIM])
     victims = [event.victim for event in table.events if isinstance(event, Snatched)]
     assert victims == [3, 0, 1]
 
 
-def test_the_layer_that_goes_out_snatches_nothing():
+def test_last_layer_of_a_hand_snatches_nothing():
     table = position("classic", ["9", "2"], [[], ["5"]]).table()
     assert drive(turn(table), [play("9")]) == ["0 play", "out"]
     assert table.events == [Played(0, layer("9"))]
@@ -214,6 +214,6 @@ def test_the_layer_that_goes_out_snatches_nothing():
     ],
 )
 @pytest.mark.parametrize("ruleset", ["classic", "expert", "expert-jokers", "duel"])
-def test_what_snatches_what(ruleset, attack, top, rulesets):
+def test_layer_snatches_as_its_ruleset_says(ruleset, attack, top, rulesets):
     rules = position(ruleset, ["1", "1"]).ruleset
     assert rules.snatches(layer(attack), layer(top)) is (ruleset in rulesets)
