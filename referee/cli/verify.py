@@ -25,7 +25,7 @@ from referee.store import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive as archive_of
 from referee.tournament.config import part_title
-from referee.tournament.verify import LeagueTournament, audit, audit_free_games
+from referee.tournament.verify import LeagueTournament, verify_free_games, verify_tournament
 
 app = typer.Typer()
 
@@ -57,14 +57,14 @@ def verify(
         names = [what] if what else [row.name for row in store.tournaments()]
         for name in names:
             try:
-                checked = audit(LeagueTournament(store, name))
+                checked = verify_tournament(LeagueTournament(store, name))
             except Difference as difference:
                 raise RefereeError(f"{name}: {difference}") from difference
             games = store.tournament(name).games
             console.print(f"{name}: {_count(checked, games)} games check.")
         if what is None:
             try:
-                free = audit_free_games(store)
+                free = verify_free_games(store)
             except Difference as difference:
                 raise RefereeError(str(difference)) from difference
             if free:
@@ -74,7 +74,7 @@ def verify(
 def _verify_archive(path: Path) -> None:
     try:
         archived = ArchivedTournament.open(path)
-        checked = archived.audit()
+        checked = archived.verify()
     except Difference as difference:
         raise RefereeError(f"{path}: {difference}") from difference
     games = _count(checked, len(archived.schedule))

@@ -20,7 +20,7 @@ from referee.tournament import archive_container, archive_writer
 from referee.tournament.archive_container import BotsPart, Head, RatingsPart, TournamentPart
 from referee.tournament.config import Part, TournamentConfig, from_canonical_json, played_stages
 from referee.tournament.config_file import MAX_GAMES
-from referee.tournament.verify import audit
+from referee.tournament.verify import verify_tournament
 
 _TOLERANCE = 2e-6
 """By how much ratings may differ: the last digit that is kept, which another machine may round otherwise."""
@@ -28,7 +28,7 @@ _AnyPart = TypeVar("_AnyPart", bound=BaseModel)
 
 
 class ArchivedTournament:
-    """A tournament in an archive, as `audit` takes it.
+    """A tournament in an archive, as `verify_tournament` takes it.
 
     Args:
         path: of the archive, for messages.
@@ -88,12 +88,12 @@ class ArchivedTournament:
         """See `Claim.check_shown`; the ratings are held against all records together."""
         self._played.append(GameResult.from_record(self.config.name, game, record))
 
-    def audit(self) -> int:
+    def verify(self) -> int:
         """Check everything that is in it; returns how many games that were.
 
-        Raises Difference and UserError as `audit.audit` does.
+        Raises Difference and UserError as `verify_tournament` does.
         """
-        games = audit(self)
+        games = verify_tournament(self)
         left = self._next or next(self._records, None)
         if left is not None:
             raise _out_of_place(left)

@@ -58,7 +58,7 @@ class Claim(Protocol):
         ...
 
 
-def audit(claim: Claim) -> int:
+def verify_tournament(claim: Claim) -> int:
     """Check everything that is said of a tournament; returns how many games that were.
 
     Raises Difference at the first thing that is not right, in the order of the schedule, or when it
@@ -193,7 +193,7 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
 
 
 class LeagueTournament:
-    """A tournament of a league, as `audit` takes it.
+    """A tournament of a league, as `verify_tournament` takes it.
 
     Raises NotFoundError, UserError and RefereeError as `find` does.
     """
@@ -217,10 +217,10 @@ class LeagueTournament:
         self._shown.check(record)
 
 
-def audit_free_games(league: League) -> int:
+def verify_free_games(league: League) -> int:
     """Check the moves and results of all games outside of tournaments; returns how many there are.
 
-    Their decks come from seeds that are not kept. Raises Difference as `audit` does.
+    Their decks come from seeds that are not kept. Raises Difference as `verify_tournament` does.
     """
     free = [row for row in league.results(free=True) if not row.tournament]
     shown = _Tables(league, None)

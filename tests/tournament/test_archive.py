@@ -29,7 +29,7 @@ from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament
-from referee.tournament.verify import LeagueTournament, audit
+from referee.tournament.verify import LeagueTournament, verify_tournament
 
 SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
 BOTS = ("greedy", "random", "bait")
@@ -133,7 +133,7 @@ def checked(tmp_path):
     def check(content):
         path = tmp_path / "cup.zip"
         path.write_bytes(content)
-        return ArchivedTournament.open(path).audit()
+        return ArchivedTournament.open(path).verify()
 
     return check
 
@@ -151,7 +151,7 @@ def parts_of(data):
 
 
 def test_a_finished_tournament(made, data, checked):
-    assert checked(data) == GAMES == audit(LeagueTournament(made.league, "cup"))
+    assert checked(data) == GAMES == verify_tournament(LeagueTournament(made.league, "cup"))
     told = made.export()
     assert (told.played, told.games, told.has_seed) == (GAMES, GAMES, True)
 
