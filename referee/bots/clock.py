@@ -14,20 +14,20 @@ from typing import Any, NamedTuple, Protocol
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 
 HELLO = ""
-"""Stands in for the game id of the request that a hello completes."""
+"""The game id of the request that a hello completes."""
 READY = 0
-"""Stands in for the decision number of a request that a ready message completes."""
+"""The decision number of a request that a hello or a ready completes."""
 REPLY_GRACE_US = 2_000
-"""Grace period after a deadline: a reply that has arrived in time may still be inside gRPC's threads."""
+"""The grace period after a deadline. A reply that has arrived in time may still be in gRPC's threads."""
 TIMER_TOLERANCE_US = 2_000
-"""A timer at most this late ran on an idle event loop; uvloop's timers have a resolution of 1 ms."""
+"""If a timer is later than this, the event loop was late. The timers of uvloop have a resolution of 1 ms."""
 MAX_EXTENSIONS = 5
-"""How often the grace period starts again because the event loop was late."""
+"""How often the grace period can start again because the event loop was late."""
 CPU_GRACE_US = 1_000
-"""CPU time that a bot still gets if it has or awaits a core at its deadline, to send its reply."""
+"""The CPU time that a bot still gets to send its reply if it has or awaits a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
-"""How long a bot may wait for that CPU time. Linux reserves a part of every second for normal processes,
-even if real-time processes use the machine."""
+"""How long a bot may wait for that CPU time. It is enough: Linux reserves a part of every second for normal
+processes, even if real-time processes use the machine."""
 _MISSING = {
     Cause.TIMEOUT: "no reply",
     Cause.GAME_START_TIMEOUT: "no ready",
@@ -59,13 +59,15 @@ class Clock(NamedTuple):
 
 # The states of a pending request:
 #
-#     created --start_clock()--> written --deadline passes--> grace period --charge--> overdue
-#        |                          |                          |        ^ |
-#        |                          |                          |        +-+ event loop late, or bot awaits a core
-#        |                          +---------- reply ---------+----> answered
-#        +--------------------------+-- fail_all(), malformed --+---> failed
+#     created --start_clock()--> written --deadline passes--> grace period --grace period ends--> overdue
+#        |                          |                          |         ^ |
+#        |                          |                          |         +-+ extended: the event loop was late,
+#        |                          |                          |             or the bot waits for a core
+#        +------------------------- + ------- reply ---------- + --> answered
+#        +------------------------- + -- malformed, failure -- + --> failed
 #
-# In the last three states the future `reply` is done.
+# In the last three states the future `reply` is done. A reply can come before the request is written: the bot
+# may say hello before `wait_for_hello` is called, or guess the number of a decision.
 
 
 class PendingRequest:
@@ -102,14 +104,14 @@ class PendingRequests:
     """The pending requests of one bot, at most one for each game.
 
     A reply is in time if it reached the referee's socket before the deadline, however late the event loop
-    sees it. gRPC owns the socket and does not tell when bytes arrived, but passes them on soon after. So a
+    sees it. gRPC owns the socket and does not tell when the bytes arrived, but it passes them on soon. So a
     bot is charged only after a grace period, which is longer if the event loop was late. A reply that comes
     within the grace period counts as in time.
 
-    A bot that is ready to reply but waits for a core is not late either, because other programs use the
-    machine. If the bot sleeps at its deadline, it is charged. If it is busy, it first gets a little CPU time
-    (`CPU_GRACE_US`) within `CORE_WAIT_LIMIT_US`. A bot still computing at the deadline is thus charged as
-    promptly as a sleeping one.
+    A bot may have its reply ready and wait for a core that another program uses. It is not charged for that
+    wait: if the bot is busy at its deadline, it still gets `CPU_GRACE_US` of CPU time, within
+    `CORE_WAIT_LIMIT_US`. A bot that goes on computing uses this time up at once, so it is charged as promptly
+    as a bot that sleeps.
 
     Args:
         clock: the source of time.
@@ -126,7 +128,7 @@ class PendingRequests:
         self.pending: dict[str, PendingRequest] = {}
         """The requests by game id."""
         self.overdue: set[tuple[str, int]] = set()
-        """Game id and number of each charged request to which the bot may still send a late reply."""
+        """The game id and number of each charged request; the bot may still send a late reply to it."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._on_overdue = on_overdue
@@ -135,7 +137,7 @@ class PendingRequests:
         self._timer_ns = 0
 
     def start_clock(self, request: PendingRequest, written_ns: int) -> None:
-        """Start the time of a request at the moment when it was written."""
+        """Start the clock of a request, which is written at `written_ns`."""
         request.written_ns = written_ns
         request.deadline_ns = deadline_ns = written_ns + request.limit_us * 1000
         if self._timer is None or deadline_ns < self._timer_ns:
@@ -146,9 +148,14 @@ class PendingRequests:
         return (self._now_ns() - request.written_ns) // 1000 if request.written_ns else 0
 
     def forget_overdue(self, game_id: str, games: Container[str]) -> None:
-        """Forget the overdue requests of a game in which the bot has replied to a later one.
+        """Forget the overdue requests of a game after the bot has replied to a later request.
 
-        The bot has evidently given them up. Forget those of finished games too, which are not in `games`.
+        The bot has evidently given the overdue ones up. The overdue requests of finished games are forgotten
+        too.
+
+        Args:
+            game_id: the game of the reply.
+            games: the ids of the games that the bot plays now.
         """
         self.overdue = {key for key in self.overdue if key[0] != game_id and key[0] in games}
 
@@ -164,8 +171,8 @@ class PendingRequests:
     def _arm_timer(self, deadline_ns: int) -> None:
         """Check the deadlines at `deadline_ns`.
 
-        All requests share one timer, armed for the earliest deadline, and replies leave it alone: creating and
-        cancelling a timer for each request cost as much as the rest of the request.
+        All requests share one timer, which is armed for the earliest deadline, and a reply does not cancel it.
+        A timer for each request would double the cost of a request.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -190,7 +197,7 @@ class PendingRequests:
             self._arm_timer(min(later_ns))
 
     def _start_grace(self, request: PendingRequest, late_ns: int, extensions: int) -> None:
-        """Wait for a reply that has reached the socket, longer if the event loop was `late_ns` late."""
+        """Wait for a reply that may have reached the socket; wait longer if the event loop was `late_ns` late."""
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
         end_ns = self._now_ns() + grace_ns
         self._clock.call_later(grace_ns / 1e9, self._end_grace, request, end_ns, extensions - 1)

@@ -45,13 +45,12 @@ class Inbox:
         self._is_foreign = is_foreign
         self._unsolicited = 0
         self.dropped = 0
-        """How many replies were dropped because they were late, repeated or unsolicited; also every hello
-        after the first."""
+        """How many messages were dropped: late, repeated or unsolicited replies, and hellos after the first."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
-        """Complete the only pending decision if the message is exactly its reply, and return whether it was.
+        """Process a message that has just the reply to the only pending request; return False for any other.
 
-        This is the fast path, which nearly all messages take. Pass any other message to `receive`.
+        This is the fast path for nearly all messages. If it returns False, pass the message to `receive`.
         """
         pending = self._requests.pending
         if len(pending) != 1:
@@ -119,9 +118,7 @@ class Inbox:
             else:
                 accepted += 1
                 self._complete(request, reply.action.SerializeToString())
-        if (
-            not accepted or self._awaits_ready()
-        ):  # otherwise ignore a superfluous ready beside a reply
+        if not accepted or self._awaits_ready():  # ignore a superfluous ready beside a valid reply
             for ready in message.ready:
                 request = self._find_request(ready.game_id, READY)
                 if request is None:
@@ -138,7 +135,7 @@ class Inbox:
         return any(request.number == READY for request in self._requests.pending.values())
 
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
-        """Return the request for a reply or a ready; if none awaits it, count it as dropped."""
+        """Return the request for a reply or a ready. If there is none, count the message as dropped."""
         request = self._requests.pending.get(game_id)
         if request is None or request.number != number or request.reply.done():
             self.dropped += 1

@@ -1,8 +1,8 @@
-"""Let bot processes play games: `BotPool` keeps the processes of a worker, `BotPlayer` plays one seat with one.
+"""Let bot processes play games. `BotPool` keeps the processes of a worker, `BotPlayer` plays one seat.
 
-A pool has one process for each bot and lane, starts it when it is needed and keeps it. It replaces a process
-that cannot be used any more when its bot is needed next. If there are too many, it stops the least recently
-used idle one.
+A pool keeps one process for each bot and lane. It starts the process for the first game, and replaces a process
+that cannot be used any more before the next game. If it has too many processes, it stops the one among the idle
+processes that has not been used for the longest time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BotPool:
     Args:
         launcher: starts the programs.
         clocks: has the start-up limit.
-        max_processes: how many processes are kept; a process in a game is never stopped for it.
+        max_processes: how many processes are kept. If all of them are in games, the pool may have more.
         folder: where the folders of the bots are created.
     """
 
@@ -52,8 +52,8 @@ class BotPool:
         """Return the process of a bot in a lane and reserve it for one game; start one if needed.
 
         The reservation ends with `BotPlayer.leave`, or if `BotPlayer.join` fails. Concurrent calls for several
-        bots start these at the same time. Raises `Forfeit` if the bot does not start and `VoidGame` if the
-        machine lacks resources.
+        bots start their processes at the same time. Raises `Forfeit` if the bot does not start, and `VoidGame`
+        if the machine lacks resources.
         """
         key = lane, str(spec.bot)
         async with self._lock(key):
@@ -80,12 +80,12 @@ class BotPool:
     async def discard(self, lane: int) -> None:
         """Kill all processes of a lane, because they have seen a deal that will be played again.
 
-        Anybody who awaits a reply of these bots gets a `VoidGame`.
+        All callers that await a reply of these processes get a `VoidGame`.
         """
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
     async def close_idle(self) -> None:
-        """Stop the processes that are in no game, to free memory and process ids for others."""
+        """Stop the processes that play no game, to free memory and process ids."""
         idle = [key for key, process in self._processes.items() if not process.games]
         await self._stop(idle, gently=True)
 
@@ -204,7 +204,7 @@ class BotPlayer:
 
     @property
     def dropped(self) -> int:
-        """How many of the bot's messages were dropped since it joined the game; see `Inbox.dropped`."""
+        """How many messages of the bot were dropped since it joined the game; see `Inbox.dropped`."""
         return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:

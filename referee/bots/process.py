@@ -1,7 +1,7 @@
 """Run one bot process from start-up to shutdown.
 
-A `BotProcess` owns the program, its socket, its folder, its outputs and its `Session`, and charges the bot if
-the program ends or breaks a limit. How programs are started and measured is `referee.sandbox`'s part.
+A `BotProcess` owns the program, its socket, its folder, its outputs and its `Session`. It charges the bot if
+the program ends or exceeds a limit. `referee.sandbox` starts and measures the program.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from referee.sandbox.output import Output
 GOODBYE_S = 2.0
 """How long a bot may take to exit after the referee's goodbye."""
 TERM_S = 1.0
-"""How long it may take after SIGTERM before it is killed."""
+"""How long a bot may take to exit after SIGTERM. Then it is killed."""
 STDERR_TAIL = 4096
-"""How many bytes from the end of standard error a fault keeps."""
+"""How many bytes from the end of the standard error are kept with a fault."""
 _RELAY_PORT = 50051
 """The port of the referee in the network namespace of a bot that connects by TCP."""
 _STATUS_S = 0.5
-"""How long to wait for the exit status after the stream has ended, or for the end of the stream after an exit."""
+"""How long to wait for the exit status after the end of the stream, or for the end of the stream after the exit."""
 _OUTPUT_LIMIT_S = 0.5
 """How long to go on reading the outputs after the process has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """How a bot reacted when it was asked to exit."""
+    """How a bot reacted to a request to exit."""
 
     exit_code: int | None
     """The program's exit code, negative for a signal; None if it did not exit."""
@@ -54,13 +54,15 @@ class Shutdown:
 
 # The states of a bot process:
 #
-#     starting --hello--> alive --shut_down(), stop()--> shutting down --> gone
-#         |                |                              ^    ^
-#         |                +-- exit, end of stream, ------+    |
-#         |                    broken limit, end_soon()        |
-#         +-- failed start-up ---------------------------------+
+#     starting --hello--> alive --shut_down()--> asked to exit ---------------+
+#         |                 |                                                 |
+#         |                 +-- exit, end of stream,                          |
+#         |                 |   exceeded limit, end_soon() --> failed --------+
+#         |                 |                                                 |
+#         +- failed start --+-------------------------------------------------+--stop()--> stopping --> stopped
 #
-# `dead` is True in the last two states. Whoever starts a process calls `stop`, which frees its resources.
+# `dead` is True in the states failed, stopping and stopped, and after the end of the stream. `stop` must be
+# called in the end, because only `stop` frees the resources; `start` calls it if the start fails.
 
 
 class BotProcess:
@@ -72,7 +74,7 @@ class BotProcess:
         self.max_games = 1
         """How many games the bot can play at once, by its hello."""
         self.games = 0
-        """How many games the bot plays now or is about to start."""
+        """How many games the bot plays now or has been reserved for."""
         self.has_played = False
         """Whether the bot has played a game to its end."""
         output_bytes = spec.limits.output_kib * 1024
@@ -159,39 +161,39 @@ class BotProcess:
         self._watcher.add_done_callback(self._on_watcher_done)
 
     async def _watch(self, launched: RunningProgram) -> None:
-        """Wait for an exit, the end of the stream or a broken limit; then kill the process tree and charge the bot."""
+        """Wait for an exit, the end of the stream or an exceeded limit. Then kill the process tree and charge the bot."""
         exited = asyncio.ensure_future(launched.process.wait())
         closed = asyncio.ensure_future(self.session.closed.wait())
         limits = self.spec.limits
-        broken = asyncio.ensure_future(
+        breach = asyncio.ensure_future(
             wait_for_breach(launched, self._folder, limits, is_in_use=lambda: self.games > 0)
         )
         try:
-            await asyncio.wait((exited, closed, broken), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((exited, closed, breach), return_when=asyncio.FIRST_COMPLETED)
             connected = self.session.connected and self.session.failure is None
-            if connected and not broken.done():
-                # the last reply or the exit status may still be under way
+            if connected and not breach.done():
+                # the last reply or the exit status may still be on its way
                 await asyncio.wait((exited, closed), timeout=_STATUS_S)
         finally:
             exited.cancel()
             closed.cancel()
-            broken.cancel()
-        fault = broken.result() if broken.done() else launched.breach()
+            breach.cancel()
+        fault = breach.result() if breach.done() else launched.breach()
         code = launched.process.returncode
         await launched.kill()
         await asyncio.wait(self._drains, timeout=_OUTPUT_LIMIT_S)
         self.session.fail(fault or self._describe_exit(code))
 
     def _on_watcher_done(self, watcher: asyncio.Task[None]) -> None:
-        """Fail the session if the watcher failed, so that no caller waits for an unwatched bot."""
+        """Fail the session if the watcher failed. Otherwise callers could wait for an unwatched bot forever."""
         if not watcher.cancelled() and (error := watcher.exception()) is not None:
             assert isinstance(error, Exception)  # noqa: S101 - other exceptions end the event loop
             self.session.fail(error)
 
     def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
-        """Return the fault of a bot that has exited or, if `code` is None, closed its stream.
+        """Return the fault of a bot that has exited with `code` or, if it is None, has closed its stream.
 
-        It is a `VoidGame` if the machine's lack of resources may be the reason.
+        Return a `VoidGame` if the machine may have lacked resources.
         """
         signal = None
         if code is None:
@@ -211,7 +213,7 @@ class BotProcess:
         )
 
     def add_evidence(self, fault: BotFault) -> BotFault:
-        """Return a copy of a fault that has the end of the process's standard error."""
+        """Return a copy of a fault with the end of the process's standard error."""
         return type(fault)(fault.cause, replace(fault.evidence, stderr_tail=self.stderr_tail()))
 
     def stderr_tail(self) -> str:
@@ -220,7 +222,7 @@ class BotProcess:
 
     @property
     def dead(self) -> bool:
-        """Whether nothing more can come from the bot: it is shutting down or gone."""
+        """Whether the bot can send nothing more: its stream has ended, or the process is being stopped."""
         return self.session.closed.is_set() or self._stopping is not None
 
     @property
@@ -255,7 +257,7 @@ class BotProcess:
         """
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         if self._watcher is not None:
-            self._watcher.cancel()  # it would kill what the program leaves running
+            self._watcher.cancel()  # it would kill the processes that the program leaves running
         began_ns = self._clock.now_ns()
         if goodbye:
             self.session.send(encode.goodbye())
@@ -270,14 +272,14 @@ class BotProcess:
         return Shutdown(code, elapsed_s, left_running)
 
     def end_soon(self) -> None:
-        """Make the process end, without waiting for it."""
+        """Cause the end of the process and return at once."""
         self.session.fail(VoidGame("the referee has ended the bot's process"))
 
     async def stop(self, *, gently: bool = True) -> None:
         """End the process tree and remove its socket and folder.
 
-        If `gently`, ask the bot to exit first; otherwise kill it at once. Anybody who awaits a reply of the bot
-        gets a `VoidGame`.
+        If `gently`, ask the bot to exit first; otherwise kill it at once. All callers that
+        await a reply of the bot get a `VoidGame`.
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(gently=gently and self.usable))

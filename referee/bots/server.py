@@ -1,7 +1,7 @@
-"""Serve one bot over gRPC: a server with one method, for one stream.
+"""Run the gRPC server of one bot: it has one method, and the bot opens one stream.
 
-The server listens on a UNIX socket. If the bot's gRPC client supports only TCP, it listens on a port of the
-loopback address instead. Any program on the machine can connect to that port, so the hello has a token.
+The server listens on a UNIX socket. If the bot's gRPC client supports only TCP, the server listens on a port of
+the loopback address instead. Any program on the machine can connect to that port, so the hello has a token.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from referee.pb import play_pb2
 
 SERVICE = play_pb2.DESCRIPTOR.services_by_name["RefereeService"]
 MESSAGE_LIMIT = 1 << 16
-"""The most bytes in a message from a bot; a larger message forfeits the game."""
+"""The most bytes in a message of a bot. A larger message forfeits the game."""
 _GRPC_LIMIT = 1 << 24
-"""Above this size gRPC breaks the stream and the reason is lost, so it is far above `MESSAGE_LIMIT`."""
+"""gRPC closes the stream without a reason at a message above this size. So it is far above `MESSAGE_LIMIT`."""
 CONNECTIONS = 64
-"""How many connections a bot may open; it needs one. gRPC closes further ones."""
+"""How many connections a bot may open; it needs one. gRPC closes any further connection."""
 _SOCKET_PATH_LIMIT = 100
 """The most characters in a socket's path; the limit of operating systems is 104 to 108 bytes."""
 _OPTIONS = (
@@ -53,7 +53,7 @@ class BotServer:
         self._server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
-        """Start to listen. Raises `VoidGame` if that is not possible."""
+        """Start to listen. Raises `VoidGame` if the server cannot listen on its address."""
         if len(str(self._socket)) > _SOCKET_PATH_LIMIT:
             raise VoidGame(
                 f"the socket path {self._socket} is longer than {_SOCKET_PATH_LIMIT} characters;"

@@ -27,22 +27,31 @@ from referee.pb import play_pb2
 from referee.protocol import encode
 
 WRITE_LIMIT_S = 5.0
-"""How long writing a message may take if the bot does not read its stream and nobody awaits a reply."""
+"""How long it may take to write one batch of messages. A bot that does not read its stream exceeds this."""
 
 TimedReply = tuple[bytes, int, int]
-"""A reply and its time: the serialised action, not yet decoded; the microseconds until it came, at most the
-limit; and the lag in microseconds, which is how long after the limit the referee saw the reply, else 0."""
+"""A reply with its times: the serialised action, the microseconds until the reply came (at most the limit), and
+the lag. The lag is how many microseconds after the limit the referee saw the reply; 0 if it came earlier."""
 
 
 # The states of a session:
 #
 #     connecting --hello--> idle --request(), start_game()--> waiting
 #         |                  |  ^                               |
-#         |                  |  +---- reply, ready, strike -----+
+#         |                  |  +-- reply, ready, malformed ----+
+#         |                  |      reply, deadline passed      |
 #         |                  |                                  |
-#         +------------------+-- end of stream, fail() ---------+--> closed
+#         +------------------+---- end of stream, fail() -------+--> closed
 #
-# In each game at most one request is pending; the session is waiting while any is. Closed is final.
+# In each game at most one request is pending. The session is waiting while any request is pending.
+# `closed` is final. When the stream ends, pending requests still wait: `process` finds out why the stream has
+# ended and calls `fail` with the reason.
+#
+# The states of writing; at most one write is in progress:
+#
+#     idle --send()--> flushing --outbox is empty--> idle
+#     idle --request() in the bot's only game--> writing that message --written--> idle, or flushing if `send`
+#                                                                                  was called meanwhile
 
 
 class Session:
@@ -68,17 +77,19 @@ class Session:
         self._stream: Stream | None = None
         self._requests = PendingRequests(clock, self._on_overdue, busy_ns)
         self._games: set[str] = set()
-        """The ids of the games that have started and not ended."""
+        """The ids of the games that the bot plays now."""
         self._hello = self._add_request(HELLO, READY, 0)
         self._inbox = Inbox(
             self._hello, self._requests, games=self._games, token=token, is_foreign=is_foreign
         )
         self._outbox: list[tuple[bytes, PendingRequest | None]] = []
+        """The messages that wait to be written, each with the request that it contains, if any."""
         self._flushing: asyncio.Task[None] | None = None
         self._writing_since_ns = 0
         """When the current write began; 0 if there is none."""
         self.failure: Exception | None = None
-        """Why the session was closed; None if it is open or the stream just ended."""
+        """Why the session failed; None while it is open. None also if the stream has ended and nobody has
+        called `fail` yet."""
         self.closed = asyncio.Event()
         """Set when the stream has ended or the session has failed."""
 
@@ -146,20 +157,20 @@ class Session:
                 try:
                     if awaits_hello:  # tell the bot's author why the referee refuses it
                         await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
-                finally:  # a bot that leaves during the write is charged all the same
+                finally:  # charge also a bot that disconnects during this write
                     self.fail(failure)
             if self.failure is not None:
                 return
 
     def _on_overdue(self, request: PendingRequest) -> None:
-        """Give up a bot that has not read the request for its whole limit: it has stopped reading."""
+        """Fail the session if the current write takes longer than the limit of an overdue request."""
         if self._writing_since_ns:
-            # gRPC's threads may have to wait for a core before they can report that the bot has read
+            # gRPC's threads may wait for a core before they can report that the bot has read the message
             limit_ns = max(request.limit_us, CORE_WAIT_LIMIT_US) * 1000
             self._check_write(self._writing_since_ns, limit_ns)
 
     def _check_write(self, since_ns: int, limit_ns: int) -> None:
-        """Give up the bot if the write that began at `since_ns` lasts longer than the limit."""
+        """Fail the session if the write that began at `since_ns` takes longer than the limit."""
         if self._writing_since_ns != since_ns:
             return
         left_ns = since_ns + limit_ns - self._now_ns()
@@ -174,9 +185,13 @@ class Session:
     # Messages to the bot
 
     async def wait_for_hello(self, limit_us: int, since_ns: int) -> play_pb2.Hello:
-        """Return the bot's hello, which must come within a limit from the process's start.
+        """Wait for the bot's hello and return it.
 
-        Raises `Forfeit` (CONNECT_TIMEOUT), or the session's failure.
+        Args:
+            limit_us: how long the bot may take.
+            since_ns: when the bot's process was started, on the session's clock.
+
+        Raises `Forfeit` (CONNECT_TIMEOUT) if the hello is late, or the session's failure.
         """
         self._raise_failure()
         self._hello.limit_us = limit_us
@@ -190,7 +205,7 @@ class Session:
     async def start_game(self, game_id: str, start: bytes, limit_us: int) -> None:
         """Send a game start and wait for the bot's ready.
 
-        Raises `Forfeit` (GAME_START_TIMEOUT), or the session's failure.
+        Raises `Forfeit` (GAME_START_TIMEOUT) if the ready is late, or the session's failure.
         """
         self._raise_failure()
         request = self._add_request(game_id, READY, limit_us)
@@ -204,14 +219,14 @@ class Session:
         self._games.add(game_id)
 
     def end_game(self, game_id: str, end: bytes) -> None:
-        """Send the end of a game, without waiting."""
+        """Send the end of a game and return at once."""
         self._games.discard(game_id)
         self.send(end)
 
     async def request(self, game_id: str, number: int, message: bytes, limit_us: int) -> TimedReply:
         """Send the request for a decision and wait for the reply.
 
-        Raises `Strike` (TIMEOUT, MALFORMED), or the session's failure, usually a `Forfeit`.
+        Raises `Strike` (TIMEOUT or MALFORMED), or the session's failure, which is usually a `Forfeit`.
         """
         if self.failure is not None:
             self._raise_failure()
@@ -231,7 +246,7 @@ class Session:
         return reply
 
     def send(self, message: bytes, request: PendingRequest | None = None) -> None:
-        """Send a message without waiting. Messages of one turn of the event loop are sent as a batch."""
+        """Send a message and return at once. Messages of one turn of the event loop are sent as a batch."""
         self._outbox.append((message, request))
         if self._flushing is None and not self._writing_since_ns:
             self._flushing = asyncio.ensure_future(self._flush())
@@ -265,7 +280,7 @@ class Session:
                 self._flushing = asyncio.ensure_future(self._flush())
 
     def _add_request(self, game_id: str, number: int, limit_us: int) -> PendingRequest:
-        # a second request would replace the first one, whose caller would then wait forever
+        # a second request would replace the first one, and the first caller would wait forever
         assert game_id not in self._requests.pending  # noqa: S101
         request = PendingRequest(game_id, number, limit_us, self._loop.create_future())
         self._requests.pending[game_id] = request
