@@ -26,14 +26,14 @@ def shown(program, *folders):
     return [each for each in bubblewrap.find_toolchains(program, path) if each not in around]
 
 
-def test_an_installation_is_shown_as_a_whole(home):
+def test_whole_installation_of_a_program_in_bin_is_shown(home):
     node = tool(home / ".nvm" / "v20" / "bin" / "node")
     (home / ".nvm" / "v20" / "lib").mkdir()
     assert shown("node", node.parent) == [home / ".nvm" / "v20"]
 
 
 @pytest.mark.parametrize("where", [".local/bin", "bin", ".cargo/bin"])
-def test_of_a_folder_with_other_things_only_the_programs(home, where):
+def test_only_the_bin_folder_is_shown_if_private_files_lie_beside_it(home, where):
     program = tool(home / where / "tool")
     (program.parents[1] / ".local/share").mkdir(parents=True, exist_ok=True)
     assert shown("tool", program.parent) == [program.parent]
@@ -44,7 +44,7 @@ def test_a_home_folder_is_never_shown(home):
     assert shown("tool", home, home.parent, "/", "relative/bin") == []
 
 
-def test_links_are_followed_to_where_they_lead(home):
+def test_target_of_a_link_is_shown(home):
     real = tool(home / "opt" / "jdk" / "bin" / "java")
     (home / "opt" / "jdk" / "lib").mkdir()
     link = home / "links" / "java"
@@ -53,7 +53,7 @@ def test_links_are_followed_to_where_they_lead(home):
     assert shown("java", link.parent) == [home / "links", home / "opt" / "jdk"]
 
 
-def test_a_script_is_shown_with_what_runs_it(home):
+def test_interpreter_of_a_script_is_shown(home):
     tool(home / "py" / "bin" / "snake")
     (home / "py" / "lib").mkdir()
     tool(home / "scripts" / "run", "#!/usr/bin/env snake\n")
@@ -61,7 +61,7 @@ def test_a_script_is_shown_with_what_runs_it(home):
     assert shown("run", *folders) == [home / "py", home / "scripts"]
 
 
-def test_an_environment_is_shown_with_its_interpreter(home):
+def test_virtual_environment_is_shown_with_its_interpreter(home):
     tool(home / "pythons" / "3.12" / "bin" / "python3")
     (home / "pythons" / "3.12" / "lib").mkdir()
     venv = home / "bot" / ".venv"
@@ -71,16 +71,16 @@ def test_an_environment_is_shown_with_its_interpreter(home):
     assert shown("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
 
 
-def test_shims_are_shown_with_what_they_look_for(home):
+def test_shims_are_shown_with_their_prefix(home):
     tool(home / ".pyenv" / "shims" / "python3")
     assert shown("python3", home / ".pyenv" / "shims") == [home / ".pyenv"]
 
 
-def test_the_system_is_not_shown_twice():
+def test_folders_of_the_system_are_no_toolchains():
     assert shown("sh", "/usr/bin", "/bin", "/no/such/folder") == []
 
 
-def test_the_systems_bubblewrap_comes_first_then_that_of_the_package(monkeypatch, tmp_path):
+def test_system_bubblewrap_is_preferred_to_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tool(tmp_path / "bwrap").parent))
     assert bubblewrap.find_bubblewrap() == tmp_path / "bwrap"
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))

@@ -42,7 +42,7 @@ def version_2(tmp_path, monkeypatch):
     return proc
 
 
-def test_a_cgroup_of_version_2(version_2, tmp_path):
+def test_cgroup_of_version_2_limits_and_measures(version_2, tmp_path):
     cgroups = Cgroups.find(version_2)
     parent = tmp_path / "cgroup" / "user.slice"
     assert cgroups._hierarchies == (Hierarchy(parent, frozenset({"memory", "pids", "cpu"}), 2),)
@@ -63,7 +63,7 @@ def test_a_cgroup_of_version_2(version_2, tmp_path):
     assert (cgroup.usage().cpu_s, cgroup.usage().peak_memory_kib) == (1.5, 5 << 10)
 
 
-def test_what_a_killed_referee_has_left_is_removed(version_2, tmp_path):
+def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
     cgroups = Cgroups.find(version_2)
     cgroups.create(Limits())
     parent = tmp_path / "cgroup" / "user.slice"
@@ -76,7 +76,7 @@ def test_what_a_killed_referee_has_left_is_removed(version_2, tmp_path):
     assert Path(second.procs_files[0]).exists()
 
 
-def test_no_cgroups_where_none_can_be_made(tmp_path):
+def test_no_cgroups_if_none_can_be_created(tmp_path):
     (tmp_path / "cgroup").write_text("0::/\n3:memory:/x\n")
     (tmp_path / "mountinfo").write_text("1 1 0:1 / /proc rw - cgroup2 x rw\n")
     assert Cgroups.find(tmp_path).controllers == frozenset()

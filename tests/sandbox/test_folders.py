@@ -13,18 +13,18 @@ def folder(tmp_path):
     return ProgramFolder(tmp_path)
 
 
-def test_it_is_for_its_owner_alone(folder):
+def test_only_the_owner_can_enter_a_program_folder(folder):
     for each in (folder.path, folder.scratch, folder.socket.parent):
         assert each.stat().st_mode & 0o777 == 0o700
     assert not list(folder.scratch.iterdir())
 
 
-def test_no_room_for_it_is_nobodys_fault(tmp_path):
+def test_folder_that_cannot_be_created_voids_the_game(tmp_path):
     with pytest.raises(VoidGame, match="no room for a bot's folder"):
         ProgramFolder(tmp_path / "gone")
 
 
-def test_nothing_of_it_is_left_and_nothing_else_is_touched(folder, tmp_path):
+def test_remove_deletes_locked_folders_and_follows_no_link(folder, tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "file").write_text("mine")
@@ -41,7 +41,7 @@ def test_nothing_of_it_is_left_and_nothing_else_is_touched(folder, tmp_path):
     assert (kept / "file").read_text() == "mine"
 
 
-def test_folders_too_deep_for_any_path(folder, tmp_path):
+def test_folders_too_deep_for_a_path_are_removed(folder, tmp_path):
     here = os.open(folder.scratch, os.O_RDONLY)
     for _ in range(1100):
         os.mkdir("deep", dir_fd=here)
@@ -53,13 +53,13 @@ def test_folders_too_deep_for_any_path(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_it_may_be_gone_already(folder, tmp_path):
+def test_folder_can_be_removed_twice(folder, tmp_path):
     folder.remove()
     folder.remove()
     assert not list(tmp_path.iterdir())
 
 
-def test_what_lies_in_the_scratch_folder_is_counted_as_the_disk_has_it(folder):
+def test_scratch_size_counts_disk_blocks(folder):
     assert folder.scratch_kib(1000) == 0
     deep = folder.scratch / "a" / "b"
     deep.mkdir(parents=True)
@@ -70,7 +70,7 @@ def test_what_lies_in_the_scratch_folder_is_counted_as_the_disk_has_it(folder):
     assert folder.scratch_kib(100) >= 100, "it need not count on"
 
 
-def test_links_out_of_the_scratch_folder_are_not_followed(folder, tmp_path):
+def test_scratch_size_does_not_follow_links(folder, tmp_path):
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "file").write_bytes(b"x" * (300 << 10))
     (folder.scratch / "folder").symlink_to(tmp_path / "large")
@@ -80,7 +80,7 @@ def test_links_out_of_the_scratch_folder_are_not_followed(folder, tmp_path):
     assert folder.scratch_kib(1000) == 4 * 4
 
 
-def test_names_without_content_count_too(folder):
+def test_scratch_size_counts_empty_files(folder):
     for number in range(50):
         (folder.scratch / str(number)).touch()
     assert folder.scratch_kib(1000) == 50 * 4

@@ -37,11 +37,11 @@ def findings(**states):
         ({"kill_tree": State.PARTIAL}, None),
     ],
 )
-def test_what_a_sandbox_comes_to(states, rung):
+def test_rung_follows_from_the_findings(states, rung):
     assert rung_from_findings(findings(**states)) is rung
 
 
-def test_what_is_recorded():
+def test_summary_names_the_protections_that_are_not_on():
     assert Isolation(Rung.FULL, findings()).summary == "full"
     some = findings(cpu=State.OFF, pids=State.OFF, total_memory=State.PARTIAL)
     assert (
@@ -52,7 +52,7 @@ def test_what_is_recorded():
     assert len(NO_ISOLATION.findings) == len(Protection)
 
 
-async def test_a_machine_without_bubblewrap(monkeypatch):
+async def test_machine_without_bubblewrap_gives_no_isolation(monkeypatch):
     monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = await select_isolation()
@@ -68,7 +68,7 @@ async def test_a_machine_without_bubblewrap(monkeypatch):
         ladder.make_launcher(gone)
 
 
-async def test_a_bubblewrap_that_may_do_nothing(monkeypatch):
+async def test_error_of_bubblewrap_is_reported_with_advice(monkeypatch):
     text = "#!/bin/sh\necho 'No permissions to create namespace' >&2\nexit 1\n"
     with tempfile.TemporaryDirectory() as folder:
         broken = tool(Path(folder, "open", "bwrap"), text)
@@ -78,14 +78,14 @@ async def test_a_bubblewrap_that_may_do_nothing(monkeypatch):
             await select_isolation(Rung.NAMESPACES)
 
 
-async def test_less_than_what_is_required():
+async def test_wanted_rung_below_the_required_one_is_refused():
     with pytest.raises(UserError, match=r"isolation 'none' is less than the required 'uid'"):
         await select_isolation(Rung.NONE, Rung.UID)
     assert await select_isolation(Rung.NONE, Rung.NONE) == NO_ISOLATION
 
 
 @pytest.mark.isolation("namespaces")
-async def test_the_packages_bubblewrap_does_as_well(monkeypatch, tmp_path):
+async def test_bubblewrap_of_the_package_gives_namespaces(monkeypatch, tmp_path):
     only = tmp_path / "only"
     only.mkdir()
     for name in ("sh", "sleep"):

@@ -58,14 +58,14 @@ async def games(tmp_path_factory):
     await games.end()
 
 
-def test_every_burglar_is_tried():
+def test_every_kind_of_burglar_has_a_test():
     here = set(bot.kinds(burglar.Burglar)) | set(bot.kinds(bot.GoesWrong))
     here = {name for name in here if bot.kinds()[name].__module__ == "burglar"} - {"burglar"}
     assert here == {*OUT_OF_MEMORY, *REFUSED, *OTHERS}
 
 
 @pytest.mark.parametrize("name", plain(OUT_OF_MEMORY))
-async def test_a_bot_that_takes_too_much_memory(games, name):
+async def test_bot_that_takes_too_much_memory_forfeits(games, name):
     before = psutil.virtual_memory().shared
     async for seat, record in games.each_seat(spec(name)):
         (fault,) = record.faults
@@ -80,7 +80,7 @@ async def test_a_bot_that_takes_too_much_memory(games, name):
 
 
 @pytest.mark.parametrize("name", plain(REFUSED))
-async def test_what_is_refused_is_no_fault_and_harms_nobody(games, name):
+async def test_refused_attempts_are_no_fault_and_do_no_harm(games, name):
     files = {path: digest(path) for path in FOLDER.glob("*.py")}
     wrong = spec(name)
     async for _, record in games.each_seat(wrong):
@@ -90,7 +90,7 @@ async def test_what_is_refused_is_no_fault_and_harms_nobody(games, name):
     assert files == {path: digest(path) for path in FOLDER.glob("*.py")}
 
 
-async def test_nothing_is_left_for_the_next_process(games):
+async def test_state_of_a_process_is_gone_for_the_next_one(games):
     wrong = spec("leaves_state")
     for lane in (0, 0, 1):
         record = await games.play(wrong, HEALTHY, lane=lane)
@@ -99,7 +99,7 @@ async def test_nothing_is_left_for_the_next_process(games):
         await games.player._pool.discard(lane)
 
 
-async def test_the_network_is_out_of_reach(games):
+async def test_network_cannot_be_reached(games):
     name = secrets.token_hex(8)
     knocks = []
     server = await asyncio.start_server(lambda *_: knocks.append(1), "127.0.0.1", 0)
@@ -114,7 +114,7 @@ async def test_the_network_is_out_of_reach(games):
     assert not knocks
 
 
-async def test_another_bot_is_out_of_reach(games):
+async def test_another_bot_cannot_be_reached(games):
     await games.play_healthy()
     victim = games.process(HEALTHY)
     folder = victim._folder.socket.parent
@@ -125,7 +125,7 @@ async def test_another_bot_is_out_of_reach(games):
     assert games.process(HEALTHY) is victim
 
 
-async def test_signals_reach_nobody_else(games):
+async def test_signals_reach_no_other_program(games):
     await games.play_healthy()
     victims = games.process(HEALTHY), games.process(OTHER)
     async for _, record in games.each_seat(spec("kills_everybody")):
@@ -134,7 +134,7 @@ async def test_signals_reach_nobody_else(games):
 
 
 @MORE
-async def test_children_that_take_the_memory_are_ended_and_the_bot_pays_when_it_ends(games):
+async def test_bot_whose_children_take_too_much_memory_forfeits(games):
     """It owes an answer all the time: whichever is noticed first, it is charged, and nobody else."""
     async for seat, record in games.each_seat(spec("takes_much_memory_in_children"), clocks=SHORT):
         assert record.forfeited == (seat,)
@@ -168,13 +168,13 @@ async def test_faults_are_charged_as_without_isolation(games, name, cause, code,
 @pytest.mark.parametrize(
     "name", plain(["litters_scratch", "leaves_disguised_daemon", "is_wrapped"])
 )
-async def test_what_is_no_fault_is_none_in_a_sandbox(games, name):
+async def test_harmless_behaviour_is_no_fault_in_a_sandbox(games, name):
     async for _, record in games.each_seat(spec(name, program="bot.py")):
         assert not record.faults
 
 
 @pytest.mark.extended("plays more misbehaving bots")
-async def test_a_bot_that_knows_only_tcp(games):
+async def test_bot_that_knows_only_tcp_plays_in_a_sandbox(games):
     async for _, record in games.each_seat(
         replace(spec("fair", program="bot.py"), transport="tcp")
     ):

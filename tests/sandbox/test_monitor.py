@@ -40,7 +40,7 @@ async def within(limit_s):
         await asyncio.sleep(0.01)
 
 
-async def test_cpu_time_and_the_most_memory_of_a_program(up):
+async def test_usage_has_cpu_time_and_peak_memory(up):
     launched = await up("""
         import time
         hog = b"x" * (60 << 20)
@@ -57,7 +57,7 @@ async def test_cpu_time_and_the_most_memory_of_a_program(up):
 
 
 @pytest.mark.parametrize("name", ["VmHWM:9999999", "\\nVmHWM:9999999"])
-async def test_a_program_s_name_is_no_figure(up, name):
+async def test_program_name_that_looks_like_a_figure_is_ignored(up, name):
     launched = await up(f"""
         import ctypes, time
         ctypes.CDLL(None).prctl(15, b"{name}")
@@ -67,7 +67,7 @@ async def test_a_program_s_name_is_no_figure(up, name):
     assert launched.usage().peak_memory_kib < 100 * MIB
 
 
-async def test_children_count_while_they_run_and_when_they_have_ended(up):
+async def test_usage_includes_running_and_ended_children(up):
     launched = await up("""
         import os, time
         if os.fork() == 0:
@@ -91,7 +91,7 @@ async def test_children_count_while_they_run_and_when_they_have_ended(up):
     assert 120 * MIB < usage.peak_memory_kib < 200 * MIB
 
 
-async def test_children_that_have_ended_are_no_processes_though_nobody_waits_for_them(up):
+async def test_zombies_do_not_count_as_processes(up):
     launched = await up("""
         import os, time
         for _ in range(5):
@@ -106,7 +106,7 @@ async def test_children_that_have_ended_are_no_processes_though_nobody_waits_for
     assert launched._monitor.measure().processes == 1
 
 
-async def test_a_program_that_has_ended_has_taken_what_was_seen_last(up):
+async def test_usage_of_an_ended_program_is_the_last_measurement(up):
     launched = await up("import time; print(flush=True); time.sleep(1000)")
     before = launched.usage()
     await launched.kill()
@@ -114,7 +114,7 @@ async def test_a_program_that_has_ended_has_taken_what_was_seen_last(up):
     assert before.peak_memory_kib > MIB
 
 
-async def test_programs_are_measured_each_by_itself(up):
+async def test_each_program_is_measured_separately(up):
     one, two = await asyncio.gather(
         up("""
             import os, time
@@ -133,7 +133,7 @@ async def test_programs_are_measured_each_by_itself(up):
     assert one._monitor.measure().processes + two._monitor.measure().processes == 3
 
 
-async def test_a_program_that_sleeps_is_not_busy(up):
+async def test_sleeping_program_is_not_busy(up):
     launched = await up("""
         import threading, time
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
@@ -147,7 +147,7 @@ async def test_a_program_that_sleeps_is_not_busy(up):
 
 
 @pytest.mark.parametrize("who", ["thread", "threads that end", "child", "children that end"])
-async def test_a_program_is_busy_with_any_thread_of_its_family(up, who):
+async def test_program_is_busy_if_any_thread_of_its_tree_is(up, who):
     launched = await up(f"""
         import os, threading, time
         def toil(seconds):
@@ -198,7 +198,7 @@ def cpu_s(launched):
     return taken_s
 
 
-async def test_a_program_that_has_ended_is_not_busy(up):
+async def test_ended_program_is_not_busy(up):
     launched = await up("print('up', flush=True)")
     await launched.process.wait()
     assert launched.busy_ns() is None

@@ -12,20 +12,20 @@ def printed(*chunks):
     return output
 
 
-def test_little_is_kept_whole():
+def test_short_output_is_kept_whole():
     output = printed(b"one ", b"two\n", b"three")
     assert output.last_bytes() == b"one two\nthree"
     assert output.total == 13
 
 
-def test_of_much_the_last_is_kept():
+def test_end_of_a_long_output_is_kept():
     chunks = [bytes([number % 256]) * 65_536 for number in range(100)]
     output = printed(*chunks)
     assert output.last_bytes() == b"".join(chunks)[-DEFAULT_KEPT_BYTES:]
     assert output.total == 100 * 65_536
 
 
-def test_single_bytes_take_no_more_memory_than_large_chunks():
+def test_memory_is_bounded_for_single_bytes():
     output = Output(100)
     for number in range(1000):
         output.add(bytes([number % 251]))
@@ -33,7 +33,7 @@ def test_single_bytes_take_no_more_memory_than_large_chunks():
     assert output.last_bytes() == bytes(number % 251 for number in range(900, 1000))
 
 
-def test_a_chunk_larger_than_all_that_is_kept():
+def test_end_of_a_chunk_larger_than_the_limit_is_kept():
     output = printed(b"a" * (3 * DEFAULT_KEPT_BYTES) + b"end")
     assert len(output.last_bytes()) == DEFAULT_KEPT_BYTES
     assert output.tail(4) == "aend"
@@ -57,15 +57,15 @@ def test_a_chunk_larger_than_all_that_is_kept():
         (b"", ""),
     ],
 )
-def test_a_tail_has_no_power_over_a_terminal(written, shown):
+def test_tail_escapes_control_characters(written, shown):
     assert printed(written).tail(4096) == shown
 
 
-def test_a_tail_may_begin_inside_a_character():
+def test_tail_that_begins_inside_a_character_is_escaped():
     assert printed("ab→".encode()).tail(2) == r"\x86\x92"
 
 
-async def test_a_pipe_that_is_never_empty_lets_others_run():
+async def test_draining_a_pipe_that_is_never_empty_lets_other_tasks_run():
     pipe = asyncio.StreamReader()
     pipe.feed_data(b"x" * (1 << 20))
     output = Output()

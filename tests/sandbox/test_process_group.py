@@ -90,7 +90,7 @@ async def test_the_folder_is_the_working_directory(python, tmp_path):
     assert await said(await python("import os; print(os.getcwd())")) == f"{tmp_path}\n"
 
 
-async def test_no_descriptor_of_the_referee_is_inherited(python, launch):
+async def test_no_file_descriptor_of_the_referee_is_inherited(python, launch):
     other = await launch("sleep", "1000")
     leak = os.dup(2)
     os.set_inheritable(leak, True)  # noqa: FBT003 - the function takes no keywords
@@ -100,7 +100,7 @@ async def test_no_descriptor_of_the_referee_is_inherited(python, launch):
     await other.kill()
 
 
-async def test_signals_are_as_in_a_fresh_shell(python):
+async def test_signal_handlers_are_the_defaults(python):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a worker
     try:
         launched = await python("""
@@ -116,7 +116,7 @@ async def test_signals_are_as_in_a_fresh_shell(python):
     assert ignored <= python_own
 
 
-async def test_a_program_is_an_ordinary_process_whatever_the_referee_is(python):
+async def test_program_of_a_real_time_referee_has_the_ordinary_scheduler(python):
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))  # as in a worker
     try:
@@ -130,7 +130,7 @@ async def test_a_program_is_an_ordinary_process_whatever_the_referee_is(python):
     assert (await said(launched)).split() == [str(os.SCHED_OTHER), str(nice)]
 
 
-async def test_a_program_that_is_no_python_gets_a_broken_pipe_as_it_should(launch):
+async def test_sigpipe_is_not_ignored_in_other_languages(launch):
     launched = await launch("sh", "-c", "grep SigIgn /proc/self/status")
     assert signals((await said(launched)).split()[1]) == set()
 
@@ -151,35 +151,35 @@ def refused(launch):
     return refused
 
 
-async def test_a_missing_program(refused):
+async def test_missing_program_is_no_start(refused):
     assert await refused("no-such-program") == (
         "cannot be started: no-such-program is not installed, or not in PATH"
     )
 
 
-async def test_a_program_that_may_not_be_executed(refused, tmp_path):
+async def test_program_without_execute_permission_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("#!/bin/sh\n")
     assert await refused("./bot") == "cannot be started: ./bot: Permission denied"
 
 
-async def test_a_script_that_does_not_say_what_runs_it(refused, tmp_path):
+async def test_script_without_an_interpreter_line_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("print()\n")
     (tmp_path / "bot").chmod(0o755)
     assert await refused("./bot") == "cannot be started: ./bot: Exec format error"
 
 
-async def test_an_interpreter_that_is_missing(refused, tmp_path):
+async def test_script_with_a_missing_interpreter_does_not_start(refused, tmp_path):
     (tmp_path / "bot").write_text("#!/no/such/interpreter\n")
     (tmp_path / "bot").chmod(0o755)
     assert await refused("./bot") == "cannot be started: ./bot: No such file or directory"
 
 
-async def test_a_folder_in_place_of_a_program(refused, tmp_path):
+async def test_folder_instead_of_a_program_does_not_start(refused, tmp_path):
     (tmp_path / "bot").mkdir()
     assert await refused("./bot") == "cannot be started: ./bot: Permission denied"
 
 
-async def test_a_folder_that_is_gone(tmp_path):
+async def test_missing_working_directory_is_no_start(tmp_path):
     with pytest.raises(Forfeit) as raised:
         await ProcessGroupLauncher().launch(
             ["true"], folder=tmp_path / "gone", environment=ENVIRONMENT
@@ -191,7 +191,7 @@ async def test_a_folder_that_is_gone(tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EAGAIN, errno.ENOMEM])
-async def test_a_machine_that_has_no_room_is_nobodys_fault(launch, monkeypatch, number):
+async def test_shortage_of_a_resource_voids_the_game(launch, monkeypatch, number):
     async def full(*_args, **_more):
         raise OSError(number, os.strerror(number))
 
@@ -202,7 +202,7 @@ async def test_a_machine_that_has_no_room_is_nobodys_fault(launch, monkeypatch, 
     assert descriptors() == before
 
 
-async def test_no_descriptors_left_is_nobodys_fault(launch, monkeypatch):
+async def test_lack_of_file_descriptors_voids_the_game(launch, monkeypatch):
     def full():
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
@@ -211,7 +211,7 @@ async def test_no_descriptors_left_is_nobodys_fault(launch, monkeypatch):
         await launch("true")
 
 
-async def test_cancelled_while_the_program_is_not_there_yet(launch, monkeypatch):
+async def test_launch_cancelled_before_the_program_runs_leaves_nothing(launch, monkeypatch):
     """The shim is stopped before it becomes the program, so that the launch has to wait for it."""
     started = asyncio.Event()
     create = asyncio.create_subprocess_exec
@@ -234,7 +234,7 @@ async def test_cancelled_while_the_program_is_not_there_yet(launch, monkeypatch)
     assert descriptors() == before
 
 
-async def test_it_is_asked_to_end(python):
+async def test_terminate_sends_sigterm(python):
     launched = await python("""
         import signal
         signal.signal(signal.SIGTERM, lambda *_: exit(9))
@@ -333,7 +333,7 @@ PROCESS_TREES = {
 
 @pytest.mark.parametrize("ends_first", [False, True], ids=["killed", "ended by itself"])
 @pytest.mark.parametrize("family", PROCESS_TREES)
-async def test_nothing_of_its_family_is_left(python, family, ends_first):
+async def test_kill_ends_the_whole_process_tree(python, family, ends_first):
     launched = await python(
         "import os, signal, time\n"
         + textwrap.dedent(PROCESS_TREES[family])
@@ -348,7 +348,7 @@ async def test_nothing_of_its_family_is_left(python, family, ends_first):
     await launched.kill()  # once is enough
 
 
-async def test_who_comes_while_its_family_is_looked_for_is_ended_too(python, monkeypatch):
+async def test_child_started_during_kill_is_killed(python, monkeypatch):
     """Between the look and its own end a program may start one more."""
     launched = await python("""
         import os, signal, time
@@ -382,7 +382,7 @@ def has_left(family, pid):
     return any(os.getsid(each.pid) != pid for each in family)
 
 
-async def test_a_stopped_program_is_ended(python):
+async def test_stopped_program_is_killed(python):
     launched = await python("""
         import os, signal
         print("up", flush=True)
@@ -395,7 +395,7 @@ async def test_a_stopped_program_is_ended(python):
 
 
 @pytest.mark.parametrize("token", ["its own", ENVIRONMENT["REFEREE_TOKEN"]])
-async def test_other_programs_are_left_alone(launch, python, token):
+async def test_kill_spares_other_programs(launch, python, token):
     """Also one that has found out this one's token."""
     other = await python(
         "import time; print('up', flush=True); time.sleep(1000)",
@@ -409,7 +409,7 @@ async def test_other_programs_are_left_alone(launch, python, token):
     assert not children()
 
 
-async def test_a_program_is_not_taken_for_an_orphan_while_it_is_being_started(launch):
+async def test_program_that_is_being_started_is_no_orphan(launch):
     programs = await asyncio.gather(*(launch("sleep", "1000") for _ in range(4)))
     *others, last = await asyncio.gather(
         *(program.kill() for program in programs),
@@ -423,7 +423,7 @@ async def test_a_program_is_not_taken_for_an_orphan_while_it_is_being_started(la
     assert not children()
 
 
-async def test_the_referees_own_children_are_left_alone(python):
+async def test_kill_spares_the_referees_own_children(python):
     own = await asyncio.create_subprocess_exec("sleep", "1000")
     await (await python(textwrap.dedent(PROCESS_TREES["daemon"]))).kill()
     assert [child.pid for child in children()] == [own.pid]
@@ -431,7 +431,7 @@ async def test_the_referees_own_children_are_left_alone(python):
     assert await own.wait() == -signal.SIGKILL
 
 
-async def test_orphans_that_end_while_it_runs_are_forgotten(launch):
+async def test_reap_collects_orphans_that_have_ended(launch):
     launched = await launch(
         "sh", "-c", "for i in 1 2 3; do (setsid true &); done; echo; exec sleep 1000"
     )
@@ -446,7 +446,7 @@ async def test_orphans_that_end_while_it_runs_are_forgotten(launch):
     launcher.reap()
 
 
-async def test_tidying_leaves_exits_to_who_waits_for_them(launch):
+async def test_reap_leaves_exit_codes_of_programs(launch):
     launcher = ProcessGroupLauncher()
     launched = await launch("sh", "-c", "exit 5")
     while psutil.Process(launched.process.pid).status() != psutil.STATUS_ZOMBIE:
@@ -490,7 +490,7 @@ uvloop.run(main())
 """
 
 
-def test_a_program_starts_whatever_garbage_there_is():
+def test_program_starts_while_a_grpc_server_is_garbage():
     """A server of gRPC that nobody has any more waits for a thread, which the child of a fork has not."""
     referee = subprocess.run(
         [sys.executable, "-c", GARBAGE], capture_output=True, text=True, timeout=60, check=True
@@ -541,7 +541,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_whatever_programs_have_started_ends_with_a_referee_that_is_killed(tmp_path, number):
+def test_process_trees_end_with_a_killed_referee(tmp_path, number):
     referee = subprocess.Popen(
         [sys.executable, "-c", f"PROGRAM = {MOTHER!r}\n{KILLED_REFEREE}"],
         stdout=subprocess.PIPE,
@@ -559,7 +559,7 @@ def test_whatever_programs_have_started_ends_with_a_referee_that_is_killed(tmp_p
     assert not psutil.wait_procs(children(), timeout=20)[1], "the sweeper has ended too"
 
 
-async def test_sweepers_of_others_are_left_alone_and_forgotten_when_they_have_ended(launch):
+async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
     """A process that has started programs adopts those of the processes that it starts."""
     await (await launch("true")).kill()
     telling = process_tree._start_sweeper()
@@ -575,7 +575,7 @@ async def test_sweepers_of_others_are_left_alone_and_forgotten_when_they_have_en
 
 
 @pytest.mark.parametrize(("told", "spared"), [("+{0} a\n-{0}\n", True), ("+{0} b\n", False)])
-def test_a_sweeper_spares_what_its_referee_has_ended(told, spared):
+def test_sweeper_spares_programs_that_are_gone_or_have_another_token(told, spared):
     with subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True) as sleeper:
         done = subprocess.run(
             process_tree._SWEEPER,

@@ -81,7 +81,7 @@ async def tidied(launcher):
     assert not left()
 
 
-async def test_it_sees_its_own_processes_alone(launch):
+async def test_program_sees_only_its_own_processes(launch):
     launched = await launch(
         "sh", "-c", "ls /proc > $HOME/all; grep -c '^[0-9]' $HOME/all; id -u; hostname"
     )
@@ -91,14 +91,14 @@ async def test_it_sees_its_own_processes_alone(launch):
     assert host == "sandbox"
 
 
-async def test_the_environment_is_what_was_given(launcher, place):
+async def test_environment_in_the_sandbox_is_exactly_what_was_given(launcher, place):
     launched = await launcher.launch(
         ["env"], folder=place / "own", environment={"A": "b", "LANG": "C.UTF-8"}
     )
     assert set((await said(launched)).split()) == {"A=b", "LANG=C.UTF-8", f"PWD={place}/own"}
 
 
-async def test_no_descriptor_is_inherited(python):
+async def test_no_file_descriptor_is_inherited(python):
     launched = await python("import os; print(os.listdir('/proc/self/fd'))")
     assert eval(await said(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
 
@@ -111,7 +111,7 @@ async def test_no_descriptor_is_inherited(python):
         (("./own.txt",), "./own.txt: Permission denied"),
     ],
 )
-async def test_a_program_that_cannot_be_started_is_its_authors_fault(launch, place, command, why):
+async def test_program_that_cannot_be_started_is_no_start(launch, place, command, why):
     (place / "own" / "own.txt").write_text("x")
     with pytest.raises(Forfeit) as raised:
         await launch(*command)
@@ -119,7 +119,7 @@ async def test_a_program_that_cannot_be_started_is_its_authors_fault(launch, pla
     assert raised.value.evidence.detail == f"cannot be started: {why}"
 
 
-async def test_of_a_start_that_is_given_up_nothing_is_left(place, monkeypatch):
+async def test_failed_start_leaves_nothing(place, monkeypatch):
     async def give_up(launched, _program):
         await launched._report.first_line
         raise VoidGame("given up")
@@ -134,7 +134,7 @@ async def test_of_a_start_that_is_given_up_nothing_is_left(place, monkeypatch):
         assert not left()
 
 
-async def test_a_sandbox_that_cannot_be_set_up_is_nobodys_fault(place):
+async def test_sandbox_that_cannot_be_set_up_voids_the_game(place):
     launcher = SandboxLauncher(Path("/bin/false"), Cgroups(()))
     with pytest.raises(VoidGame, match="the sandbox cannot be set up"):
         await launcher.launch(["true"], folder=place / "own", environment={})
@@ -144,7 +144,7 @@ async def test_a_sandbox_that_cannot_be_set_up_is_nobodys_fault(place):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
-async def test_a_folder_that_the_bots_user_cannot_read_is_nobodys_fault(launch, place):
+async def test_folder_that_the_programs_user_cannot_read_voids_the_game(launch, place):
     (place / "own").chmod(0o700)
     with pytest.raises(VoidGame, match="must be readable for everybody"):
         await launch("true")
@@ -160,7 +160,7 @@ async def test_a_folder_that_the_bots_user_cannot_read_is_nobodys_fault(launch, 
         ("true", 0),
     ],
 )
-async def test_how_it_ended_is_told_exactly(launch, program, code):
+async def test_exit_code_or_signal_is_reported_exactly(launch, program, code):
     launched = await launch("sh", "-c", program)
     assert await launched.process.wait() == code
     assert launched.process.returncode == code
@@ -177,7 +177,7 @@ async def test_sigterm_reaches_the_program(launch):
     await launched.kill()
 
 
-async def test_what_it_leaves_is_told_and_ended(launch):
+async def test_processes_left_running_are_listed_and_killed(launch):
     launched = await launch("sh", "-c", "setsid sh -c 'echo on; exec >&-; sleep 1000' & exit 0")
     assert await first_line(launched) == "on"
     assert await launched.process.wait() == 0
@@ -188,7 +188,7 @@ async def test_what_it_leaves_is_told_and_ended(launch):
     assert not psutil.wait_procs(before, timeout=0)[1]
 
 
-async def test_it_ends_with_the_thread_that_started_it(place):
+async def test_sandbox_ends_with_a_killed_referee(place):
     """With the referee, however that ends: it is asked of a process that is killed."""
     program = f"""
         import asyncio, sys, time
@@ -215,7 +215,7 @@ async def test_it_ends_with_the_thread_that_started_it(place):
     psutil.wait_procs(psutil.Process().children(), timeout=10)  # its sweeper
 
 
-async def test_a_place_to_write_is_empty_small_and_gone_with_it(python, place):
+async def test_scratch_folder_is_empty_limited_and_not_kept(python, place):
     program = """
         import os
         from pathlib import Path
@@ -238,7 +238,7 @@ async def test_a_place_to_write_is_empty_small_and_gone_with_it(python, place):
     assert list((place / "scratch").iterdir()) == []
 
 
-async def test_a_bot_that_knows_only_tcp_reaches_its_socket(python, place):
+async def test_relay_connects_tcp_with_the_socket(python, place):
     socket = place / "link" / "socket"
 
     async def answer(reader, writer):
@@ -262,7 +262,7 @@ async def test_a_bot_that_knows_only_tcp_reaches_its_socket(python, place):
     server.close()
 
 
-async def test_only_a_build_may_have_the_network(python):
+async def test_network_is_reached_only_with_network_access(python):
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     program = f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {port})))"
@@ -271,7 +271,7 @@ async def test_only_a_build_may_have_the_network(python):
     server.close()
 
 
-async def test_a_folder_that_is_lent_comes_back(launch, place):
+async def test_writable_folder_belongs_to_the_referee_afterwards(launch, place):
     made = place / "made"
     made.mkdir()
     (made / "old").write_text("old")
@@ -289,14 +289,14 @@ async def test_a_folder_that_is_lent_comes_back(launch, place):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
-async def test_every_bot_is_a_user_of_its_own(launch):
+async def test_every_program_has_its_own_user_id(launch):
     both = [await launch("sh", "-c", "id -u; sleep 1000") for _ in range(2)]
     assert len({await first_line(each) for each in both}) == 2
     for each in both:
         await each.kill()
 
 
-def test_an_id_is_free_again():
+def test_released_user_id_is_leased_again():
     first = resources.lease_user_id()
     if first is None:
         assert os.geteuid() != 0
@@ -311,7 +311,7 @@ def test_an_id_is_free_again():
 
 
 @pytest.mark.isolation("full")
-async def test_it_is_ended_when_it_takes_too_much_memory(python):
+async def test_program_with_too_much_memory_is_killed_and_charged(python):
     launched = await python("x = bytearray(1 << 28)", limits=Limits(memory_mib=64))
     assert await launched.process.wait() == -signal.SIGKILL
     await launched.kill()
@@ -337,7 +337,7 @@ MANY = """
 
 
 @pytest.mark.isolation("full")
-async def test_what_the_kernel_refuses_is_not_charged(python):
+async def test_processes_refused_by_the_kernel_are_not_charged(python):
     """It may have some more than its limit, since the sandbox has processes of its own."""
     launched = await python(MANY, "1000", limits=Limits(processes=10))
     many, fault = await first_line(launched), launched.breach()
@@ -347,7 +347,7 @@ async def test_what_the_kernel_refuses_is_not_charged(python):
 
 
 @pytest.mark.parametrize(("many", "charged"), [(10, False), (11, True)])
-async def test_its_own_processes_are_counted_where_the_kernel_refuses_none(place, many, charged):
+async def test_too_many_processes_are_charged_without_a_cgroup(place, many, charged):
     launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
     launched = await launcher.launch(
         [PYTHON, "-c", textwrap.dedent(MANY), str(many)],
@@ -365,7 +365,7 @@ async def test_its_own_processes_are_counted_where_the_kernel_refuses_none(place
 
 
 @pytest.mark.isolation("full")
-async def test_its_time_is_counted(python):
+async def test_cgroup_counts_cpu_time(python):
     launched = await python("import time\nwhile time.process_time() < 0.3: pass")
     await launched.process.wait()
     assert launched.usage().cpu_s > 0.3
@@ -374,7 +374,7 @@ async def test_its_time_is_counted(python):
     assert launched.breach() is None
 
 
-async def test_a_bots_command_shows_it_nothing(launch, place):
+async def test_program_named_by_a_manifest_is_not_shown(launch, place):
     """A manifest may name a program anywhere; what lies there is not shown because of that."""
     secret = place / "elsewhere" / "bin"
     secret.mkdir(parents=True)
@@ -387,7 +387,7 @@ async def test_a_bots_command_shows_it_nothing(launch, place):
         await launch("./link")
 
 
-async def test_it_knows_nothing_of_the_machine(python):
+async def test_files_about_the_machine_are_hidden(python):
     program = """
         import json, os
         print(json.dumps([sorted(os.listdir("/etc")), os.listdir(os.path.expanduser("~")),

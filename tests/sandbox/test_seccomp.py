@@ -45,7 +45,7 @@ def call(machine):
     return call
 
 
-def test_what_is_on_the_list_is_refused_and_all_else_allowed(machine, call):
+def test_listed_calls_are_refused_and_all_others_allowed(machine, call):
     known = seccomp.ARCHITECTURES[machine]
     special = {known.clone, known.socket, known.ioctl}
     for number in range(600):
@@ -58,7 +58,7 @@ def test_what_is_on_the_list_is_refused_and_all_else_allowed(machine, call):
     assert not special & set(known.refused.values())
 
 
-def test_threads_and_processes_but_no_namespaces(machine, call):
+def test_clone_may_make_threads_and_processes_but_no_namespaces(machine, call):
     clone = seccomp.ARCHITECTURES[machine].clone
     thread, fork = 0x3D0F00, 0x1200011
     for flags in (thread, fork):
@@ -67,26 +67,26 @@ def test_threads_and_processes_but_no_namespaces(machine, call):
             assert call(clone, flags | new) == ERRNO | errno.EPERM
 
 
-def test_sockets_of_few_families(machine, call):
+def test_only_some_socket_families_are_allowed(machine, call):
     number = seccomp.ARCHITECTURES[machine].socket
     assert [family for family in range(50) if call(number, family) == ALLOW] == [1, 2, 10, 16]
     assert call(number, 16, 3, 15) == ERRNO | errno.EAFNOSUPPORT
     assert call(number, 40) == ERRNO | errno.EAFNOSUPPORT
 
 
-def test_no_keystrokes_for_a_terminal(machine, call):
+def test_ioctl_cannot_put_keystrokes_into_a_terminal(machine, call):
     number = seccomp.ARCHITECTURES[machine].ioctl
     assert call(number, 0, 0x5412) == ERRNO | errno.EPERM
     assert call(number, 0, 0x5412 | 7 << 32) == ERRNO | errno.EPERM
     assert call(number, 0, 0x5413) == ALLOW
 
 
-def test_calls_of_another_architecture(call):
+def test_calls_of_another_architecture_are_refused(call):
     assert call(0, arch=0x40000003) == KILL
     assert call(0x40000000 | 101) == ERRNO | errno.ENOSYS
 
 
-def test_a_machine_whose_calls_are_not_known():
+def test_unknown_machine_has_no_filter():
     assert seccomp.build_filter("riscv64") is None
 
 
@@ -96,7 +96,7 @@ UNISTD = {
 }
 
 
-def test_the_numbers_are_those_of_the_kernels_headers(machine):
+def test_call_numbers_agree_with_the_kernels_headers(machine):
     """Of both machines: those of aarch64 are the generic ones, which every Debian has."""
     header = UNISTD[machine]
     if not header.exists():

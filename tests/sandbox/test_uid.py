@@ -50,7 +50,7 @@ async def said(launched):
     return text.decode().split()
 
 
-async def test_it_is_a_user_with_no_more_rights(launch):
+async def test_program_has_its_own_user_without_other_rights(launch):
     program = "id -u; id -G; grep NoNewPrivs /proc/self/status; kill -0 $PPID || echo refused"
     uid, groups, _, no_new, signalled = await said(await launch(program))
     assert uid == groups != "0"
@@ -58,13 +58,13 @@ async def test_it_is_a_user_with_no_more_rights(launch):
     assert signalled == "refused"
 
 
-async def test_it_writes_only_into_its_scratch_folder(launch, place):
+async def test_program_writes_only_into_its_scratch_folder(launch, place):
     program = 'for f in . /usr /etc "$TMPDIR"; do touch $f/x && echo $f; done'
     assert await said(await launch(program)) == [str(place / "bot" / "scratch")]
     assert (place / "bot" / "scratch").stat().st_uid == 0
 
 
-async def test_two_bots_are_two_users(launch):
+async def test_two_programs_have_two_users(launch):
     first = await launch("id -u; sleep 1000")
     second = await launch("id -u")
     uid = (await first.process.stdout.readline()).decode().strip()
@@ -78,7 +78,7 @@ async def said_alone(launched):
     return text.decode().strip()
 
 
-async def test_its_end_is_that_of_what_it_has_started(launch):
+async def test_kill_ends_everything_that_the_program_started(launch):
     launched = await launch("setsid sleep 1000 & echo on; wait")
     assert await launched.process.stdout.readline() == b"on\n"
     assert launched.list_others()
@@ -89,7 +89,7 @@ async def test_its_end_is_that_of_what_it_has_started(launch):
     assert not running()
 
 
-async def test_a_missing_program(place):
+async def test_missing_program_is_no_start(place):
     place.chmod(0o755)
     launcher = UidLauncher(Cgroups(()))
     with pytest.raises(Forfeit) as raised:
@@ -97,7 +97,7 @@ async def test_a_missing_program(place):
     assert raised.value.cause is Cause.NO_START
 
 
-async def test_a_folder_that_its_user_cannot_reach_is_nobodys_fault(launch, place):
+async def test_folder_that_the_user_cannot_reach_voids_the_game(launch, place):
     hidden = place / "hidden"
     (hidden / "bot").mkdir(parents=True)
     hidden.chmod(0o700)
