@@ -1,4 +1,4 @@
-"""Run the steps of a check in order and collect the report."""
+"""Check a bot: run all steps in order and collect the report."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class _Check:
 
         async def work_if_playable() -> Finding:
             if not self._tables:
-                return skipped("not tried: no full game went well")
+                return skipped("not tried: the bot has not played a full game without a mistake")
             return await work()
 
         await self._step(name, work_if_playable)
@@ -209,7 +209,7 @@ class _Check:
         for decision in decisions:
             self._measurements.add_decision(decision.kind, decision.elapsed_us)
         self._tables += tables[: len(played)]
-        shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, for it is slow"
+        shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, because it is slow"
         return passed(
             f"{count_text(len(decisions), 'answer')} in {count_text(len(played), 'game')}{shortfall}"
         )
@@ -217,7 +217,7 @@ class _Check:
     async def _report_latency(self) -> Finding:
         rows = self._measurements.latencies
         if not rows:
-            return skipped("nothing was answered")
+            return skipped("the bot has answered nothing")
         return noted(
             "\n".join(
                 (
@@ -243,7 +243,7 @@ class _Check:
         max_games = self._start_up.max_games if self._concurrency.went_well else 1
         strength = await measure_strength(self._start_up.bot, self._tables, max_games)
         if strength is None:
-            return skipped("its games take too long: not measured")
+            return skipped("not measured: its games take too long")
         self._strength = strength
         return noted(
             f"{strength.margin:+.1f} ± {strength.interval:.1f} points a game against random play"
@@ -253,7 +253,7 @@ class _Check:
 
 def _time_is_over() -> StepFailure:
     return StepFailure(
-        f"answers so quick that a check is done within {_LIMIT_S / 60:g} minutes",
+        f"answers that are quick enough for a whole check within {_LIMIT_S / 60:g} minutes",
         "not tried: that time is over",
     )
 

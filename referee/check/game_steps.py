@@ -1,4 +1,4 @@
-"""The steps that need many games: concurrent games, determinism, and strength against random players."""
+"""Check the bot in many games: concurrent games, determinism, and strength against random players."""
 
 from __future__ import annotations
 
@@ -88,17 +88,17 @@ class ConcurrencySteps:
         if self._max_games == 1:
             return skipped("max_games is 1: one game at a time")
         if self._concurrent is None:
-            return skipped("the games at once did not go well: see the step before")
+            return skipped("the games at once failed: see the step before")
         first, second = await self._play_alone()
         if _first_difference(first, second) is not None:
             return passed(
-                "every answer named its game and was legal in it; more cannot be said, since the bot"
+                "every answer named its game and was legal in it; more cannot be checked, because the bot"
                 " answers differently each time"
             )
         if (difference := _first_difference(first, self._concurrent)) is not None:
             raise StepFailure(
-                "the same answers, whether a game is played alone or beside others: what the bot knows"
-                " of a game is kept under its game_id, and so is its chance, by the seed of the game",
+                "the same answers, whether a game is played alone or beside others: keep everything that"
+                " the bot knows of a game under its game_id, and use the seed of the game for chance",
                 difference.describe(
                     "played alone", f"beside {count_text(len(self._concurrent) - 1, 'game')}"
                 ),

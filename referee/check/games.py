@@ -35,7 +35,7 @@ from referee.rules.ruleset import Ruleset
 SEED = bytes(32)
 """The seed of all deals of a check."""
 TIME_BUDGET_S = 20.0
-"""After this time a step asks only what it must; slow bots get fewer requests."""
+"""After this time a step sends only the requests that it cannot do without; slow bots get fewer requests."""
 
 
 class Table(NamedTuple):
@@ -111,7 +111,7 @@ class BotSeat:
             came = fault_text(fault)
             if fault.cause is Cause.TIMEOUT and self._process.session.dropped > dropped:
                 came += (
-                    "; but replies came that nothing waits for: their game_id and decision_id are"
+                    "; but replies came that match no request: their game_id and decision_id are"
                     " not those of an open request"
                 )
             self.failure = self._failure(request, _expected(request, fault), came)

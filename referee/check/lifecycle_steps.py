@@ -1,4 +1,4 @@
-"""The steps at the start and at the end of a bot's life: from its folder to a hello, and its shutdown."""
+"""Check the start and the end of a bot: from its folder to its hello, and its shutdown."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class ShutdownSteps:
     async def check_nothing_left(self) -> Finding:
         """Check that both shutdowns left no process running. Raises `StepFailure`."""
         if not self._left_running:
-            return skipped("the bot never ended by itself: see the steps before")
+            return skipped("the bot never exited by itself: see the steps before")
         left = [
             f"after {event}: {', '.join(names)}"
             for event, names in self._left_running.items()
@@ -178,8 +178,8 @@ class ShutdownSteps:
         ]
         if left:
             raise StepFailure(
-                "when the bot has ended, so has every process that it started",
-                "\n".join(("still running a second later,", *left)),
+                "the bot ends every process that it started before it exits",
+                "\n".join(("still running a second later:", *left)),
             )
         return passed(f"no process after {' and '.join(self._left_running)}")
 

@@ -1,6 +1,6 @@
-"""The result of a check: steps with their verdicts, and measurements; and the texts in which they are told.
+"""Hold the result of a check: its steps with their verdicts, and the measurements.
 
-Decisions, actions and faults are told to bot authors in the terms of the protocol.
+The functions at the end word decisions, actions and faults for bot authors, in the terms of the protocol.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Finding:
     expected: str = ""
     """What should have happened; empty unless the step failed."""
     output: str = ""
-    """The end of the output of the bot or its build; empty unless the step failed. Printable."""
+    """The end of the output of the bot or of its build, printable; empty unless the step failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The response times of a bot for one kind of decision, in microseconds, with the stream's own time."""
+    """The response times of a bot for one kind of decision, from writing the request to reading the reply."""
 
     kind: DecisionKind
     answers: int
     """The number of decisions."""
     p50_us: int
+    """The median, in microseconds."""
     p95_us: int
+    """The 95th percentile, in microseconds."""
     max_us: int
+    """The maximum, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,11 @@ class Strength:
     """The strength of a bot against players that choose random legal actions."""
 
     ruleset: str
+    """The name of the ruleset of all games."""
     players: int
+    """The number of players at the table, with the bot."""
     games: int
+    """The number of games."""
     margin: float
     """The mean over the games of the bot's score minus the mean score of the others."""
     interval: float
@@ -100,7 +106,7 @@ class Report:
     strength: Strength | None
     """The strength; None if it was not measured."""
     copy: Copy | None = None
-    """The built copy that played; None if the check did not get that far."""
+    """The built copy of the bot's folder; None if there is none, because an earlier step failed."""
 
     @property
     def ok(self) -> bool:

@@ -1,1 +1,1 @@
-"""The bots of a league: their versions, and copies of their files that can be played."""
+"""Manage the bots of a league: their versions, and the copies of their files that can be played."""

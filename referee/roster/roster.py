@@ -92,12 +92,12 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The version of the league that a submitted folder is."""
+    """The version that a submitted folder has in the league."""
 
     spec: BotSpec
     """How to start the bot, under its version in this league."""
     is_new: bool
-    """False if the league had this version before."""
+    """False if the league already had this version."""
 
 
 class Roster:

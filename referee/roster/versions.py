@@ -1,6 +1,7 @@
 """Find the versions of a league's bots by their names.
 
-Only the league is asked here: the files of the bots belong to `Workshop`, and `Roster` knows both.
+This module uses only the database, so commands that list bots start without the code that copies and builds
+them. `Workshop` has the files of the bots, `Roster` uses both.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def versions_of(league: League, name: str) -> Sequence[StoredBot]:
 def find_bot(league: League, text: str) -> StoredBot:
     """Return the version `name@version`, or for `name` alone the newest version that is not retired.
 
-    Raises NotFoundError, which lists the versions that exist.
+    Raises `NotFoundError` with a list of the existing versions.
     """
     name, at, version = text.partition("@")
     versions = versions_of(league, name)
@@ -41,7 +42,7 @@ def find_bot(league: League, text: str) -> StoredBot:
 
 
 def look_up_bot(league: League, text: str) -> StoredBot:
-    """Return the version of `find_bot`; for a bot with retired versions only, the newest of them."""
+    """Return the same as `find_bot`, but find also a bot that has only retired versions: the newest of them."""
     versions = versions_of(league, text)
     if versions and all(row.retired_at_us is not None for row in versions):
         return versions[-1]
@@ -49,7 +50,7 @@ def look_up_bot(league: League, text: str) -> StoredBot:
 
 
 def predecessors(league: League) -> dict[str, str]:
-    """Return for each version but a bot's first the version before it, both as `name@version`."""
+    """Map each version of a bot to the version before it, both as `name@version`; first versions are left out."""
     newest: dict[str, str] = {}
     before: dict[str, str] = {}
     for row in league.bots():

@@ -1,8 +1,10 @@
 """Copy and build bots in a folder of the league, once for each content.
 
+bots/NAME/lock           locked while a copy of this bot is made or removed
+bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
 bots/NAME/HASH/build.log the output of the build
-bots/NAME/HASH/ready     exists once the two others are complete
+bots/NAME/HASH/ready     exists when the copy and its build are complete
 """
 
 from __future__ import annotations
@@ -31,6 +33,16 @@ _NEW = "new-"
 _LAST_LINES = 40
 
 
+# The states of a copy:
+#
+#     copying (new-*) --hash computed--> building (HASH without ready) --success--> ready
+#         |                                  |
+#         +---- failure --> removed <--------+
+#
+# If the referee is killed, the next one removes an unfinished copy, and builds again in place of an unfinished
+# build.
+
+
 class BuildError(UserError):
     """The build of a bot has failed."""
 
@@ -54,7 +66,7 @@ class Copy:
 
 
 class Workshop:
-    """The copies of a league's bots.
+    """Makes and finds the copies of a league's bots.
 
     Args:
         folder: the league's folder; the copies are created in its folder `bots`.
@@ -78,7 +90,7 @@ class Workshop:
 
     @property
     def launcher(self) -> Launcher:
-        """The launcher for builds; the caller must have given one."""
+        """The launcher for builds. Use it only if one was passed to the constructor."""
         assert self._launcher is not None  # noqa: S101
         return self._launcher
 

@@ -258,7 +258,7 @@ async def test_of_a_slow_bot_less_is_asked(tmp_path):
     report = await checked(bot_folder(tmp_path / "bot", "plain"))
     assert report.ok
     assert int(named(report)["decisions: basic"].came.split()[0]) < 24
-    assert "in 1 game of 5, for it is slow" in said(report, "full games: 3 players")
+    assert "in 1 game of 5, because it is slow" in said(report, "full games: 3 players")
     assert "yes" in said(report, "deterministic")
 
 
