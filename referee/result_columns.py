@@ -3,7 +3,7 @@
 A `GameResult` costs a microsecond or two. A league can have a hundred thousand games, so the store fills
 arrays directly, and the ratings compute with them.
 
-In the shapes below, G is the number of games.
+In the shapes below, G is the number of games and S the number of seats of the largest table.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
-MAX_SEATS = 5
-"""Columns of the arrays by seat. The last columns of a smaller table are empty."""
 NOBODY = -1
-"""The number of the bot in an empty column."""
+"""The number of the bot in an empty column: smaller tables leave the last columns empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -41,15 +39,15 @@ class ResultColumns:
     match: Ints
     """(G,) number of the match. Games of one match have the same number."""
     bot: Ints
-    """(G, MAX_SEATS) index of `bots`, or NOBODY."""
+    """(G, S) index of `bots`, or NOBODY."""
     score: Ints
-    """(G, MAX_SEATS) points; 0 in an empty column."""
+    """(G, S) points; 0 in an empty column."""
     rank: Ints
-    """(G, MAX_SEATS) final rank, 1 the best; 0 in an empty column."""
+    """(G, S) final rank, 1 the best; 0 in an empty column."""
     forfeited: Flags
-    """(G, MAX_SEATS) True where the seat forfeited."""
+    """(G, S) True where the seat forfeited."""
     strikes: Ints
-    """(G, MAX_SEATS) number of strikes. A `GameResult` does not have them, so `from_results` sets 0."""
+    """(G, S) number of strikes. A `GameResult` does not have them, so `from_results` sets 0."""
 
     def __len__(self) -> int:
         return len(self.match)
@@ -126,8 +124,9 @@ def _number(values: Iterable[T]) -> dict[T, int]:
 
 
 def _pad(rows: Sequence[Sequence[int]], empty: int) -> Ints:
-    padded = [[*row, *[empty] * MAX_SEATS][:MAX_SEATS] for row in rows]
-    return np.array(padded, dtype=np.int64).reshape(-1, MAX_SEATS)
+    width = max(map(len, rows), default=1)
+    padded = [[*row, *[empty] * (width - len(row))] for row in rows]
+    return np.array(padded, dtype=np.int64).reshape(-1, width)
 
 
 def _normalise(games: ResultColumns) -> ResultColumns:

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from referee.ratings.trueskill import Ratings, Settings, Table
-from referee.result_columns import MAX_SEATS, NOBODY, Ints, ResultColumns
+from referee.result_columns import NOBODY, Ints, ResultColumns
 
 _VERSION = 1
 """Of what a game does to the ratings: to be raised where that changes."""
@@ -25,6 +25,10 @@ _FROM_THE_END = (0, 64, 1024, 16_384)
 """So many games before the last one a state is kept: a game may come late, before others in the order."""
 _WORTH = 200
 """Rating fewer games than that costs little; nothing new is kept then."""
+
+
+_MAX_SEATS = 5
+"""Games are padded to this size, so that a larger table among new games keeps old digests valid."""
 
 
 class _State(BaseModel):
@@ -101,8 +105,10 @@ class _Course:
     ) -> None:
         self._settings = settings
         self._predecessors = predecessors
-        self._rank = games.rank.astype(np.int8)
-        self._bots, self._bot = _as_they_come(games.bots, games.bot)
+        missing = ((0, 0), (0, _MAX_SEATS - games.bot.shape[1]))
+        bot = np.pad(games.bot, missing, constant_values=NOBODY)
+        self._rank = np.pad(games.rank, missing).astype(np.int8)
+        self._bots, self._bot = _as_they_come(games.bots, bot)
         self._rulesets, self._ruleset = _as_they_come(games.rulesets, games.ruleset)
 
     def __len__(self) -> int:
@@ -117,7 +123,7 @@ class _Course:
             self._rank[part].tolist(),
             strict=True,
         ):
-            seats = MAX_SEATS - bots.count(NOBODY)
+            seats = _MAX_SEATS - bots.count(NOBODY)
             names = [self._bots[bot] for bot in bots[:seats]]
             ratings.rate(self._rulesets[ruleset], names, ranks[:seats])
 

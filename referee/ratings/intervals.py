@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri, stdtr, stdtrit
 
-from referee.result_columns import MAX_SEATS, NOBODY, Flags, Floats, Ints, ResultColumns
+from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
 CONFIDENCE = 0.95
 
@@ -133,7 +133,7 @@ class _Pairs:
 def _met(results: ResultColumns) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Floats]]:
     """Match, first, second, lead of the first, what it has won and weight, two seats at a time."""
     seats = results.seats
-    for one, other in combinations(range(MAX_SEATS), 2):
+    for one, other in combinations(range(results.bot.shape[1]), 2):
         at = results.bot[:, other] != NOBODY
         rank_one, rank_other = results.rank[at, one], results.rank[at, other]
         yield (

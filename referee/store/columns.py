@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from referee.errors import StoreError
-from referee.result_columns import MAX_SEATS, NOBODY, Ints, ResultColumns
+from referee.result_columns import NOBODY, Ints, ResultColumns
 from referee.rules.ruleset import RULESETS
 from referee.store import schema
 
@@ -80,14 +80,15 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         sat, row = sat[row != NOBODY], row[row != NOBODY]
         struck, struck_row = struck[struck_row != NOBODY], struck_row[struck_row != NOBODY]
     seat = _SEAT.taken(sat)
-    place = row * MAX_SEATS + seat
+    seats = int(seat.max(initial=0)) + 1
+    place = row * seats + seat
 
     def placed(values: Ints, empty: int = 0) -> Ints:
-        filled = np.full(len(game) * MAX_SEATS, empty, dtype=np.int64)
+        filled = np.full(len(game) * seats, empty, dtype=np.int64)
         filled[place] = values
-        return filled.reshape(len(game), MAX_SEATS)
+        return filled.reshape(len(game), seats)
 
-    strikes = np.zeros((len(game), MAX_SEATS), dtype=np.int64)
+    strikes = np.zeros((len(game), seats), dtype=np.int64)
     np.add.at(strikes, (struck_row, _SEAT.taken(struck)), 1)
     bots, numbers = _bots(connection)
     rulesets, ruleset = _present(_RULESETS, ruleset[order])

@@ -10,7 +10,7 @@ import pytest
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import StoreError
 from referee.ratings import Ratings
-from referee.result_columns import MAX_SEATS, NOBODY, ResultColumns
+from referee.result_columns import ResultColumns
 
 CUP = GameFilter(tournament="cup")
 
@@ -33,10 +33,7 @@ class Kept:
 
 def duels(games):
     rng = np.random.default_rng(1)
-    seats = [rng.permutation(4)[:2] for _ in range(games)]
-    bot = np.full((games, MAX_SEATS), NOBODY)
-    rank = np.zeros_like(bot)
-    bot[:, :2], rank[:, :2] = seats, 1 + np.argsort(seats, axis=1)
+    bot = np.array([rng.permutation(4)[:2] for _ in range(games)])
     nothing = np.zeros_like(bot)
     return ResultColumns(
         bots=("a@1", "b@1", "c@1", "d@1"),
@@ -45,7 +42,7 @@ def duels(games):
         match=np.arange(games) // 2,
         bot=bot,
         score=nothing,
-        rank=rank,
+        rank=1 + bot.argsort(axis=1),
         forfeited=nothing.astype(bool),
         strikes=nothing,
     )

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from referee.ratings.trueskill import Settings
 from referee.records import GameResult
-from referee.result_columns import MAX_SEATS, NOBODY, ResultColumns
+from referee.result_columns import ResultColumns
 
 BETA = Settings().beta
 POINTS = 1.5
@@ -44,17 +44,16 @@ def play(skills, tables, rng, *, luck=0.5):
     bots = bots.reshape(-1, seats)
     others = (performance.sum(axis=1, keepdims=True) - performance) / (seats - 1)
     ranks = (-performance).argsort(axis=1).argsort(axis=1) + 1
-    bot = _padded(bots, NOBODY)
     return ResultColumns(
         rulesets=("basic",),
         ruleset=np.zeros(len(bots), dtype=np.int64),
         bots=tuple(f"bot{number:02}" for number in range(len(skills))),
         match=np.repeat(np.arange(matches), seats),
-        bot=bot,
-        score=_padded(np.rint(POINTS * (performance - others)).astype(np.int64), 0),
-        rank=_padded(ranks, 0),
-        forfeited=np.zeros_like(bot, dtype=bool),
-        strikes=np.zeros_like(bot),
+        bot=bots,
+        score=np.rint(POINTS * (performance - others)).astype(np.int64),
+        rank=ranks,
+        forfeited=np.zeros_like(bots, dtype=bool),
+        strikes=np.zeros_like(bots),
     )
 
 
@@ -106,8 +105,3 @@ def true_win_shares(skills, tables):
 
 def _mean_by_bot(tables, values, bots):
     return np.array([values[tables == bot].mean() for bot in range(bots)])
-
-
-def _padded(values, empty):
-    missing = MAX_SEATS - values.shape[1]
-    return np.pad(values, ((0, 0), (0, missing)), constant_values=empty)

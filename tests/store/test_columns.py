@@ -11,7 +11,6 @@ from records import bot, faulty, filled, played
 from sqlalchemy import update
 
 from referee.errors import StoreError, UserError
-from referee.result_columns import MAX_SEATS
 from referee.store import schema
 
 
@@ -67,7 +66,7 @@ def test_a_few_of_them(league):
 
 def test_an_empty_league(place):
     with place.open(create=True) as empty:
-        assert empty.columns().bot.shape == (0, MAX_SEATS)
+        assert empty.columns().bot.shape == (0, 1)
         assert empty.columns(tournament="cup").match.tolist() == []
 
 
