@@ -4,7 +4,8 @@
 - `create` stores a tournament with its schedule in a league, `conduct` plays its missing games.
 - `assignments` decides which worker plays which games next. `workers` and `worker` are the two ends of the
   executor of a worker process. `game_player` plays games there, with bots.
-- `verify` checks a stored tournament, `archive_writer` and `archive_reader` export it and check the export.
+- `verify` checks a stored tournament. `archive_writer` exports one, `archive_reader` checks the file, and
+  `archive_format` defines it.
 
 From the command to the first decision of a game there are at most 12 calls (`tests/tournament/test_call_chain.py`):
 

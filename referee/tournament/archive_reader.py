@@ -1,4 +1,8 @@
-"""An archive read: every part is held against the others before anything is believed."""
+"""Read an archive and check every part of it against the others.
+
+`ArchivedTournament` lets `verify_tournament` check the tournament, and then checks what only archives have: ratings,
+and the seeds of finished games. `archive_format` describes the file.
+"""
 
 from __future__ import annotations
 
@@ -16,59 +20,69 @@ from referee.errors import UserError
 from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.schedule import Stage
-from referee.tournament import archive_container, archive_writer
-from referee.tournament.archive_container import BotsPart, Head, RatingsPart, TournamentPart
+from referee.tournament import archive_format
+from referee.tournament.archive_format import (
+    BotsPart,
+    Extension,
+    Head,
+    Rating,
+    RatingsPart,
+    TournamentPart,
+)
 from referee.tournament.config import Part, TournamentConfig, from_canonical_json, played_stages
 from referee.tournament.config_file import MAX_GAMES
 from referee.tournament.verify import verify_tournament
 
-_TOLERANCE = 2e-6
-"""By how much ratings may differ: the last digit that is kept, which another machine may round otherwise."""
+_RATING_TOLERANCE = 2e-6
+"""The largest accepted difference of ratings: another machine may round the last digit differently."""
 _AnyPart = TypeVar("_AnyPart", bound=BaseModel)
 
 
 class ArchivedTournament:
-    """A tournament in an archive, as `verify_tournament` takes it.
+    """A tournament in an archive; it implements `verify.Claim`.
 
     Args:
-        path: of the archive, for messages.
-        parts: by their names.
+        path: the archive, for messages.
+        parts: its parts by name.
 
-    Raises Difference where the parts do not fit each other, and UserError where a newer version made
-    them.
+    Raises Difference if the parts do not fit each other, and UserError if this version of the referee does
+    not know the format of the configuration.
     """
 
     def __init__(self, path: Path, parts: Mapping[str, bytes]) -> None:
-        tournament = _read(TournamentPart, archive_container.TOURNAMENT, parts)
+        tournament = _parse(TournamentPart, archive_format.TOURNAMENT, parts)
         self.where = str(path)
-        self.config = _config(path, tournament)
-        self.parts = _parts(self.config, tournament)
+        self.config = _load_config(path, tournament)
+        self.parts = _make_parts(self.config, tournament)
         self.stopped_after = tournament.stopped_after
-        self.seats = _seats(self.config, _read(BotsPart, archive_container.BOTS, parts))
-        self.schedule = _schedule(self.config, self.parts, tournament)
-        self._records = archive_writer.load(parts[archive_container.RECORDS])
+        self.seats = _make_seats(self.config, _parse(BotsPart, archive_format.BOTS, parts))
+        self.schedule = _make_schedule(self.config, self.parts, tournament)
+        self._indices = {game.game_id: game.index for game in self.schedule}
+        self._records = archive_format.load_records(parts[archive_format.RECORDS])
         self._next: GameRecord | None = None
-        self._places = {game.game_id: game.index for game in self.schedule}
-        self._kept = _read(RatingsPart, archive_container.RATINGS, parts)
-        self._played: list[GameResult] = []
+        """The next record of the stream if it has been read already."""
+        self._ratings = _parse(RatingsPart, archive_format.RATINGS, parts)
+        self._results: list[GameResult] = []
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read an archive.
+        """Read an archive and check its bytes.
 
-        Raises UserError where the file is none or a newer version made it, and Difference where it
-        was damaged or changed.
+        Raises UserError if the file is not an archive or has another format, and Difference if it is damaged
+        or was changed.
         """
-        data = archive_container.read(path)
-        parts = archive_container.unpack(path, data)
-        with suppress(Difference, KeyError):  # which the sums name
-            head = _read(Head, archive_container.TOURNAMENT, parts)
-            if head.format != archive_container.FORMAT:
+        data = _read_file(path)
+        parts = archive_format.unpack(path, data)
+        with suppress(
+            Difference, KeyError
+        ):  # `check_parts` reports a part that is wrong or missing
+            head = _parse(Head, archive_format.TOURNAMENT, parts)
+            if head.format != archive_format.FORMAT:
                 raise UserError(
-                    f"{path}: {archive_container.TOURNAMENT}: format: {head.format}; this version of the"
-                    f" referee knows {archive_container.FORMAT}"
+                    f"{path}: {archive_format.TOURNAMENT}: format: {head.format}; this version of the"
+                    f" referee knows {archive_format.FORMAT}"
                 )
-        archive_container.check(data, parts, archive_container.PARTS)
+        archive_format.check_parts(data, parts)
         return cls(path, parts)
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
@@ -78,47 +92,64 @@ class ArchivedTournament:
         if self._next is None:
             return None
         if self._next.game_id != game.game_id:
-            if self._places.get(self._next.game_id, -1) < game.index:
-                raise _out_of_place(self._next)
+            if self._indices.get(self._next.game_id, -1) < game.index:
+                raise _misplaced(self._next)
             return None
         record, self._next = self._next, None
         return record
 
-    def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:
-        """See `Claim.check_shown`; the ratings are held against all records together."""
-        self._played.append(GameResult.from_record(self.config.name, game, record))
+    def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:
+        """Collect the result of a game; `verify` checks the ratings after all games."""
+        self._results.append(GameResult.from_record(self.config.name, game, record))
 
     def verify(self) -> int:
-        """Check everything that is in it; returns how many games that were.
+        """Check everything in the archive; return the number of its games.
 
         Raises Difference and UserError as `verify_tournament` does.
         """
         games = verify_tournament(self)
-        left = self._next or next(self._records, None)
-        if left is not None:
-            raise _out_of_place(left)
+        rest = self._next or next(self._records, None)
+        if rest is not None:
+            raise _misplaced(rest)
         if games == len(self.schedule) and any(part.seed is None for part in self.parts):
             raise Difference(
-                f"{archive_container.TOURNAMENT}: seed: missing, though all games are played"
+                f"{archive_format.TOURNAMENT}: seed: missing, though all games are played"
             )
-        _check_ratings(RatingsPart.of(self._played), self._kept)
+        _check_ratings(self._ratings, RatingsPart.from_results(self._results))
         return games
 
 
-def _read(kind: type[_AnyPart], name: str, parts: Mapping[str, bytes]) -> _AnyPart:
+def _read_file(path: Path) -> bytes:
+    """Return the bytes of a file. Raises UserError if it cannot be read or is too large."""
     try:
-        return kind.model_validate_json(parts[name])
+        if not path.is_file():
+            raise UserError(f"{path}: no such file")
+        size = path.stat().st_size
+        if size > archive_format.MAX_SIZE:
+            raise UserError(
+                f"{path}: {size} bytes; an archive has at most {archive_format.MAX_SIZE}"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+
+
+def _parse(model: type[_AnyPart], name: str, parts: Mapping[str, bytes]) -> _AnyPart:
+    try:
+        return model.model_validate_json(parts[name])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{key}: " for key in first["loc"])
         raise Difference(f"{name}: {place}{first['msg']}") from error
 
 
-def _config(path: Path, tournament: TournamentPart) -> TournamentConfig:
-    where = f"{archive_container.TOURNAMENT}: configuration"
+def _load_config(path: Path, tournament: TournamentPart) -> TournamentConfig:
+    """Return the configuration. Only values that would break the other checks are checked here."""
+    where = f"{archive_format.TOURNAMENT}: configuration"
+    impossible = Difference(f"{where}: no tournament can have these values")
     try:
         config = from_canonical_json(json.dumps(tournament.configuration))
-        stages = all(
+        stages_are_possible = all(
             0 < stage.matches <= MAX_GAMES
             and stage.seats > 0
             and 0 <= stage.challengers < len(config.bots)
@@ -127,61 +158,65 @@ def _config(path: Path, tournament: TournamentPart) -> TournamentConfig:
     except UserError as error:
         raise UserError(f"{path}: {where}: {error}") from error
     except ValueError as error:
-        raise Difference(f"{where}: it is none that a tournament can have") from error
+        raise impossible from error
     if config.name != tournament.name:
         raise Difference(f"{where}: name: {config.name}, not {tournament.name}")
-    if config.lanes is None or not config.stages or not stages:
-        raise Difference(f"{where}: it is none that a tournament can have")
+    if config.lanes is None or not config.stages or not stages_are_possible:
+        raise impossible
     return config
 
 
-def _seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
-    named = [bot.bot for bot in bots.root]
-    wanted = [entry.text for entry in config.bots]
-    if named != wanted:
+def _make_seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
+    names = [bot.bot for bot in bots.root]
+    configured = [entry.text for entry in config.bots]
+    if names != configured:
         raise Difference(
-            f"{archive_container.BOTS}: {', '.join(named) or 'none'}; the configuration has {', '.join(wanted)}"
+            f"{archive_format.BOTS}: {', '.join(names) or 'none'};"
+            f" the configuration has {', '.join(configured)}"
         )
     seats = {}
     for bot in bots.root:
         seats[bot.bot] = BotId.parse(bot.bot)
         if bot.manifest.name != seats[bot.bot].name:
             raise Difference(
-                f"{archive_container.BOTS}: {bot.bot}: its manifest is of {bot.manifest.name}"
+                f"{archive_format.BOTS}: {bot.bot}: its manifest has the name {bot.manifest.name}"
             )
     return seats
 
 
-def _parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
-    played = played_stages(config, tournament.stopped_after)
-    parts = [_part(0, _games(config, played), None, tournament)]
-    for each in tournament.extensions:
+def _make_parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
+    stages = played_stages(config, tournament.stopped_after)
+    parts = [_make_part(0, _count_games(config, stages), None, tournament)]
+    for extension in tournament.extensions:
         first = parts[-1].first + parts[-1].games
-        added = (replace(stage, matches=each.matches) for stage in config.stages)
-        parts.append(_part(first, _games(config, added), each.matches, each))
+        added = (replace(stage, matches=extension.matches) for stage in config.stages)
+        parts.append(_make_part(first, _count_games(config, added), extension.matches, extension))
     return tuple(parts)
 
 
-def _games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
+def _make_part(
+    first: int, games: int, matches: int | None, source: TournamentPart | Extension
+) -> Part:
+    seed = None if source.seed is None else bytes.fromhex(source.seed)
+    return Part(first, games, matches, source.commitment, seed, finished=seed is not None)
+
+
+def _count_games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
     return sum(stage.games(len(config.bots)) for stage in stages)
 
 
-def _part(
-    first: int, games: int, matches: int | None, says: TournamentPart | archive_container.Extension
-) -> Part:
-    seed = None if says.seed is None else bytes.fromhex(says.seed)
-    return Part(first, games, matches, says.commitment, seed, finished=seed is not None)
-
-
-def _schedule(
+def _make_schedule(
     config: TournamentConfig, parts: Sequence[Part], tournament: TournamentPart
 ) -> tuple[ScheduledGame, ...]:
-    """The games of the schedule. That there are as many as should be, no more, is checked first."""
-    where = f"{archive_container.TOURNAMENT}: schedule"
+    """Return the games of the schedule; `verify_tournament` compares them with those of the configuration.
+
+    Their number is checked first, so that a forged archive cannot demand a huge schedule.
+    """
+    where = f"{archive_format.TOURNAMENT}: schedule"
     count = sum(len(match.games) for match in tournament.schedule)
-    should = sum(part.games for part in parts)
-    if count != should:
-        raise Difference(f"{where}: {count} games; the configuration makes {should}")
+    expected = sum(part.games for part in parts)
+    if count != expected:
+        raise Difference(f"{where}: {count} games; the configuration makes {expected}")
     games: list[ScheduledGame] = []
     for number, match in enumerate(tournament.schedule):
         if not 0 <= match.stage < len(config.stages) or len(match.lanes) != len(match.games):
@@ -203,29 +238,30 @@ def _schedule(
     return tuple(games)
 
 
-def _out_of_place(record: GameRecord) -> Difference:
+def _misplaced(record: GameRecord) -> Difference:
     return Difference(
-        f"{archive_container.RECORDS}: {record.game_id} is not in the schedule, or out of its order"
+        f"{archive_format.RECORDS}: {record.game_id} is not in the schedule, or is out of order"
     )
 
 
-def _check_ratings(made: RatingsPart, kept: RatingsPart) -> None:
-    for ruleset, table in made.root.items():
+def _check_ratings(stored: RatingsPart, computed: RatingsPart) -> None:
+    for ruleset, table in computed.root.items():
         for bot, rating in table.items():
-            claimed = kept.root.get(ruleset, {}).get(bot)
-            if claimed is None or not all(
-                isclose(said, made, rel_tol=0, abs_tol=_TOLERANCE)
-                for said, made in (
-                    (claimed.mu, rating.mu),
-                    (claimed.sigma, rating.sigma),
-                    (claimed.fit, rating.fit),
-                )
-            ):
+            stored_rating = stored.root.get(ruleset, {}).get(bot)
+            if stored_rating is None or not _are_equal(stored_rating, rating):
                 raise Difference(
-                    f"{archive_container.RATINGS}: {ruleset}: {bot} has {claimed or 'none'},"
-                    f" the games make it {rating}"
+                    f"{archive_format.RATINGS}: {ruleset}: {bot} has {stored_rating or 'none'},"
+                    f" but its games give {rating}"
                 )
-    for ruleset, ratings in kept.root.items():
-        for bot in ratings:
-            if bot not in made.root.get(ruleset, {}):
-                raise Difference(f"{archive_container.RATINGS}: {ruleset}: {bot} has not played")
+    for ruleset, table in stored.root.items():
+        for bot in table:
+            if bot not in computed.root.get(ruleset, {}):
+                raise Difference(f"{archive_format.RATINGS}: {ruleset}: {bot} has not played")
+
+
+def _are_equal(one: Rating, other: Rating) -> bool:
+    """Return True if two ratings are equal except for rounding."""
+    return all(
+        isclose(getattr(one, name), getattr(other, name), rel_tol=0, abs_tol=_RATING_TOLERANCE)
+        for name in Rating.model_fields
+    )

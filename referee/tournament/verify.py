@@ -1,8 +1,8 @@
-"""A tournament checked from its seed: commitment, schedule, decks, moves, results, and what is shown.
+"""Verify a stored tournament from its seed and the rules.
 
-Where it is kept is no matter: `stored` has the tournaments of a league, `archive` those of a file.
-
-What a league says of its tournaments and games, to be checked against their records.
+`verify_tournament` compares the seed with its commitment, the schedule with the configuration, and each record
+with the schedule, the deck from the seed and a replay. Data that are stored twice must agree with the record. The
+tournament may be in a league (`LeagueTournament`) or in an archive (`archive_reader`): both are a `Claim`.
 """
 
 from __future__ import annotations
@@ -33,74 +33,76 @@ from referee.tournament.create import find_tournament
 
 
 class Claim(Protocol):
-    """What is said of a tournament."""
+    """A tournament as a league or an archive claims that it was; nothing of it is believed unchecked."""
 
     where: str
-    """What is at fault when it cannot be checked: a folder or a file."""
+    """The league or the archive, for messages."""
     config: TournamentConfig
     seats: dict[str, BotId]
-    """The bots by what the schedule calls them, in its order."""
+    """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
     schedule: tuple[ScheduledGame, ...]
     parts: tuple[Part, ...]
-    """A seed that is None is secret as yet: no deck of the part can be checked."""
+    """The parts; the decks of a part are not checked if its seed is None, which means secret."""
     stopped_after: int | None
-    """It stopped after so many rounds, when its table was settled; None: it did not."""
+    """How many rounds were played when the tournament stopped early; None if it did not stop early."""
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
-        """The record of a game, if there is one; asked for in the order of the schedule.
+        """Return the record of a game, None if there is none; call this in schedule order.
 
-        Raises Difference or UserError where there should be one and is not.
+        Raises Difference or UserError if the record cannot be read or is misplaced.
         """
         ...
 
-    def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:
-        """Hold what else is said of a game against its record. Raises Difference."""
+    def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:
+        """Compare all copies of data about a game, such as rows of tables, with its record.
+
+        Raises Difference.
+        """
         ...
 
 
 def verify_tournament(claim: Claim) -> int:
-    """Check everything that is said of a tournament; returns how many games that were.
+    """Check everything about a tournament; return the number of games that were checked.
 
-    Raises Difference at the first thing that is not right, in the order of the schedule, or when it
-    was finished and games are gone, and UserError where this version does not know how the schedule
-    was made.
+    Raises Difference at the first error, in schedule order, also if games of a finished part are missing.
+    Raises UserError if this version of the referee does not know the algorithm of the schedule.
     """
     for number, part in enumerate(claim.parts):
         _check_seed(number, part)
-    _check_look(claim)
+    _check_that_stop_is_a_look(claim)
     _check_schedule(claim)
-    gone = []
-    played: dict[int, GameResult] = {}
+    missing = []
+    results: dict[int, GameResult] = {}
     for game in claim.schedule:
-        with naming(game.game_id):
+        with add_game_id(game.game_id):
             record = claim.record(game)
             if record is None:
-                gone.append(game)
+                missing.append(game)
                 continue
             _check_game(claim, game, record)
-            claim.check_shown(game, record)
-            played[game.index] = GameResult.from_record(claim.config.name, game, record)
-    games = len(claim.schedule)
-    checked = games - len(gone)
-    lost = [game.game_id for game in gone if find_part(claim.parts, game.index).finished]
+            claim.check_copies(game, record)
+            results[game.index] = GameResult.from_record(claim.config.name, game, record)
+    lost = [game.game_id for game in missing if find_part(claim.parts, game.index).finished]
     if lost:
         more = f" and {len(lost) - 1} more are" if len(lost) > 1 else " is"
-        raise Difference(f"{checked} of {games} games check; {lost[0]}{more} not stored")
-    _check_stop(claim, played)
-    return checked
+        raise Difference(
+            f"{len(results)} of {len(claim.schedule)} games check; {lost[0]}{more} not stored"
+        )
+    _check_looks(claim, results)
+    return len(results)
 
 
 @contextmanager
-def naming(game_id: str) -> Iterator[None]:
-    """Say of which game it is that something is not right."""
+def add_game_id(game_id: str) -> Iterator[None]:
+    """Put the id of a game in front of the message of a difference."""
     try:
         yield
     except (Difference, UserError) as difference:
         raise Difference(f"{game_id}: {difference}") from difference
 
 
-def listed(value: object) -> str:
-    """A value for people; those of a tuple with spaces between them."""
+def format_value(value: object) -> str:
+    """Return a value as text for people, for example a tuple as its items with spaces between them."""
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
@@ -115,7 +117,7 @@ def _check_seed(number: int, part: Part) -> None:
 
 def _check_schedule(claim: Claim) -> None:
     config = claim.config
-    assert config.lanes is not None  # noqa: S101 - settled when the tournament was created
+    assert config.lanes is not None  # noqa: S101 - stored configurations have a number of lanes
     if config.schedule not in ALGORITHMS:
         raise UserError(
             f"{claim.where}: tournament {config.name}: its schedule was made by"
@@ -135,39 +137,39 @@ def _check_schedule(claim: Claim) -> None:
     schedule = list(chain.from_iterable(parts))
     if len(claim.schedule) != len(schedule):
         raise Difference(f"the schedule has {len(claim.schedule)} games, not {len(schedule)}")
-    for made, kept in zip(schedule, claim.schedule, strict=True):
-        if made != kept:
-            raise Difference(f"{made.game_id}: the schedule has it otherwise than it is stored")
+    for computed, stored in zip(schedule, claim.schedule, strict=True):
+        if computed != stored:
+            raise Difference(
+                f"{computed.game_id}: the stored schedule differs from that of the configuration"
+            )
     for number, (games, part) in enumerate(zip(parts, claim.parts, strict=True)):
         if (games[0].index, len(games)) != (part.first, part.games):
-            raise Difference(
-                f"{part_title(number) or 'the schedule'}: it has other games than its matches make"
-            )
+            title = part_title(number) or "the schedule"
+            raise Difference(f"{title}: its games are not those of its matches")
 
 
-def _check_look(claim: Claim) -> None:
+def _check_that_stop_is_a_look(claim: Claim) -> None:
     stop = claim.stopped_after
     if stop is not None and stop not in {look.rounds for look in list_looks(claim.config)[:-1]}:
-        raise Difference(f"it cannot have been settled after {stop} rounds: nobody looked")
+        raise Difference(f"it cannot have stopped after {stop} rounds: no look comes then")
 
 
-def _check_stop(claim: Claim, played: Mapping[int, GameResult]) -> None:
-    """It must have stopped at the first look that finds its table settled, and at no other."""
+def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
+    """Check that the tournament stopped at the first look that finds its table settled, and at no other."""
     stop = claim.stopped_after
-    last = max((index for index in played if index < claim.parts[0].games), default=-1)
+    last = max((index for index in results if index < claim.parts[0].games), default=-1)
     for look in list_looks(claim.config)[:-1]:
         if last < look.games and look.rounds != stop:
-            return  # as yet it has not gone on
-        games = [played[index] for index in range(look.games) if index in played]
+            return  # no game was played after this look, so it may still be ahead
+        games = [results[index] for index in range(look.games) if index in results]
         if len(games) < look.games:
             raise Difference(
-                f"games of the first {look.rounds} rounds are missing, but no later ones"
+                f"games of the first {look.rounds} rounds are missing, but later ones are stored"
             )
         if is_table_settled(claim.config, games) != (look.rounds == stop):
-            said = (
-                "settled, but it went on" if look.rounds != stop else "not settled, but it stopped"
-            )
-            raise Difference(f"after {look.rounds} rounds the table was {said}")
+            stopped = look.rounds == stop
+            error = "not settled, but it stopped" if stopped else "settled, but it went on"
+            raise Difference(f"after {look.rounds} rounds the table was {error}")
         if look.rounds == stop:
             return
 
@@ -176,7 +178,8 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     seating = tuple(claim.seats[name] for name in game.bots)
     if record.seating != seating:
         raise Difference(
-            f"the record has {listed(record.seating)} at the table, the schedule {listed(seating)}"
+            f"the record has {format_value(record.seating)} at the table,"
+            f" the schedule {format_value(seating)}"
         )
     ruleset = claim.config.stages[game.stage].ruleset
     if record.ruleset != ruleset:
@@ -185,55 +188,54 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     if (record.clocks, record.max_strikes) != limits:
         raise Difference("the record has other clocks or strikes than the tournament")
     seed = find_part(claim.parts, game.index).seed
-    if seed is not None:
-        deck = deals.deck(seed, game.deal_id, ruleset)
-        if record.deck != deck:
-            raise Difference("the deck is not what the seed gives")
+    if seed is not None and record.deck != deals.deck(seed, game.deal_id, ruleset):
+        raise Difference("the deck is not that of the seed")
     check_record(record)
 
 
 class LeagueTournament:
-    """A tournament of a league, as `verify_tournament` takes it.
+    """A tournament of a league; it implements `Claim`.
 
-    Raises NotFoundError, UserError and RefereeError as `find` does.
+    Raises NotFoundError, UserError and RefereeError as `find_tournament` does.
     """
 
     def __init__(self, league: League, name: str) -> None:
-        found = find_tournament(league, name)
+        tournament = find_tournament(league, name)
         self.where = league.where
-        self.config, self.seats, self.schedule = found.config, found.seats, found.schedule
-        self.parts, self.stopped_after = found.parts, found.stopped_after
+        self.config, self.seats = tournament.config, tournament.seats
+        self.schedule, self.parts = tournament.schedule, tournament.parts
+        self.stopped_after = tournament.stopped_after
         self._league = league
-        self._shown = _Tables(league, name)
+        self._tables = _Tables(league, name)
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
         """See `Claim.record`."""
-        if game.game_id not in self._shown.games:
+        if game.game_id not in self._tables.games:
             return None
-        return _record(self._league, game.game_id)
+        return _load_record(self._league, game.game_id)
 
-    def check_shown(self, game: ScheduledGame, record: GameRecord) -> None:  # noqa: ARG002 - it is in the record
-        """See `Claim.check_shown`."""
-        self._shown.check(record)
+    def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:  # noqa: ARG002 - part of `Claim`
+        """See `Claim.check_copies`."""
+        self._tables.check(record)
 
 
 def verify_free_games(league: League) -> int:
-    """Check the moves and results of all games outside of tournaments; returns how many there are.
+    """Check the moves and results of all games outside tournaments; return how many there are.
 
-    Their decks come from seeds that are not kept. Raises Difference as `verify_tournament` does.
+    Their decks are not checked, because their seeds are not stored. Raises Difference as `verify_tournament` does.
     """
     free = [row for row in league.results(free=True) if not row.tournament]
-    shown = _Tables(league, None)
+    tables = _Tables(league, None)
     for row in free:
-        with naming(row.game_id):
-            record = _record(league, row.game_id)
+        with add_game_id(row.game_id):
+            record = _load_record(league, row.game_id)
             check_record(record)
-            shown.check(record)
+            tables.check(record)
     return len(free)
 
 
 class _Tables:
-    """What the tables show of games: of one tournament, or of all games, free ones included."""
+    """The rows about the games of one tournament, or about all games of the league if it is None."""
 
     def __init__(self, league: League, tournament: str | None) -> None:
         results = league.results(tournament=tournament, free=True)
@@ -244,33 +246,34 @@ class _Tables:
             self._faults[fault.game_id].append(fault)
 
     def check(self, record: GameRecord) -> None:
-        """Hold the tables against the record of a stored game."""
+        """Compare the rows about a stored game with its record. Raises Difference."""
         _check_result(record, self._results.get(record.game_id))
         _check_summary(record, self.games[record.game_id])
         _check_faults(record, self._faults[record.game_id])
 
 
-def _record(league: League, game_id: str) -> GameRecord:
+def _load_record(league: League, game_id: str) -> GameRecord:
     record = league.record(game_id)
     if record.game_id != game_id:
-        raise Difference(f"the record is of another game, {record.game_id}")
+        raise Difference(f"the stored record is that of game {record.game_id}")
     return record
 
 
 def _check_result(record: GameRecord, row: GameResult | None) -> None:
-    """What ratings are made of must be what the record says."""
+    """Compare the result that ratings are computed from with the record."""
     if row is None:
-        raise Difference("the table of results has no seats for it")
-    for what, shown, recorded in (
+        raise Difference("the table of results has no row for it")
+    for what, stored, recorded in (
         ("ruleset", row.ruleset, record.ruleset.name),
         ("bots", row.bots, tuple(map(str, record.seating))),
         ("scores", row.scores, record.scores),
         ("ranks", row.ranks, record.ranks),
         ("forfeits", row.forfeited, record.forfeited),
     ):
-        if shown != recorded:
+        if stored != recorded:
             raise Difference(
-                f"{what}: the table of results has {listed(shown)}, the record {listed(recorded)}"
+                f"{what}: the table of results has {format_value(stored)},"
+                f" the record {format_value(recorded)}"
             )
 
 
@@ -282,7 +285,7 @@ def _check_summary(record: GameRecord, row: StoredGame) -> None:
         record.duration_us,
     )
     if (row.termination, row.decisions, row.started_at_us, row.duration_us) != recorded:
-        raise Difference("the table of games has its end or its times otherwise than the record")
+        raise Difference("the end or the times in the table of games differ from the record")
 
 
 def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:

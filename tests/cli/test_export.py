@@ -115,7 +115,7 @@ def test_an_archive_that_was_changed(here, archive):
 
 def test_what_is_no_archive(here):
     for file, says in (
-        ("cup.toml", "cup.toml: no archive of a tournament: it is not a zip file"),
+        ("cup.toml", "cup.toml: this is not a zip file, and so not an archive of a tournament"),
         ("nothing.zip", "nothing.zip: no such file"),
         ("./league", "league: no such file"),
     ):

@@ -12,7 +12,7 @@ from real_runs import SEED, THREE, place
 
 from referee import deals
 from referee.store import League
-from referee.tournament import archive_container
+from referee.tournament import archive_format
 
 pytestmark = pytest.mark.unmeasured
 STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
@@ -163,7 +163,7 @@ SPOILT = {
     ),
     "where it begins": (
         "UPDATE extensions SET first_match = 10 WHERE id = 2",
-        "cup: extension 1: it has other games",
+        "cup: extension 1: its games are not those",
     ),
     "a game": (
         "DELETE FROM results WHERE game_id = 15",
@@ -182,7 +182,7 @@ def test_what_is_wrong_with_an_extension_is_found(here, database, statement, rea
 
 def changed(archive, *, at, value):
     """An archive with another value in tournament.json, packed as the referee does it."""
-    parts = archive_container.unpack(archive, archive.read_bytes())
+    parts = archive_format.unpack(archive, archive.read_bytes())
     tournament = json.loads(parts["tournament.json"])
     *keys, last = at
     place = tournament
@@ -190,7 +190,7 @@ def changed(archive, *, at, value):
         place = place[key]
     place[last] = value
     parts["tournament.json"] = json.dumps(tournament).encode()
-    return archive_container.pack({name: parts[name] for name in archive_container.PARTS})
+    return archive_format.pack({name: parts[name] for name in archive_format.PARTS})
 
 
 SPOILT_ARCHIVES = {
@@ -207,7 +207,7 @@ SPOILT_ARCHIVES = {
     "more challengers than bots": (
         ("configuration", "stages", 0, "challengers"),
         9,
-        "tournament.json: configuration: it is none that a tournament can have",
+        "tournament.json: configuration: no tournament can have these values",
     ),
     "other seed": (
         ("extensions", 0, "seed"),

@@ -10,7 +10,7 @@ from real_runs import SEED, place, read_until
 
 from referee import deals
 from referee.store import League
-from referee.tournament import archive_container
+from referee.tournament import archive_format
 
 BOTS = ("greedy", "random")
 ROUNDS = 60
@@ -177,9 +177,9 @@ SPOILT = {
         "UPDATE tournaments SET config = replace(config, '0.8', '0.51')",
         "rounds the table was settled, but it went on",
     ),
-    "nobody looked": (
+    "a round without a look": (
         "UPDATE tournaments SET stopped_after = 13",
-        "it cannot have been settled after 13 rounds: nobody looked",
+        "it cannot have stopped after 13 rounds: no look comes then",
     ),
     "no word of it": ("UPDATE tournaments SET stopped_after = NULL", f"games, not {2 * ROUNDS}"),
 }
@@ -198,12 +198,12 @@ SPOILT_ARCHIVES = {
     "no word of it": (("stopped_after",), None, f"the configuration makes {2 * ROUNDS}"),
     "other rounds": (("stopped_after",), 1, "the configuration makes 2"),
     "no rounds": (("stopped_after",), 0, "stopped_after: Input should be greater than"),
-    "nothing to stop it": (("configuration", "until"), None, "nobody looked"),
+    "nothing to stop it": (("configuration", "until"), None, "no look comes then"),
     "less to stop it": (("configuration", "until", "confidence"), 0.51, "but it went on"),
     "endless": (
         ("configuration", "stages", 0, "matches"),
         10**400,
-        "it is none that a tournament can have",
+        "no tournament can have these values",
     ),
 }
 
@@ -212,7 +212,7 @@ SPOILT_ARCHIVES = {
 def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reason):
     archive, spoilt = here.folder / "cup.zip", here.folder / "spoilt.zip"
     assert here.referee("tournament", "export", "cup", "--league", "league").returncode == 0
-    parts = archive_container.unpack(archive, archive.read_bytes())
+    parts = archive_format.unpack(archive, archive.read_bytes())
     said = json.loads(parts["tournament.json"])
     *keys, last = at
     inner = said
@@ -220,9 +220,7 @@ def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reaso
         inner = inner[key]
     inner[last] = value
     parts["tournament.json"] = json.dumps(said).encode()
-    spoilt.write_bytes(
-        archive_container.pack({name: parts[name] for name in archive_container.PARTS})
-    )
+    spoilt.write_bytes(archive_format.pack({name: parts[name] for name in archive_format.PARTS}))
     done = here.referee("verify", spoilt)
     assert done.returncode == 1
     assert reason in done.stderr

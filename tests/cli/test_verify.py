@@ -85,7 +85,7 @@ def other_rules(record):
 
 
 RECORDS = {
-    other_deck: "cup-2: the deck is not what the seed gives",
+    other_deck: "cup-2: the deck is not that of the seed",
     other_move: "cup-2: move 1: seat 1 moves, but seat 0 must decide",
     one_move_less: "cup-2: the game is not over after ",
     more_patience: "cup-2: the record has other clocks or strikes than the tournament",
@@ -138,7 +138,7 @@ STATEMENTS = {
     ),
     "how it ended": (
         "UPDATE results SET decisions = decisions + 1 WHERE game_id = :game",
-        "cup-2: the table of games has its end or its times otherwise than the record",
+        "cup-2: the end or the times in the table of games differ from the record",
     ),
     "a forfeit": (
         "UPDATE faults SET forfeit = 0 WHERE game_id = :faulty",
@@ -154,7 +154,7 @@ STATEMENTS = {
     ),
     "the schedule": (
         "UPDATE games SET seating = 1 - seating WHERE id = :game",
-        "cup-2: the schedule has it otherwise than it is stored",
+        "cup-2: the stored schedule differs from that of the configuration",
     ),
     "a game of the schedule": (
         "DELETE FROM games WHERE id = :game",

@@ -24,7 +24,7 @@ from referee.roster.workshop import Workshop
 from referee.rules.game import Game
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import League
-from referee.tournament import archive_container, archive_writer
+from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive
 from referee.tournament.config_reader import load_tournament
@@ -141,9 +141,7 @@ def checked(tmp_path):
 def parts_of(data):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         return {
-            name: archive.read(name)
-            for name in archive.namelist()
-            if name != archive_container.SUMS
+            name: archive.read(name) for name in archive.namelist() if name != archive_format.SUMS
         }
 
 
@@ -166,7 +164,7 @@ def test_the_same_state_makes_the_same_bytes(made, data, unplayed):
 def test_any_program_can_read_it(made, data, tmp_path):
     """With zip, JSON, gzip and SHA-256 alone."""
     parts = parts_of(data)
-    assert tuple(parts) == archive_container.PARTS
+    assert tuple(parts) == archive_format.PARTS
     tournament = json.loads(parts["tournament.json"])
     assert tournament["format"] == 1
     assert tournament["name"] == "cup"
@@ -214,8 +212,8 @@ def test_a_tournament_that_the_league_does_not_have(unplayed):
 def test_records_of_any_length_come_back(made):
     record = made.league.record("cup-1")
     detailed = [replace(record, isolation="x" * length) for length in (0, 120, 20_000, 900_000)]
-    assert list(archive_writer.load(archive_writer.dump(detailed))) == detailed
-    assert list(archive_writer.load(archive_writer.dump([]))) == []
+    assert list(archive_format.load_records(archive_format.dump_records(detailed))) == detailed
+    assert list(archive_format.load_records(archive_format.dump_records([]))) == []
 
 
 # What was changed without a word: the sums tell
@@ -225,7 +223,7 @@ def flipped(data, at):
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("name", [*archive_container.PARTS, archive_container.SUMS])
+@pytest.mark.parametrize("name", [*archive_format.PARTS, archive_format.SUMS])
 def test_one_byte_of_a_part(data, checked, name):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content, begin = archive.read(name), archive.getinfo(name).header_offset
@@ -234,7 +232,7 @@ def test_one_byte_of_a_part(data, checked, name):
         checked(flipped(data, at))
 
 
-@pytest.mark.parametrize("name", [*archive_container.PARTS, archive_container.SUMS])
+@pytest.mark.parametrize("name", [*archive_format.PARTS, archive_format.SUMS])
 def test_one_byte_of_a_part_in_a_zip_that_is_whole(data, checked, name):
     """As a program does that unpacks, changes and packs."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
@@ -246,7 +244,7 @@ def test_one_byte_of_a_part_in_a_zip_that_is_whole(data, checked, name):
             archive.writestr(each, content)
     with pytest.raises(Difference, match=r": its SHA-256 is not the one in SHA256SUMS") as told:
         checked(buffer.getvalue())
-    assert name == archive_container.SUMS or str(told.value).startswith(name)
+    assert name == archive_format.SUMS or str(told.value).startswith(name)
 
 
 def test_one_byte_anywhere(data, checked):
@@ -281,7 +279,7 @@ def test_packed_by_another_program(data, checked):
     with zipfile.ZipFile(buffer, "w") as archive, zipfile.ZipFile(BytesIO(data)) as old:
         for name in old.namelist():
             archive.writestr(name, old.read(name))
-    with pytest.raises(Difference, match="the zip is not packed as the referee does it, from byte"):
+    with pytest.raises(Difference, match="the zip was not packed by the referee: byte"):
         checked(buffer.getvalue())
 
 
@@ -295,9 +293,9 @@ def json_changed(parts, name, change):
 
 
 def records_changed(parts, change):
-    records = list(archive_writer.load(parts[archive_container.RECORDS]))
+    records = list(archive_format.load_records(parts[archive_format.RECORDS]))
     change(records)
-    return parts | {archive_container.RECORDS: archive_writer.dump(records)}
+    return parts | {archive_format.RECORDS: archive_format.dump_records(records)}
 
 
 def put(*path, value):
@@ -365,11 +363,11 @@ TOURNAMENT = {
     ),
     "matches": (
         put("configuration", "stages", 0, "matches", value=10**15),
-        "tournament.json: configuration: it is none that a tournament can have",
+        "tournament.json: configuration: no tournament can have these values",
     ),
     "no match": (
         put("configuration", "stages", 0, "matches", value=0),
-        "tournament.json: configuration: it is none that a tournament can have",
+        "tournament.json: configuration: no tournament can have these values",
     ),
     "lanes": (
         put("configuration", "lanes", value=0),
@@ -377,15 +375,15 @@ TOURNAMENT = {
     ),
     "no lanes": (
         put("configuration", "lanes", value=None),
-        "tournament.json: configuration: it is none that a tournament can have",
+        "tournament.json: configuration: no tournament can have these values",
     ),
     "no stages": (
         put("configuration", "stages", value=[]),
-        "tournament.json: configuration: it is none that a tournament can have",
+        "tournament.json: configuration: no tournament can have these values",
     ),
     "no configuration": (
         put("configuration", value={}),
-        "tournament.json: configuration: it is none that a tournament can have",
+        "tournament.json: configuration: no tournament can have these values",
     ),
     "bots": (
         put("configuration", "bots", 0, "text", value="eve@1"),
@@ -393,15 +391,15 @@ TOURNAMENT = {
     ),
     "schedule": (
         put("schedule", 1, "bots", value=["bait@1.0", "greedy@1.0"]),
-        "cup-3: the schedule has it otherwise than it is stored",
+        "cup-3: the stored schedule differs from that of the configuration",
     ),
     "deal": (
         put("schedule", 0, "deal", value="cup-deal-2"),
-        "cup-1: the schedule has it otherwise than it is stored",
+        "cup-1: the stored schedule differs from that of the configuration",
     ),
     "round": (
         put("schedule", 1, "round", value=7),
-        "cup-3: the schedule has it otherwise than it is stored",
+        "cup-3: the stored schedule differs from that of the configuration",
     ),
     "stage": (
         put("schedule", 1, "stage", value=7),
@@ -421,7 +419,7 @@ BOTS_PART = {
     "no bot": (drop(0), "bots.json: random@1.0, bait@1.0; the configuration has greedy@1.0, "),
     "manifest": (
         put(0, "manifest", "name", value="eve"),
-        "bots.json: greedy@1.0: its manifest is of eve",
+        "bots.json: greedy@1.0: its manifest has the name eve",
     ),
     "key": (put(0, "manifest", "run", "shell", value="sh"), "bots.json: 0: manifest: run: shell: "),
     "hash": (put(0, "content_hash", value="12"), "bots.json: 0: content_hash: "),
@@ -440,7 +438,7 @@ RATINGS = {
         "ratings.json: classic: bait@1.0 has mu=",
     ),
     "no fit": (drop("classic", "bait@1.0", "fit"), "ratings.json: classic: bait@1.0: fit: "),
-    "nothing": (drop("duel", "bait@1.0"), "ratings.json: duel: bait@1.0 has none, the games"),
+    "nothing": (drop("duel", "bait@1.0"), "ratings.json: duel: bait@1.0 has none, but its games"),
     "bot": (
         put("duel", "eve@1", value={"mu": 50, "sigma": 1, "fit": 50}),
         "ratings.json: duel: eve@1 has not played",
@@ -448,15 +446,15 @@ RATINGS = {
     "not a number": (put("duel", "bait@1.0", "mu", value=float("nan")), "ratings.json: "),
 }
 RECORDS = {
-    "deck": (worse_deck, "cup-2: the deck is not what the seed gives"),
+    "deck": (worse_deck, "cup-2: the deck is not that of the seed"),
     "rank": (other_rank, "cup-2: result: the record says "),
     "action": (other_action, "cup-2: move 4: seat 9 moves, but seat "),
     "seating": (other_seat, "cup-2: the record has eve@1 "),
-    "order": (exchange, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or out"),
+    "order": (exchange, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or is out of"),
     "gone": (drop(4), "17 of 18 games check; cup-5 is not stored"),
     "twice": (
         lambda records: records.append(records[-1]),
-        "records.binpb.gz: cup-18 is not in the schedule, or out of its order",
+        "records.binpb.gz: cup-18 is not in the schedule, or is out of order",
     ),
 }
 
@@ -466,16 +464,16 @@ RECORDS = {
     [
         pytest.param(name, *case, id=f"{name}: {what}")
         for name, cases in (
-            (archive_container.TOURNAMENT, TOURNAMENT),
-            (archive_container.BOTS, BOTS_PART),
-            (archive_container.RATINGS, RATINGS),
+            (archive_format.TOURNAMENT, TOURNAMENT),
+            (archive_format.BOTS, BOTS_PART),
+            (archive_format.RATINGS, RATINGS),
         )
         for what, case in cases.items()
     ],
 )
 def test_a_part_that_says_something_else(data, checked, name, change, says):
     with pytest.raises(Difference) as told:
-        checked(archive_container.pack(json_changed(parts_of(data), name, change)))
+        checked(archive_format.pack(json_changed(parts_of(data), name, change)))
     assert str(told.value).startswith(says)
 
 
@@ -483,7 +481,7 @@ def test_a_part_that_says_something_else(data, checked, name, change, says):
 def test_records_that_say_something_else(data, checked, what):
     change, says = RECORDS[what]
     with pytest.raises(Difference) as told:
-        checked(archive_container.pack(records_changed(parts_of(data), change)))
+        checked(archive_format.pack(records_changed(parts_of(data), change)))
     assert str(told.value).startswith(says)
 
 
@@ -495,9 +493,9 @@ STREAMS = {
     "an empty record": (gzip.compress(b"\0"), "the record does not say how the game ended"),
     "larger than the limit": (
         gzip.compress(b"\xff\xff\x7f" + bytes(2**21)),
-        "a record of more than 1048576 bytes",
+        "it has more than 1048576 bytes",
     ),
-    "a long length": (gzip.compress(b"\xff" * 50), "a record of more than 1048576 bytes"),
+    "a long length": (gzip.compress(b"\xff" * 50), "it has more than 1048576 bytes"),
 }
 
 
@@ -505,7 +503,7 @@ STREAMS = {
 def test_records_that_cannot_be_read(data, checked, what):
     stream, says = STREAMS[what]
     with pytest.raises(Difference, match=rf"^cup-1: records\.binpb\.gz: record 1: {says}"):
-        checked(archive_container.pack(parts_of(data) | {archive_container.RECORDS: stream}))
+        checked(archive_format.pack(parts_of(data) | {archive_format.RECORDS: stream}))
 
 
 # What is no archive
@@ -513,48 +511,52 @@ def test_records_that_cannot_be_read(data, checked, what):
 
 def test_no_zip(checked):
     for content in (b"", b"name = 'cup'\n", b"\x1f\x8b", bytes(10_000)):
-        with pytest.raises(UserError, match=r"cup\.zip: no archive .*: it is not a zip file"):
+        with pytest.raises(
+            UserError, match=r"cup\.zip: this is not a zip file, and so not an archive"
+        ):
             checked(content)
 
 
 def test_another_format(data, checked):
-    parts = json_changed(parts_of(data), archive_container.TOURNAMENT, put("format", value=3))
+    parts = json_changed(parts_of(data), archive_format.TOURNAMENT, put("format", value=3))
     with pytest.raises(
         UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1$"
     ):
-        checked(archive_container.pack({**parts, "more": b""}))
+        checked(archive_format.pack({**parts, "more": b""}))
 
 
-@pytest.mark.parametrize("name", archive_container.PARTS)
+@pytest.mark.parametrize("name", archive_format.PARTS)
 def test_a_part_that_is_missing(data, checked, name):
     parts = parts_of(data)
     del parts[name]
     with pytest.raises(Difference, match=f"^{name}: the part is missing"):
-        checked(archive_container.pack(parts))
+        checked(archive_format.pack(parts))
 
 
 def test_a_part_too_many(data, checked):
-    with pytest.raises(Difference, match=r"^evil\.sh: no part of an archive has this name"):
-        checked(archive_container.pack({**parts_of(data), "evil.sh": b""}))
+    with pytest.raises(Difference, match=r"^evil\.sh: an archive has no part of this name"):
+        checked(archive_format.pack({**parts_of(data), "evil.sh": b""}))
 
 
 def test_a_zip_bomb(data, checked):
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(archive_container.TOURNAMENT, bytes(10**8))
-    with pytest.raises(Difference, match=r"^tournament\.json: compressed, which no part"):
+        archive.writestr(archive_format.TOURNAMENT, bytes(10**8))
+    with pytest.raises(
+        Difference, match=r"^tournament\.json: parts of an archive are not compressed"
+    ):
         checked(buffer.getvalue())
     lies = bytearray(data)
     directory = data.rindex(b"PK\x01\x02")
     lies[directory + 20 : directory + 28] = struct.pack("<II", 2**31, 2**31)
-    with pytest.raises(Difference, match="the zip's parts are larger than itself"):
+    with pytest.raises(Difference, match="the parts of the zip are larger than the file"):
         checked(bytes(lies))
 
 
 def test_a_file_that_is_too_large(tmp_path):
     path = tmp_path / "cup.zip"
     with path.open("wb") as file:
-        file.truncate(archive_container.MAX_SIZE + 1)
+        file.truncate(archive_format.MAX_SIZE + 1)
     with pytest.raises(UserError, match=r"cup\.zip: 1073741825 bytes; an archive has at most"):
         ArchivedTournament.open(path)
 
