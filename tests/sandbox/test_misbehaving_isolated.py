@@ -1,4 +1,4 @@
-"""Bots that reach for what is not theirs, under the strongest isolation: each in each seat."""
+"""Tests bots that attack their surroundings, under the strongest isolation and in each seat."""
 
 import asyncio
 import hashlib
@@ -23,11 +23,11 @@ import burglar
 pytestmark = [pytest.mark.isolation("full"), pytest.mark.unmeasured]
 MORE = pytest.mark.extended("plays more misbehaving bots")
 OUT_OF_MEMORY = {"takes_much_memory", "fills_memfd"}
-OUT_OF_MEMORY_AT = re.compile(
+OUT_OF_MEMORY_TEXT = re.compile(
     r"^ended by the kernel: it has used up its 1024 MiB of memory$"
     r"|^takes \d+ MiB of memory; its limit is 1024$"
 )
-"""Whichever of the two sees it first: the kernel, or the referee that looks from time to time."""
+"""Either the kernel or the monitor of the referee notices it first."""
 REFUSED = {
     "fork_bomb": 20,
     "forks_and_exits": 1,
@@ -35,9 +35,9 @@ REFUSED = {
     "writes_everywhere": 18,
     "fills_scratch": 3,
 }
-"""What is tried in vain, and how much of it at least."""
+"""Bots whose attempts are refused, with the least number of attempts."""
 PLAIN = {"fork_bomb", "litters_scratch"}
-"""Bots that plain `pytest` tries."""
+"""The bots that plain `pytest` plays."""
 OTHERS = {
     "takes_much_memory_in_children",
     "leaves_state",
@@ -70,12 +70,12 @@ async def test_bot_that_takes_too_much_memory_forfeits(games, name):
     async for seat, record in games.each_seat(spec(name)):
         (fault,) = record.faults
         assert (fault.cause, fault.forfeit) == (Cause.OOM, True)
-        assert OUT_OF_MEMORY_AT.search(fault.evidence.detail)
+        assert OUT_OF_MEMORY_TEXT.search(fault.evidence.detail)
         assert f"I am {name}" in fault.evidence.stderr_tail
         assert record.forfeited == (seat,)
         assert record.ranks[seat] == 2
         assert record.isolation == strongest().summary
-    # what belongs to no process that has ended; of all memory, builds of other tests take gigabytes
+    # a memfd must be gone; memory that is not shared says nothing, because other tests use gigabytes
     assert psutil.virtual_memory().shared - before < 1 << 29
 
 
@@ -101,8 +101,8 @@ async def test_state_of_a_process_is_gone_for_the_next_one(games):
 
 async def test_network_cannot_be_reached(games):
     name = secrets.token_hex(8)
-    knocks = []
-    server = await asyncio.start_server(lambda *_: knocks.append(1), "127.0.0.1", 0)
+    connections = []
+    server = await asyncio.start_server(lambda *_: connections.append(1), "127.0.0.1", 0)
     with socket.socket(socket.AF_UNIX) as abstract:
         abstract.bind(f"\0{name}")
         abstract.listen()
@@ -111,7 +111,7 @@ async def test_network_cannot_be_reached(games):
             assert not record.faults
             assert "tried 6" in games.process(wrong).stderr_tail()
     server.close()
-    assert not knocks
+    assert not connections
 
 
 async def test_another_bot_cannot_be_reached(games):
@@ -135,7 +135,7 @@ async def test_signals_reach_no_other_program(games):
 
 @MORE
 async def test_bot_whose_children_take_too_much_memory_forfeits(games):
-    """It owes an answer all the time: whichever is noticed first, it is charged, and nobody else."""
+    """The bot owes a reply all the time, so the cause depends on what is noticed first."""
     async for seat, record in games.each_seat(spec("takes_much_memory_in_children"), clocks=SHORT):
         assert record.forfeited == (seat,)
         assert {fault.cause for fault in record.faults} <= {

@@ -1,4 +1,4 @@
-"""What programs take of the machine. Real processes, no gRPC."""
+"""Tests the measurement of process trees, with real processes."""
 
 import asyncio
 import os
@@ -16,11 +16,11 @@ MIB = 1024
 
 
 @pytest.fixture
-async def up(tmp_path):
-    """Programs that have said one line, ended afterwards."""
+async def start(tmp_path):
+    """Return a function that starts a Python program and waits for its first line. All are killed at the end."""
     programs = []
 
-    async def up(program):
+    async def start(program):
         command = (sys.executable, "-c", textwrap.dedent(program))
         launcher = ProcessGroupLauncher()
         launched = await launcher.launch(command, folder=tmp_path, environment=ENVIRONMENT)
@@ -28,20 +28,20 @@ async def up(tmp_path):
         await launched.process.stdout.readline()
         return launched
 
-    yield up
+    yield start
     for launched in programs:
         await launched.kill()
 
 
 async def within(limit_s):
-    """Moments until so many seconds have passed."""
+    """Yield every 10 ms until `limit_s` seconds have passed."""
     for _ in range(limit_s * 100):
         yield
         await asyncio.sleep(0.01)
 
 
-async def test_usage_has_cpu_time_and_peak_memory(up):
-    launched = await up("""
+async def test_usage_has_cpu_time_and_peak_memory(start):
+    launched = await start("""
         import time
         hog = b"x" * (60 << 20)
         del hog
@@ -57,8 +57,8 @@ async def test_usage_has_cpu_time_and_peak_memory(up):
 
 
 @pytest.mark.parametrize("name", ["VmHWM:9999999", "\\nVmHWM:9999999"])
-async def test_program_name_that_looks_like_a_figure_is_ignored(up, name):
-    launched = await up(f"""
+async def test_program_name_that_looks_like_a_figure_is_ignored(start, name):
+    launched = await start(f"""
         import ctypes, time
         ctypes.CDLL(None).prctl(15, b"{name}")
         print("up", flush=True)
@@ -67,8 +67,8 @@ async def test_program_name_that_looks_like_a_figure_is_ignored(up, name):
     assert launched.usage().peak_memory_kib < 100 * MIB
 
 
-async def test_usage_includes_running_and_ended_children(up):
-    launched = await up("""
+async def test_usage_includes_running_and_ended_children(start):
+    launched = await start("""
         import os, time
         if os.fork() == 0:
             while time.process_time() < 0.3:
@@ -91,8 +91,8 @@ async def test_usage_includes_running_and_ended_children(up):
     assert 120 * MIB < usage.peak_memory_kib < 200 * MIB
 
 
-async def test_zombies_do_not_count_as_processes(up):
-    launched = await up("""
+async def test_zombies_do_not_count_as_processes(start):
+    launched = await start("""
         import os, time
         for _ in range(5):
             child = os.fork()
@@ -106,17 +106,17 @@ async def test_zombies_do_not_count_as_processes(up):
     assert launched._monitor.measure().processes == 1
 
 
-async def test_usage_of_an_ended_program_is_the_last_measurement(up):
-    launched = await up("import time; print(flush=True); time.sleep(1000)")
+async def test_usage_of_an_ended_program_is_the_last_measurement(start):
+    launched = await start("import time; print(flush=True); time.sleep(1000)")
     before = launched.usage()
     await launched.kill()
     assert launched.usage() == before
     assert before.peak_memory_kib > MIB
 
 
-async def test_each_program_is_measured_separately(up):
+async def test_each_program_is_measured_separately(start):
     one, two = await asyncio.gather(
-        up("""
+        start("""
             import os, time
             if os.fork() == 0:
                 os.setsid()
@@ -128,13 +128,13 @@ async def test_each_program_is_measured_separately(up):
             os.wait()
             time.sleep(1000)
         """),
-        up("import time; print(flush=True); time.sleep(1000)"),
+        start("import time; print(flush=True); time.sleep(1000)"),
     )
     assert one._monitor.measure().processes + two._monitor.measure().processes == 3
 
 
-async def test_sleeping_program_is_not_busy(up):
-    launched = await up("""
+async def test_sleeping_program_is_not_busy(start):
+    launched = await start("""
         import threading, time
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
         print("up", flush=True)
@@ -147,8 +147,8 @@ async def test_sleeping_program_is_not_busy(up):
 
 
 @pytest.mark.parametrize("who", ["thread", "threads that end", "child", "children that end"])
-async def test_program_is_busy_if_any_thread_of_its_tree_is(up, who):
-    launched = await up(f"""
+async def test_program_is_busy_if_any_thread_of_its_tree_is(start, who):
+    launched = await start(f"""
         import os, threading, time
         def toil(seconds):
             began = time.monotonic()
@@ -181,7 +181,7 @@ async def test_program_is_busy_if_any_thread_of_its_tree_is(up, who):
 
 
 async def busy_ns(launched):
-    """What it is when it is busy: between two that end nobody is."""
+    """Wait until the program is busy; between two short threads or children it is not."""
     async for _ in within(10):
         if (now_ns := launched.busy_ns()) is not None:
             return now_ns
@@ -189,16 +189,16 @@ async def busy_ns(launched):
 
 
 def cpu_s(launched):
-    """As psutil has it: of the program, and of its children, those that have ended among them."""
+    """Return the CPU time of the program and its children, as psutil counts it."""
     process = psutil.Process(launched.process.pid)
-    taken_s = sum(process.cpu_times()[:4])
+    total_s = sum(process.cpu_times()[:4])
     for child in process.children():
         with suppress(psutil.NoSuchProcess):
-            taken_s += sum(child.cpu_times()[:4])
-    return taken_s
+            total_s += sum(child.cpu_times()[:4])
+    return total_s
 
 
-async def test_ended_program_is_not_busy(up):
-    launched = await up("print('up', flush=True)")
+async def test_ended_program_is_not_busy(start):
+    launched = await start("print('up', flush=True)")
     await launched.process.wait()
     assert launched.busy_ns() is None

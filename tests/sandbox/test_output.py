@@ -1,3 +1,5 @@
+"""Tests which part of a program's output is kept, and how it is shown."""
+
 import asyncio
 
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 
 
-def printed(*chunks):
+def output_with(*chunks):
     output = Output()
     for chunk in chunks:
         output.add(chunk)
@@ -13,14 +15,14 @@ def printed(*chunks):
 
 
 def test_short_output_is_kept_whole():
-    output = printed(b"one ", b"two\n", b"three")
+    output = output_with(b"one ", b"two\n", b"three")
     assert output.last_bytes() == b"one two\nthree"
     assert output.total == 13
 
 
 def test_end_of_a_long_output_is_kept():
     chunks = [bytes([number % 256]) * 65_536 for number in range(100)]
-    output = printed(*chunks)
+    output = output_with(*chunks)
     assert output.last_bytes() == b"".join(chunks)[-DEFAULT_KEPT_BYTES:]
     assert output.total == 100 * 65_536
 
@@ -34,13 +36,13 @@ def test_memory_is_bounded_for_single_bytes():
 
 
 def test_end_of_a_chunk_larger_than_the_limit_is_kept():
-    output = printed(b"a" * (3 * DEFAULT_KEPT_BYTES) + b"end")
+    output = output_with(b"a" * (3 * DEFAULT_KEPT_BYTES) + b"end")
     assert len(output.last_bytes()) == DEFAULT_KEPT_BYTES
     assert output.tail(4) == "aend"
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("written", "text"),
     [
         (b"plain\n\ttext\n", "plain\n\ttext\n"),
         ("grün → ✓".encode(), "grün → ✓"),
@@ -57,12 +59,12 @@ def test_end_of_a_chunk_larger_than_the_limit_is_kept():
         (b"", ""),
     ],
 )
-def test_tail_escapes_control_characters(written, shown):
-    assert printed(written).tail(4096) == shown
+def test_tail_escapes_control_characters(written, text):
+    assert output_with(written).tail(4096) == text
 
 
 def test_tail_that_begins_inside_a_character_is_escaped():
-    assert printed("ab→".encode()).tail(2) == r"\x86\x92"
+    assert output_with("ab→".encode()).tail(2) == r"\x86\x92"
 
 
 async def test_draining_a_pipe_that_is_never_empty_lets_other_tasks_run():

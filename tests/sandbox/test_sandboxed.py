@@ -1,4 +1,4 @@
-"""Programs in sandboxes, under the strongest isolation that this machine gives."""
+"""Tests programs in sandboxes of bubblewrap."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def launcher():
 
 @pytest.fixture
 def place(tmp_path):
-    """The folders of a bot: its own, its scratch folder, that of its socket."""
+    """Return a folder with three folders of a program: its own, its scratch folder, and the socket's."""
     for name in ("own", "scratch", "link"):
         (tmp_path / name).mkdir(mode=0o755)
     return tmp_path
@@ -57,7 +57,7 @@ def python(launch):
     return python
 
 
-async def said(launched):
+async def read_all(launched):
     text = await launched.process.stdout.read()
     await launched.kill()
     return text.decode()
@@ -67,25 +67,25 @@ async def first_line(launched):
     return (await launched.process.stdout.readline()).decode().strip()
 
 
-def left():
-    """Cgroups and processes of this one; what has only to be waited for may be of another test."""
+def list_leftovers():
+    """Return the cgroups and child processes of this process. Zombies may belong to other tests."""
     cgroups = (each.folder.glob(f"referee-{os.getpid()}-*") for each in Cgroups.find()._hierarchies)
     children = [child for child in psutil.Process().children() if child.status() != "zombie"]
     return [*(path for found in cgroups for path in found), *children]
 
 
 @pytest.fixture(autouse=True)
-async def tidied(launcher):
+async def _check_leftovers(launcher):
     yield
     launcher.reap()
-    assert not left()
+    assert not list_leftovers()
 
 
 async def test_program_sees_only_its_own_processes(launch):
     launched = await launch(
         "sh", "-c", "ls /proc > $HOME/all; grep -c '^[0-9]' $HOME/all; id -u; hostname"
     )
-    processes, uid, host = (await said(launched)).split()
+    processes, uid, host = (await read_all(launched)).split()
     assert int(processes) == 3  # init, sh, ls
     assert int(uid) != 0
     assert host == "sandbox"
@@ -95,12 +95,12 @@ async def test_environment_in_the_sandbox_is_exactly_what_was_given(launcher, pl
     launched = await launcher.launch(
         ["env"], folder=place / "own", environment={"A": "b", "LANG": "C.UTF-8"}
     )
-    assert set((await said(launched)).split()) == {"A=b", "LANG=C.UTF-8", f"PWD={place}/own"}
+    assert set((await read_all(launched)).split()) == {"A=b", "LANG=C.UTF-8", f"PWD={place}/own"}
 
 
 async def test_no_file_descriptor_is_inherited(python):
     launched = await python("import os; print(os.listdir('/proc/self/fd'))")
-    assert eval(await said(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
+    assert eval(await read_all(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ async def test_failed_start_leaves_nothing(place, monkeypatch):
     monkeypatch.setattr(SandboxedProgram, "wait_for_start", give_up)
     launcher = SandboxLauncher(
         bubblewrap.find_bubblewrap(), Cgroups(())
-    )  # which would end what is left
+    )  # a cgroup would kill what is left
     for _ in range(10):
         with pytest.raises(VoidGame, match="given up"):
             await launcher.launch(["sleep", "1000"], folder=place / "own", environment=PATH)
-        assert not left()
+        assert not list_leftovers()
 
 
 async def test_sandbox_that_cannot_be_set_up_voids_the_game(place):
@@ -189,7 +189,7 @@ async def test_processes_left_running_are_listed_and_killed(launch):
 
 
 async def test_sandbox_ends_with_a_killed_referee(place):
-    """With the referee, however that ends: it is asked of a process that is killed."""
+    """The referee is a process of its own here, and is killed."""
     program = f"""
         import asyncio, sys, time
         from pathlib import Path
@@ -212,7 +212,7 @@ async def test_sandbox_ends_with_a_killed_referee(place):
     referee.kill()
     await referee.wait()
     assert not psutil.wait_procs([bot], timeout=10)[1]
-    psutil.wait_procs(psutil.Process().children(), timeout=10)  # its sweeper
+    psutil.wait_procs(psutil.Process().children(), timeout=10)  # the sweeper of that process
 
 
 async def test_scratch_folder_is_empty_limited_and_not_kept(python, place):
@@ -234,7 +234,11 @@ async def test_scratch_folder_is_empty_limited_and_not_kept(python, place):
     """
     for _ in range(2):
         launched = await python(program, limits=Limits(scratch_mib=2))
-        assert (await said(launched)).splitlines() == ["[]", *["No space left on device"] * 2, "2"]
+        assert (await read_all(launched)).splitlines() == [
+            "[]",
+            *["No space left on device"] * 2,
+            "2",
+        ]
     assert list((place / "scratch").iterdir()) == []
 
 
@@ -242,7 +246,7 @@ async def test_relay_connects_tcp_with_the_socket(python, place):
     socket = place / "link" / "socket"
 
     async def answer(reader, writer):
-        writer.write(b"you said " + await reader.readline())
+        writer.write(b"got " + await reader.readline())
         await writer.drain()
         writer.close()
 
@@ -258,7 +262,7 @@ async def test_relay_connects_tcp_with_the_socket(python, place):
         """,
         access=Access(link=place / "link", relay=(socket, 50051)),
     )
-    assert await said(launched) == "you said hello\n" * 2
+    assert await read_all(launched) == "got hello\n" * 2
     server.close()
 
 
@@ -266,8 +270,8 @@ async def test_network_is_reached_only_with_network_access(python):
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     program = f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {port})))"
-    assert await said(await python(program)) != "0\n"
-    assert await said(await python(program, access=Access(network=True))) == "0\n"
+    assert await read_all(await python(program)) != "0\n"
+    assert await read_all(await python(program, access=Access(network=True))) == "0\n"
     server.close()
 
 
@@ -306,8 +310,8 @@ def test_released_user_id_is_leased_again():
     first.release()
     third = resources.lease_user_id()
     assert third.uid == first.uid
-    for slot in (second, third):
-        slot.release()
+    for lease in (second, third):
+        lease.release()
 
 
 @pytest.mark.isolation("full")
@@ -321,7 +325,7 @@ async def test_program_with_too_much_memory_is_killed_and_charged(python):
     assert 64 << 10 <= launched.usage().peak_memory_kib <= 81 << 10
 
 
-MANY = """
+START_MANY = """
     import os, sys, time
     many = 1
     try:
@@ -338,28 +342,28 @@ MANY = """
 
 @pytest.mark.isolation("full")
 async def test_processes_refused_by_the_kernel_are_not_charged(python):
-    """It may have some more than its limit, since the sandbox has processes of its own."""
-    launched = await python(MANY, "1000", limits=Limits(processes=10))
+    """The limit of the cgroup is higher than the program's, because the sandbox has processes of its own."""
+    launched = await python(START_MANY, "1000", limits=Limits(processes=10))
     many, fault = await first_line(launched), launched.breach()
     await launched.kill()
     assert 10 <= int(many) < 20
     assert fault is None
 
 
-@pytest.mark.parametrize(("many", "charged"), [(10, False), (11, True)])
-async def test_too_many_processes_are_charged_without_a_cgroup(place, many, charged):
+@pytest.mark.parametrize(("count", "is_charged"), [(10, False), (11, True)])
+async def test_too_many_processes_are_charged_without_a_cgroup(place, count, is_charged):
     launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
     launched = await launcher.launch(
-        [PYTHON, "-c", textwrap.dedent(MANY), str(many)],
+        [PYTHON, "-c", textwrap.dedent(START_MANY), str(count)],
         folder=place / "own",
         environment={},
         limits=Limits(processes=10),
     )
-    had, fault = await first_line(launched), launched.breach()
+    printed, fault = await first_line(launched), launched.breach()
     await launched.kill()
-    assert had == str(many)
-    assert (fault is not None) == charged
-    if charged:
+    assert printed == str(count)
+    assert (fault is not None) == is_charged
+    if is_charged:
         assert fault.cause is Cause.TOO_MANY_PROCESSES
         assert fault.evidence.detail == "runs 11 processes; its limit is 10"
 
@@ -375,7 +379,7 @@ async def test_cgroup_counts_cpu_time(python):
 
 
 async def test_program_named_by_a_manifest_is_not_shown(launch, place):
-    """A manifest may name a program anywhere; what lies there is not shown because of that."""
+    """A manifest may name a program anywhere, but that does not make the program visible."""
     secret = place / "elsewhere" / "bin"
     secret.mkdir(parents=True)
     (secret / "tool").write_text("#!/bin/sh\necho I am here\n")
@@ -393,7 +397,7 @@ async def test_files_about_the_machine_are_hidden(python):
         print(json.dumps([sorted(os.listdir("/etc")), os.listdir(os.path.expanduser("~")),
             os.path.exists("/etc/passwd"), os.path.exists("/var"), os.path.exists("/sys/kernel")]))
     """
-    etc, home, *others = json.loads(await said(await python(program)))
+    etc, home, *others = json.loads(await read_all(await python(program)))
     assert "ld.so.cache" in etc
     assert not {"hostname", "hosts", "passwd", "shadow", "resolv.conf"} & set(etc)
     assert home == []

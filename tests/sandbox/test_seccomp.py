@@ -1,4 +1,4 @@
-"""The filter of system calls, run by an interpreter of classic BPF."""
+"""Tests the system call filter with an interpreter of classic BPF."""
 
 import errno
 import re
@@ -12,8 +12,8 @@ from referee.sandbox import seccomp
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 
-def verdict(program, *, arch, number, arguments=()):
-    """What the kernel does with a system call, by the rules of classic BPF."""
+def run_filter(program, *, arch, number, arguments=()):
+    """Return what the kernel does with a system call, by the rules of classic BPF."""
     padded = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("<IIQ6Q", number, arch, 0, *padded)
     instructions = list(struct.iter_unpack("<HBBI", program))
@@ -40,7 +40,9 @@ def call(machine):
     known = seccomp.ARCHITECTURES[machine]
 
     def call(number, *arguments, arch=known.audit):
-        return verdict(seccomp.build_filter(machine), arch=arch, number=number, arguments=arguments)
+        return run_filter(
+            seccomp.build_filter(machine), arch=arch, number=number, arguments=arguments
+        )
 
     return call
 
@@ -97,11 +99,11 @@ UNISTD = {
 
 
 def test_call_numbers_agree_with_the_kernels_headers(machine):
-    """Of both machines: those of aarch64 are the generic ones, which every Debian has."""
+    """The numbers of aarch64 are the generic ones, whose header every Debian machine has."""
     header = UNISTD[machine]
     if not header.exists():
         pytest.skip(f"{header} is not installed: `apt install linux-libc-dev`")
-    told = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
+    in_header = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
     known = seccomp.ARCHITECTURES[machine]
     numbers = dict(
         known.refused,
@@ -110,4 +112,4 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
         socket=known.socket,
         ioctl=known.ioctl,
     )
-    assert {name: int(told[name]) for name in numbers} == numbers
+    assert {name: int(in_header[name]) for name in numbers} == numbers

@@ -1,4 +1,4 @@
-"""Programs as users of their own, where the referee is root: what there is without namespaces."""
+"""Tests the rung `uid`: programs with a user id of their own. Needs root."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots 
 
 @pytest.fixture
 def place():
-    """Folders that every user can get at: on this rung that is the only way."""
+    """Return a folder that every user can reach, with the folders of a program in it."""
     with tempfile.TemporaryDirectory(prefix="uid-") as folder:
         place = Path(folder)
         for name in ("own", "bot/scratch", "bot/link"):
@@ -43,7 +43,7 @@ def launch(place):
     return launch
 
 
-async def said(launched):
+async def read_words(launched):
     text = await launched.process.stdout.read()
     await launched.kill()
     assert not running()
@@ -52,7 +52,7 @@ async def said(launched):
 
 async def test_program_has_its_own_user_without_other_rights(launch):
     program = "id -u; id -G; grep NoNewPrivs /proc/self/status; kill -0 $PPID || echo refused"
-    uid, groups, _, no_new, signalled = await said(await launch(program))
+    uid, groups, _, no_new, signalled = await read_words(await launch(program))
     assert uid == groups != "0"
     assert no_new == "1"
     assert signalled == "refused"
@@ -60,7 +60,7 @@ async def test_program_has_its_own_user_without_other_rights(launch):
 
 async def test_program_writes_only_into_its_scratch_folder(launch, place):
     program = 'for f in . /usr /etc "$TMPDIR"; do touch $f/x && echo $f; done'
-    assert await said(await launch(program)) == [str(place / "bot" / "scratch")]
+    assert await read_words(await launch(program)) == [str(place / "bot" / "scratch")]
     assert (place / "bot" / "scratch").stat().st_uid == 0
 
 
@@ -68,11 +68,11 @@ async def test_two_programs_have_two_users(launch):
     first = await launch("id -u; sleep 1000")
     second = await launch("id -u")
     uid = (await first.process.stdout.readline()).decode().strip()
-    assert await said_alone(second) != uid
+    assert await read_one_line(second) != uid
     await first.kill()
 
 
-async def said_alone(launched):
+async def read_one_line(launched):
     text = await launched.process.stdout.read()
     await launched.kill()
     return text.decode().strip()
