@@ -30,7 +30,7 @@ from unittest.mock import patch
 import psutil
 
 from referee.cli import app
-from referee.store import League
+from referee.store.league import League
 
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
 BIN = Path(sys.executable).parent

@@ -31,7 +31,7 @@ from referee.reports.game_rows import (
     seat_rows,
 )
 from referee.reports.terminal import RowsTable, card, stderr_tails
-from referee.store import League
+from referee.store.league import League
 
 app = typer.Typer()
 TABLE_LIMIT = 20

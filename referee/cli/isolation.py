@@ -24,7 +24,7 @@ from referee.roster.workshop import Workshop
 from referee.sandbox.ladder import select_isolation
 from referee.sandbox.launcher import Launcher
 from referee.sandbox.rungs import Isolation, Rung
-from referee.store import League
+from referee.store.league import League
 
 app = typer.Typer()
 

@@ -40,7 +40,7 @@ from referee.roster.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
-from referee.store import League
+from referee.store.league import League
 from referee.tournament.game_player import make_free_task, play_free_game
 
 app = typer.Typer()

@@ -24,14 +24,14 @@ from rich.text import Text
 
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import Cause
-from referee.ratings import Ratings
+from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
 from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
 from referee.sandbox.rungs import Isolation
-from referee.store import League
+from referee.store.league import League
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament
 

@@ -25,9 +25,9 @@ from referee.cli.options import (
     write,
 )
 from referee.errors import StoreError, UserError
-from referee.ratings import Ratings, history
 from referee.ratings.analysis import Analysis
 from referee.ratings.checkpoint import rate_from
+from referee.ratings.trueskill import Ratings, history
 from referee.records import GameResult
 from referee.reports.formats import json_text
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows, rating_rows
@@ -36,7 +36,7 @@ from referee.reports.terminal import plot
 from referee.result_columns import ResultColumns
 from referee.roster.versions import predecessors
 from referee.rules.ruleset import RULESETS
-from referee.store import League
+from referee.store.league import League
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.rungs import Isolation
-from referee.store import League, shown_url
+from referee.store.league import League, shown_url
 from referee.tournament.config import TournamentConfig, part_title
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import (

@@ -39,7 +39,7 @@ from referee.reports.statistics import (
 )
 from referee.reports.terminal import crosstable
 from referee.result_columns import ResultColumns
-from referee.store import League
+from referee.store.league import League
 
 Figures = TypeVar("Figures")
 Row = TypeVar("Row")

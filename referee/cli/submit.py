@@ -41,7 +41,7 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher
-from referee.store import League
+from referee.store.league import League
 
 app = typer.Typer()
 

@@ -40,8 +40,9 @@ from referee.reports.tournament_rows import (
     status_rows,
     tournament_row,
 )
-from referee.schedule import ALGORITHMS, default_lanes
-from referee.store import League
+from referee.schedule.extension import ALGORITHMS
+from referee.schedule.stages import default_lanes
+from referee.store.league import League
 from referee.tournament.config import (
     Part,
     TournamentConfig,

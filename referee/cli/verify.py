@@ -21,7 +21,7 @@ from referee.cli.options import (
 )
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
-from referee.store import League
+from referee.store.league import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive as archive_of
 from referee.tournament.config import part_title

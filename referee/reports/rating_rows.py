@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
-from referee.ratings import Point, Rating
 from referee.ratings.intervals import Estimate
+from referee.ratings.trueskill import Point, Rating
 from referee.records import ChargedFault, GameResult
 from referee.reports.formats import Column, chance, decimal, estimate, percent, percent_estimate
 from referee.rules.scoring import competition_ranks

@@ -25,8 +25,8 @@ from referee.bots.manifest import Manifest
 from referee.errors import UserError
 from referee.match.replay import Difference
 from referee.protocol import record as wire
-from referee.ratings import rate
 from referee.ratings.analysis import Analysis
+from referee.ratings.trueskill import rate
 from referee.records import GameRecord, GameResult
 from referee.result_columns import ResultColumns
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from referee.records import GameResult, ScheduledGame
 from referee.roster.roster import Roster
-from referee.store import League
+from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.config import Part, TournamentConfig, canonical_json
 from referee.tournament.create import Tournament, find_tournament

@@ -24,7 +24,7 @@ from referee.roster.roster import Roster
 from referee.rules.ruleset import Ruleset
 from referee.sandbox.folders import run_folder
 from referee.sandbox.rungs import Isolation
-from referee.store import League
+from referee.store.league import League
 from referee.tournament.assignments import Assignment, Bundle, GameTask, Lanes, WorkerSettings
 from referee.tournament.config import (
     Look,

@@ -24,8 +24,9 @@ from referee.records import GameResult
 from referee.result_columns import ResultColumns
 from referee.sandbox.limits import DEFAULT_LIMITS, Limits
 from referee.sandbox.rungs import Rung
-from referee.schedule import ROUND_ROBIN, Stage, shorter
 from referee.schedule.budget import Budget
+from referee.schedule.extension import ROUND_ROBIN, shorter
+from referee.schedule.stages import Stage
 
 FORMAT = 1
 """The format of stored configurations. A new key needs a default value, so that older ones stay readable."""

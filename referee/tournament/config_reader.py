@@ -16,8 +16,9 @@ from referee.errors import UserError
 from referee.ratings.stopping import Until
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.limits import Limits
-from referee.schedule import Stage, algorithm
 from referee.schedule.budget import Budget, Pace, Unit, settle
+from referee.schedule.extension import algorithm
+from referee.schedule.stages import Stage
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
 from referee.tournament.config_file import (
     MAX_GAMES,

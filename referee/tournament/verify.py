@@ -17,8 +17,9 @@ from referee import deals
 from referee.errors import Cause, UserError
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
-from referee.schedule import ALGORITHMS, extended
-from referee.store import League, StoredGame, storable
+from referee.schedule.extension import ALGORITHMS, extended
+from referee.store.league import League
+from referee.store.stored import StoredGame, storable
 from referee.tournament.config import (
     Part,
     TournamentConfig,

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 
 from simulated import games, play, tables, true_ratings, true_scores, true_win_shares
 
-from referee.ratings import rate
 from referee.ratings.analysis import Analysis
+from referee.ratings.trueskill import rate
 
 SHAPES = [(5, 4, 12), (6, 4, 4), (8, 4, 1), (10, 3, 1), (6, 2, 10)]
 """Bots, seats, matches at each table."""

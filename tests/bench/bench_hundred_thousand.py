@@ -33,12 +33,14 @@ import referee.ratings.checkpoint
 import referee.store.columns  # noqa: F401 - loaded before times are taken, as those two
 from referee.cli.ratings import GameFilter, analyses, current_ratings, sequential, standings
 from referee.protocol import record as wire
-from referee.ratings import Ratings
+from referee.ratings.trueskill import Ratings
 from referee.reports.statistics import pair_rows
 from referee.reports.terminal import crosstable
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage, round_robin
-from referee.store import League, schema
+from referee.schedule.round_robin import round_robin
+from referee.schedule.stages import Stage
+from referee.store import schema
+from referee.store.league import League
 
 BOTS = 10
 SEATS = 4

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import psutil
 
-from referee.store import League
+from referee.store.league import League
 
 TESTS = Path(__file__).resolve().parents[1]
 REFEREE = Path(sys.executable).parent / "referee"

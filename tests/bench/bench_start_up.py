@@ -38,7 +38,8 @@ from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.limits import Limits
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.rungs import NO_ISOLATION
-from referee.schedule import Stage, round_robin
+from referee.schedule.round_robin import round_robin
+from referee.schedule.stages import Stage
 from referee.tournament import game_player
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.conduct import Plan

@@ -16,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
 
 from records import NAMES, bot, played, schedule, tournament
 
-from referee.ratings import rate
-from referee.store import League, writes
+from referee.ratings.trueskill import rate
+from referee.store import writes
+from referee.store.league import League
 
 SEATS = 4
 SAMPLES = 50

@@ -11,7 +11,7 @@ import pytest
 from real_runs import SEED, THREE, place
 
 from referee import deals
-from referee.store import League
+from referee.store.league import League
 from referee.tournament import archive_format
 
 pytestmark = pytest.mark.unmeasured

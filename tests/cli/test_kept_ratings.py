@@ -9,7 +9,7 @@ import pytest
 
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import StoreError
-from referee.ratings import Ratings
+from referee.ratings.trueskill import Ratings
 from referee.result_columns import ResultColumns
 
 CUP = GameFilter(tournament="cup")

@@ -13,8 +13,9 @@ from records import filled, played
 
 from referee.cli.progress import LiveTable
 from referee.cli.ratings import GameFilter, current_ratings
-from referee.ratings import Ratings, checkpoint, rate
-from referee.store import League
+from referee.ratings import checkpoint
+from referee.ratings.trueskill import Ratings, rate
+from referee.store.league import League
 
 CUP = SimpleNamespace(name="cup")
 

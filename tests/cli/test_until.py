@@ -9,7 +9,7 @@ import pytest
 from real_runs import SEED, place, read_until
 
 from referee import deals
-from referee.store import League
+from referee.store.league import League
 from referee.tournament import archive_format
 
 BOTS = ("greedy", "random")

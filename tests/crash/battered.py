@@ -13,7 +13,7 @@ from random import Random
 
 from real_runs import let_run
 
-from referee.store import League
+from referee.store.league import League
 
 SEED = int(os.environ.get("REFEREE_SEED") or secrets.randbelow(1_000_000))
 """Of the moments, for a failure to be seen again."""

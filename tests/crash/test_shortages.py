@@ -18,7 +18,7 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.rungs import NO_ISOLATION
-from referee.store import League
+from referee.store.league import League
 from referee.tournament import conduct
 from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament

@@ -7,7 +7,7 @@ from real_runs import place
 from six_bots import FOLDER, SIX, built, marks_of
 from strongest_isolation import strongest
 
-from referee.store import League
+from referee.store.league import League
 
 pytestmark = [
     pytest.mark.unmeasured,

@@ -12,9 +12,9 @@ from hand_made import game_result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from referee.ratings import Settings, rate
 from referee.ratings import checkpoint as subject
 from referee.ratings.checkpoint import rate_from
+from referee.ratings.trueskill import Settings, rate
 from referee.result_columns import NOBODY, ResultColumns
 
 pytestmark = pytest.mark.unmeasured

@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from simulated import games, play, tables, true_ratings
 
-from referee.ratings import Settings, rate
 from referee.ratings.analysis import Analysis
 from referee.ratings.fit import fit
+from referee.ratings.trueskill import Settings, rate
 from referee.result_columns import ResultColumns
 
 SETTINGS = Settings()

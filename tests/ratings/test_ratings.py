@@ -8,8 +8,7 @@ from hand_made import game_result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee.ratings import Rating, Ratings, Settings, rate
-from referee.ratings.trueskill import Model
+from referee.ratings.trueskill import Model, Rating, Ratings, Settings, rate
 
 
 @st.composite

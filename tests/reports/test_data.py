@@ -17,7 +17,7 @@ from played import standings
 import referee.ratings
 import referee.reports
 from referee.errors import Cause
-from referee.ratings import rate
+from referee.ratings.trueskill import rate
 from referee.reports.bot_rows import BotRow, FaultRow, LogRow, UsageRow
 from referee.reports.checks import ProtectionRow, RefusalRow
 from referee.reports.formats import Column, csv_text, fields_of, json_text, keys_of

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played import standings
 
-from referee.ratings import Rating, rate
+from referee.ratings.trueskill import Rating, rate
 from referee.reports.rating_rows import Tally
 
 DUELS = [

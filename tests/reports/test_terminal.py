@@ -10,7 +10,7 @@ from played import record, standings
 from rich.cells import cell_len
 from rich.console import Console
 
-from referee.ratings import rate
+from referee.ratings.trueskill import rate
 from referee.reports.formats import Column
 from referee.reports.game_rows import (
     ChargeRow,

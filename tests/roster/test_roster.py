@@ -11,7 +11,7 @@ from referee.roster.roster import Roster
 from referee.roster.versions import find_bot, look_up_bot, predecessors
 from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.store import League
+from referee.store.league import League
 
 MANIFEST = """
 name = "{name}"

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ALGORITHMS, Stage, extended, longer, shorter
 from referee.schedule.balanced import balanced_tables
+from referee.schedule.extension import ALGORITHMS, extended, longer, shorter
+from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
 

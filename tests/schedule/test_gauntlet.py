@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import ALGORITHMS, Stage, algorithm, buy, gauntlet, least
+from referee.schedule.budget import buy, least
+from referee.schedule.extension import ALGORITHMS, algorithm
+from referee.schedule.gauntlet import gauntlet
+from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
 

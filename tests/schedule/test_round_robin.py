@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from referee.records import ScheduledGame
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage, buy, default_lanes, round_robin
-from referee.schedule.round_robin import tables_in_turn
+from referee.schedule.budget import buy
+from referee.schedule.round_robin import round_robin, tables_in_turn
+from referee.schedule.stages import Stage, default_lanes
 
 pytestmark = pytest.mark.unmeasured
 

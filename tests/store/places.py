@@ -7,7 +7,7 @@ from pathlib import Path
 
 from postgres_server import execute
 
-from referee.store import League
+from referee.store.league import League
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 from records import bot
 
 from referee.errors import UserError
-from referee.store import League, shown_url
+from referee.store.league import League, shown_url
 
 FORMS = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 

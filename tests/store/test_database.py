@@ -21,7 +21,8 @@ from records import faulty, filled, played
 from sqlalchemy import create_engine, inspect
 
 from referee.errors import StoreError, UserError
-from referee.store import League, backends, database, schema
+from referee.store import backends, database, schema
+from referee.store.league import League
 
 FILE = "league.db"
 
@@ -205,7 +206,7 @@ HOLD = """
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from referee.store import League
+from referee.store.league import League
 with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as league, league.lock():
     print("locked", flush=True)
     sys.stdin.readline()
@@ -217,7 +218,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from records import played
-from referee.store import League
+from referee.store.league import League
 with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as league:
     stored = league.stored("cup")
     for row in league.schedule("cup"):

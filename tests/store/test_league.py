@@ -9,7 +9,8 @@ from records import NAMES, SEED, bot, faulty, filled, played, schedule, tourname
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId, Usage
-from referee.store import League, NewExtension, StoredUsage
+from referee.store.league import League
+from referee.store.stored import NewExtension, StoredUsage
 
 TWICE = "UNIQUE|unique"
 """How databases say that something is there already."""

@@ -11,7 +11,8 @@ import pytest
 from records import NAMES, bot, filled
 
 from referee.errors import StoreError, UserError
-from referee.store import League, backends
+from referee.store import backends
+from referee.store.league import League
 
 FILE = "league.db"
 
@@ -128,7 +129,8 @@ def test_text_that_is_not_unicode_is_told(tmp_path, db):
 MAKE = """
 import sys
 from pathlib import Path
-from referee.store import StoredBot, League
+from referee.store.stored import StoredBot
+from referee.store.league import League
 sys.stdin.readline()
 with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as league:
     name = sys.argv[2]

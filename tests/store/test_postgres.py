@@ -11,8 +11,9 @@ from records import bot, faulty, filled, played
 from sqlalchemy import create_engine, select
 
 from referee.errors import StoreError, UserError
-from referee.store import League, schema
 from referee.store import backends as backend
+from referee.store import schema
+from referee.store.league import League
 
 
 @pytest.fixture

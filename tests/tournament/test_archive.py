@@ -23,7 +23,7 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.rules.game import Game
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.store import League
+from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive

@@ -9,8 +9,10 @@ from referee.clocks import Clocks
 from referee.ratings.stopping import Until
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.sandbox.limits import Limits
-from referee.schedule import Stage, balanced, round_robin
+from referee.schedule.balanced import balanced
 from referee.schedule.budget import Budget, Unit
+from referee.schedule.round_robin import round_robin
+from referee.schedule.stages import Stage
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,

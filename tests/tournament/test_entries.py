@@ -8,7 +8,7 @@ from referee.errors import NotFoundError, UserError
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.store import League
+from referee.store.league import League
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import check_bots, enter_bots
 

@@ -12,7 +12,7 @@ import pytest
 from real_runs import games_done, let_run, place, read_until
 
 from referee.errors import Cause
-from referee.store import League
+from referee.store.league import League
 
 pytestmark = pytest.mark.unmeasured
 MATCHES = 30

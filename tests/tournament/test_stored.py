@@ -7,7 +7,7 @@ import pytest
 from referee.errors import Cause, Evidence
 from referee.match.replay import Difference
 from referee.records import ChargedFault, Fault
-from referee.store import storable
+from referee.store.stored import storable
 from referee.tournament.verify import _check_faults
 
 SAID = "a\0b"

@@ -6,7 +6,7 @@ import pytest
 from real_runs import place
 
 from referee.errors import Cause
-from referee.store import League
+from referee.store.league import League
 
 pytestmark = pytest.mark.unmeasured
 SUSPEND_AFTER = 2

@@ -15,7 +15,7 @@ from referee.bots.manifest import load_bot
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.store import League
+from referee.store.league import League
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
 
