@@ -1,3 +1,5 @@
+"""Test that TOML files are checked against a model, and that errors name file, key and reason."""
+
 import os
 from typing import Annotated
 
@@ -29,39 +31,39 @@ def write(tmp_path, text):
     return path
 
 
-def test_a_good_file(tmp_path):
+def test_valid_file_is_loaded_into_its_model(tmp_path):
     path = write(tmp_path, "[[entries]]\nsize = 6\n[[entries]]\n")
     assert toml_file.load(path, File) == File(entries=(Entry(size=6), Entry()))
 
 
-def test_keys_are_dotted_and_entries_count_from_zero(tmp_path):
+def test_error_names_the_dotted_key_with_entries_counted_from_zero(tmp_path):
     path = write(tmp_path, "[[entries]]\n[[entries]]\nshape = 1\n")
     assert error_of(path) == f"{path}: entries[1].shape: unknown key"
 
 
-def test_a_reason_that_has_no_words_of_its_own_here(tmp_path):
+def test_other_errors_have_the_message_of_pydantic(tmp_path):
     path = write(tmp_path, "[[entries]]\nsize = 7\n")
     assert error_of(path) == f"{path}: entries[0].size: Input should be a multiple of 3"
 
 
-def test_an_unknown_key_comes_first_since_a_misspelt_one_makes_two_errors(tmp_path):
+def test_unknown_key_is_reported_before_other_errors(tmp_path):
     path = write(tmp_path, "[[entries]]\nsize = 7\n[[entries]]\nsiez = 3\n")
     assert error_of(path) == f"{path}: entries[1].siez: unknown key (and 1 more)"
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
+def test_pipe_is_refused_without_reading_it(tmp_path):
     path = tmp_path / "some.toml"
     os.mkfifo(path)
     assert error_of(path) == f"{path}: not a file"
 
 
-def test_what_the_system_refuses(tmp_path):
+def test_path_that_is_too_long_is_refused(tmp_path):
     path = tmp_path / ("x" * 300)
     reasons = ("File name too long", "no such file")  # newer Pythons do not tell them apart
     assert error_of(path) in [f"{path}: {reason}" for reason in reasons]
 
 
-def test_folders(tmp_path):
+def test_is_folder_is_false_for_missing_and_impossible_paths(tmp_path):
     assert toml_file.is_folder(tmp_path)
     assert not toml_file.is_folder(tmp_path / "nothing")
     assert not toml_file.is_folder(tmp_path / ("x" * 300))

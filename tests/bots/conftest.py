@@ -1,4 +1,4 @@
-"""Tests of this folder run on the event loop that workers have."""
+"""Run the tests of this folder on uvloop, the event loop of the workers."""
 
 import uvloop
 

@@ -1,4 +1,4 @@
-"""A clock that goes when told, and a stream that says what it is told."""
+"""A clock that tests move, and a stream whose other end is the test."""
 
 import asyncio
 
@@ -8,12 +8,13 @@ from referee.bots.clock import Clock
 
 
 class FakeTime:
-    """Time that passes only in `pass_us`, with timers that are late when it passes in one go."""
+    """Time that passes only in `pass_us`. A timer whose time lies within a step is called late, at its end."""
 
     def __init__(self):
         self.now_ns = 1_000_000_000
         self.timers = []
         self.armed = 0
+        """How many timers have been created."""
         self.clock = Clock(lambda: self.now_ns, self._call_later)
 
     def _call_later(self, delay_s, call, *args):
@@ -23,7 +24,7 @@ class FakeTime:
         return timer
 
     def pass_us(self, us):
-        """Let time pass, then call all timers that are due by then."""
+        """Let time pass in one step, then call all timers that are due."""
         self.now_ns += us * 1000
         due = [timer for timer in self.timers if timer.due_ns <= self.now_ns]
         self.timers = [timer for timer in self.timers if timer not in due]
@@ -32,7 +33,7 @@ class FakeTime:
                 timer.call(*timer.args)
 
     def creep_us(self, us, step_us=500):
-        """Let time pass in steps so small that no timer is late."""
+        """Let time pass in small steps, so that no timer is late."""
         for _ in range(us // step_us):
             self.pass_us(step_us)
 
@@ -47,12 +48,15 @@ class FakeTimer:
 
 
 class FakeStream:
-    """The referee's end of a stream: what `say` was given is read, what is written is kept."""
+    """The referee's end of a stream. It reads the messages that were passed to `say`, and keeps what is written."""
 
     def __init__(self):
         self.said = asyncio.Queue()
+        """The messages of the bot that the referee has not read yet."""
         self.written = []
+        """The messages of the referee."""
         self.writable = asyncio.Event()
+        """Cleared while the bot does not read its stream."""
         self.writable.set()
 
     def say(self, message):

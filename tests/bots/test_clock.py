@@ -1,4 +1,4 @@
-"""When the time for an answer is over: on a fake clock."""
+"""Test when the time of a request is over, on a fake clock."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ LIMIT_US = 1_000_000
 
 
 class Bot:
-    """Questions on a fake clock."""
+    """The pending requests of one bot on a fake clock."""
 
     def __init__(self):
         self.time = FakeTime()
@@ -47,7 +47,7 @@ async def bot():
     return Bot()
 
 
-async def test_silence_is_a_strike(bot):
+async def test_missing_reply_is_a_strike(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
     assert not request.reply.done()
@@ -64,18 +64,18 @@ async def test_silence_is_a_strike(bot):
 @pytest.mark.parametrize(
     ("game_id", "cause"), [("g", Cause.GAME_START_TIMEOUT), (HELLO, Cause.CONNECT_TIMEOUT)]
 )
-async def test_silence_at_a_start_is_a_forfeit(bot, game_id, cause):
+async def test_missing_hello_or_ready_is_a_forfeit(bot, game_id, cause):
     request = bot.write(READY, game_id=game_id)
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
     assert isinstance(request.reply.exception(), Forfeit)
     assert request.reply.exception().cause is cause
 
 
-async def test_an_idle_referee_charges_whoever_is_5_ms_late():
+async def test_bot_5_ms_late_is_charged_by_an_idle_referee():
     assert TIMER_TOLERANCE_US + REPLY_GRACE_US < 5_000
 
 
-async def test_what_comes_out_of_the_pipeline_after_the_deadline_is_in_time(bot):
+async def test_reply_within_the_grace_period_is_in_time(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
     request.reply.set_result("reply")
@@ -84,7 +84,7 @@ async def test_what_comes_out_of_the_pipeline_after_the_deadline_is_in_time(bot)
     assert not bot.overdue
 
 
-async def test_a_late_event_loop_gives_as_much_time_as_it_was_late(bot):
+async def test_grace_period_is_extended_by_the_delay_of_the_event_loop(bot):
     request = bot.write()
     bot.time.pass_us(LIMIT_US + 300_000)
     bot.time.creep_us(300_000)
@@ -93,17 +93,17 @@ async def test_a_late_event_loop_gives_as_much_time_as_it_was_late(bot):
     assert isinstance(request.reply.exception(), Strike)
 
 
-async def test_an_event_loop_that_is_late_in_looking_again_looks_once_more(bot):
+async def test_grace_period_starts_again_if_the_event_loop_is_late_at_its_end(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US)
     bot.time.pass_us(REPLY_GRACE_US + 50_000)
     assert not request.reply.done()
-    request.reply.set_result("it was there for 50 ms")
+    request.reply.set_result("reply that waited in the socket for 50 ms")
     bot.time.creep_us(LIMIT_US)
     assert not bot.overdue
 
 
-async def test_even_an_event_loop_that_is_always_late_charges_in_the_end(bot):
+async def test_bot_is_charged_after_the_last_extension_though_the_event_loop_is_always_late(bot):
     request = bot.write()
     for _ in range(MAX_EXTENSIONS):
         assert not request.reply.done()
@@ -112,7 +112,7 @@ async def test_even_an_event_loop_that_is_always_late_charges_in_the_end(bot):
     assert isinstance(request.reply.exception(), Strike)
 
 
-async def test_a_bot_that_waits_for_a_core_has_until_it_got_some_of_the_cpu(bot):
+async def test_bot_waiting_for_a_core_is_charged_only_after_some_cpu_time(bot):
     request = bot.write()
     bot.busy_ns = 7_000_000
     bot.time.creep_us(LIMIT_US + LIMIT_US // 2)
@@ -126,7 +126,7 @@ async def test_a_bot_that_waits_for_a_core_has_until_it_got_some_of_the_cpu(bot)
     assert bot.overdue == [request]
 
 
-async def test_a_bot_that_reckons_beyond_its_deadline_is_charged_as_soon_as_others(bot):
+async def test_bot_computing_at_its_deadline_is_charged_after_the_usual_grace_period(bot):
     request = bot.write()
     for _ in range((LIMIT_US + REPLY_GRACE_US) // 500):
         assert not request.reply.done()
@@ -135,7 +135,7 @@ async def test_a_bot_that_reckons_beyond_its_deadline_is_charged_as_soon_as_othe
     assert isinstance(request.reply.exception(), Strike)
 
 
-async def test_a_bot_that_falls_asleep_after_its_deadline_is_charged(bot):
+async def test_busy_bot_that_sleeps_after_its_deadline_is_charged(bot):
     request = bot.write()
     bot.busy_ns = 0
     bot.time.creep_us(LIMIT_US + 10 * REPLY_GRACE_US)
@@ -145,7 +145,7 @@ async def test_a_bot_that_falls_asleep_after_its_deadline_is_charged(bot):
     assert isinstance(request.reply.exception(), Strike)
 
 
-async def test_a_bot_that_wakes_up_after_its_deadline_is_charged(bot):
+async def test_sleeping_bot_that_becomes_busy_after_its_deadline_is_charged(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US)
     bot.busy_ns = 0
@@ -153,7 +153,7 @@ async def test_a_bot_that_wakes_up_after_its_deadline_is_charged(bot):
     assert isinstance(request.reply.exception(), Strike)
 
 
-async def test_nobody_waits_for_ever_for_a_bot_without_a_core(bot):
+async def test_bot_without_a_core_is_charged_after_the_core_wait_limit(bot):
     request = bot.write()
     bot.busy_ns = 0
     bot.time.creep_us(LIMIT_US + CORE_WAIT_LIMIT_US - 500)
@@ -162,7 +162,7 @@ async def test_nobody_waits_for_ever_for_a_bot_without_a_core(bot):
     assert isinstance(request.reply.exception(), Strike)
 
 
-async def test_one_timer_serves_a_game_of_answers(bot):
+async def test_many_replies_in_time_arm_one_timer(bot):
     for number in range(1, 1000):
         request = bot.write(number)
         bot.time.pass_us(500)
@@ -170,7 +170,7 @@ async def test_one_timer_serves_a_game_of_answers(bot):
     assert bot.time.armed == 1
 
 
-async def test_an_earlier_deadline_is_looked_at_first(bot):
+async def test_earlier_deadline_of_a_later_request_is_checked_first(bot):
     slow = bot.write(game_id="slow", limit_us=10 * LIMIT_US)
     fast = bot.write(game_id="fast", limit_us=LIMIT_US)
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
@@ -180,7 +180,7 @@ async def test_an_earlier_deadline_is_looked_at_first(bot):
     assert slow.reply.done()
 
 
-async def test_a_question_that_is_not_sent_has_all_its_time(bot):
+async def test_unwritten_request_does_not_expire(bot):
     waiting = bot.add(game_id="waiting")
     bot.write()
     bot.time.creep_us(2 * LIMIT_US)
@@ -188,7 +188,7 @@ async def test_a_question_that_is_not_sent_has_all_its_time(bot):
     assert bot.requests.elapsed_us(waiting) == 0
 
 
-async def test_nobody_waits_for_a_bot_that_has_failed(bot):
+async def test_failure_reaches_all_callers_and_stops_the_clocks(bot):
     requests = [bot.write(game_id="a"), bot.add(game_id="b")]
     failure = VoidGame("gone")
     bot.requests.fail_all(failure)

@@ -1,3 +1,5 @@
+"""Test that `bot.toml` is read, and that each mistake in it is reported in one line."""
+
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ def error_of(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_manifest_with_all_that_must_be_there(tmp_path):
+def test_manifest_with_only_required_keys_has_defaults(tmp_path):
     manifest = load_manifest(folder_with(tmp_path, HEAD + RUN))
     assert manifest.bot == BotId("greedy", "1.0")
     assert (manifest.author, manifest.language) == ("A. Uthor", "python")
@@ -32,7 +34,7 @@ def test_a_manifest_with_all_that_must_be_there(tmp_path):
     assert manifest.build is None
 
 
-def test_a_manifest_with_all_that_may_be_there(tmp_path):
+def test_optional_keys_of_a_manifest_are_read(tmp_path):
     text = HEAD + 'description = "Plays high."\n[build]\ncommand = ["make", "all"]\n' + RUN
     manifest = load_manifest(folder_with(tmp_path, text))
     assert manifest.description == "Plays high."
@@ -40,7 +42,7 @@ def test_a_manifest_with_all_that_may_be_there(tmp_path):
     assert manifest.build.command == ("make", "all")
 
 
-def test_a_bot_to_start_has_an_absolute_folder(tmp_path, monkeypatch):
+def test_spec_of_a_relative_folder_has_the_absolute_folder(tmp_path, monkeypatch):
     bot = tmp_path / "bots" / "greedy"
     bot.mkdir(parents=True)
     folder_with(bot, HEAD + RUN)
@@ -49,7 +51,7 @@ def test_a_bot_to_start_has_an_absolute_folder(tmp_path, monkeypatch):
     assert spec == BotSpec(BotId("greedy", "1.0"), bot.resolve(), ("python3", "bot.py"))
 
 
-def test_a_bot_asks_for_other_limits_than_the_default(tmp_path):
+def test_limits_of_a_manifest_replace_the_defaults(tmp_path):
     text = HEAD + RUN + "[limits]\nmemory_mib = 4096\ncpus = 2\nscratch_mib = 1\n"
     folder = folder_with(tmp_path, text)
     assert load_bot(folder).limits == Limits(memory_mib=4096, cpus=2.0, scratch_mib=1)
@@ -60,31 +62,31 @@ def test_a_bot_asks_for_other_limits_than_the_default(tmp_path):
     }
 
 
-def test_a_bot_that_says_nothing_of_limits_has_the_defaults(tmp_path):
+def test_manifest_without_limits_has_the_default_limits(tmp_path):
     assert load_bot(folder_with(tmp_path, HEAD + RUN)).limits == Limits(
         1024, 64, 1.0, 64, 1024, 1024
     )
 
 
-def test_no_such_folder(tmp_path):
+def test_missing_folder_is_refused(tmp_path):
     assert error_of(tmp_path / "nobody") == f"{tmp_path}/nobody: no such folder"
 
 
-def test_a_file_in_place_of_a_folder(tmp_path):
+def test_file_instead_of_a_folder_is_refused(tmp_path):
     (tmp_path / "bot.py").touch()
     assert error_of(tmp_path / "bot.py") == f"{tmp_path}/bot.py: no such folder"
 
 
-def test_a_folder_without_a_manifest(tmp_path):
+def test_folder_without_a_manifest_is_refused(tmp_path):
     assert error_of(tmp_path) == f"{tmp_path}/bot.toml: no such file"
 
 
-def test_a_folder_in_place_of_the_manifest(tmp_path):
+def test_folder_instead_of_the_manifest_is_refused(tmp_path):
     (tmp_path / "bot.toml").mkdir()
     assert error_of(tmp_path) == f"{tmp_path}/bot.toml: not a file"
 
 
-BAD = {
+INVALID = {
     "not UTF-8": (b'name = "\xff"', "not UTF-8 text"),
     "nested too deeply": ("name = " + "[" * 20_000, "nested too deeply"),
     "empty file": ("", "name: missing (and 4 more)"),
@@ -98,19 +100,19 @@ BAD = {
         HEAD + '[run]\ncommand = ["", "x"]\n',
         "run.command: must not be empty: name a program",
     ),
-    "a limit too low to start": (
+    "limit that is too low": (
         HEAD + RUN + "[limits]\nopen_files = 3\n",
         "limits.open_files: must be at least 32",
     ),
-    "half a process": (
+    "fraction of a process": (
         HEAD + RUN + "[limits]\nprocesses = 1.5\n",
         "limits.processes: must be a whole number",
     ),
-    "endless computing": (
+    "infinite CPU limit": (
         HEAD + RUN + "[limits]\ncpus = inf\n",
         "limits.cpus: must be a finite number",
     ),
-    "an unknown limit": (
+    "unknown limit": (
         HEAD + RUN + "[limits]\nmemory = 5\n",
         "limits.memory: unknown key",
     ),
@@ -126,7 +128,7 @@ BAD = {
         HEAD + '[run]\ncommand = ["nice", 5]\n',
         "run.command[1]: must be a string",
     ),
-    "run is no table": (HEAD + 'run = "bot"\n', "run: must be a table"),
+    "run is not a table": (HEAD + 'run = "bot"\n', "run: must be a table"),
     "empty build command": (
         HEAD + RUN + "[build]\ncommand = []\n",
         "build.command: must not be empty: name a program",
@@ -142,26 +144,26 @@ BAD = {
         HEAD.replace("1.0", "1/0") + RUN,
         "version: '1/0' is not a valid version: use 1 to 32 letters, digits and . _ + -, beginning with a letter or digit",
     ),
-    "line break in text for people": (
+    "line break in the author": (
         HEAD.replace("A. Uthor", "A.\\nUthor") + RUN,
         "author: must be 1 to 200 characters on one line",
     ),
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
-def test_what_is_wrong_is_said_in_one_line(tmp_path, text, reason):
+@pytest.mark.parametrize(("text", "reason"), INVALID.values(), ids=INVALID.keys())
+def test_mistake_in_a_manifest_is_reported_in_one_line(tmp_path, text, reason):
     assert error_of(folder_with(tmp_path, text)) == f"{tmp_path}/bot.toml: {reason}"
 
 
 @pytest.mark.parametrize("name", ["a", "0", "small_beasts", "x-2", "a" * 32])
-def test_good_names(tmp_path, name):
+def test_valid_name_is_accepted(tmp_path, name):
     manifest = load_manifest(folder_with(tmp_path, HEAD.replace("greedy", name) + RUN))
     assert manifest.name == name
 
 
 @pytest.mark.parametrize("name", ["", "-a", "_a", "a" * 33, "a b", "a/b", "é", "a\\n", "a.b", "A"])
-def test_bad_names(tmp_path, name):
+def test_invalid_name_is_refused_in_one_line(tmp_path, name):
     error = error_of(folder_with(tmp_path, HEAD.replace("greedy", name) + RUN))
     assert error.startswith(f"{tmp_path}/bot.toml: name: ")
     assert "\n" not in error
@@ -170,7 +172,7 @@ def test_bad_names(tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "place"), [("[run]\ncommand\n", "line 6"), ("[run", "end of document")]
 )
-def test_a_syntax_error_is_placed(tmp_path, text, place):
+def test_syntax_error_is_reported_with_its_line(tmp_path, text, place):
     error = error_of(folder_with(tmp_path, HEAD + text))
     assert error.startswith(f"{tmp_path}/bot.toml: {place}: Expected ")
     assert "column" not in error

@@ -1,4 +1,4 @@
-"""What bytes a bot may put on its socket: HTTP/2 by hand, as right or wrong as hypothesis likes."""
+"""Strategies of hypothesis for the bytes of a bot: valid, damaged and arbitrary messages in HTTP/2 frames."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from referee.pb import play_pb2, table_pb2
 
 TOKEN, GAME = "own", "game"
 NUMBERS = range(1, 4)
-"""Of the decisions that are asked for."""
+"""The numbers of the decisions that the bot is asked for."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS = 0, 1, 4
 END_HEADERS = 4
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One HTTP/2 frame."""
+    """Return one HTTP/2 frame."""
     return (
         len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
     )
 
 
 def field(name: str, value: str) -> bytes:
-    """A header, literally, without an index."""
+    """Return a header as a literal field without indexing (RFC 7541, 6.2.2)."""
     return b"\0" + b"".join(bytes((len(text),)) + text.encode() for text in (name, value))
 
 
@@ -42,11 +42,11 @@ OPENING = frame(SETTINGS, 0, 0, b"") + frame(
         )
     ),
 )
-"""Settings, and a stream with the number 1."""
+"""The settings frame, and the headers that open stream 1."""
 
 
 def message(data: bytes, length: int | None = None) -> bytes:
-    """A message on stream 1, whose prefix may lie about its length."""
+    """Return a gRPC message on stream 1. `length` is the length in its prefix; None for the true one."""
     prefix = bytes(1) + (len(data) if length is None else length).to_bytes(4, "big")
     whole = prefix + data
     parts = [whole[at : at + (1 << 14)] for at in range(0, len(whole), 1 << 14)]
@@ -54,7 +54,7 @@ def message(data: bytes, length: int | None = None) -> bytes:
 
 
 def hello(**more: object) -> bytes:
-    """What a bot has to begin with."""
+    """Return a valid hello, with the fields in `more` changed."""
     said = play_pb2.Hello(protocol_version=1, token=TOKEN, max_games=1)
     said.MergeFrom(play_pb2.Hello(**more))
     return play_pb2.BotMessage(hello=said).SerializeToString()
@@ -83,12 +83,12 @@ MESSAGES = st.builds(
         max_size=3,
     ),
 ).map(play_pb2.BotMessage.SerializeToString)
-"""Valid ones, most of them about something else than what was asked."""
+"""Valid messages. Most of them are not replies to a pending request."""
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A valid message with some of its bytes changed or cut off."""
+    """Draw a valid message, change some of its bytes and cut it off somewhere."""
     data = bytearray(draw(MESSAGES))
     for at in draw(st.lists(st.integers(0, max(0, len(data) - 1)), max_size=3)):
         data[at : at + 1] = bytes((draw(st.integers(0, 255)),))
@@ -96,7 +96,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 ANYTHING = MESSAGES | damaged() | st.binary(max_size=300)
-"""What a bot may send as a message."""
+"""Any bytes as the content of a message: valid, damaged or arbitrary."""
 FRAMES = (
     ANYTHING.map(message)
     | st.builds(message, st.binary(max_size=50), st.integers(0, 2**32 - 1))
@@ -109,4 +109,4 @@ FRAMES = (
     )
     | st.binary(max_size=200)
 )
-"""What it may send instead of one."""
+"""Any bytes on the socket: a framed message, a message with a wrong length, any frame, or noise."""

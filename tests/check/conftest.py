@@ -1,4 +1,4 @@
-"""Tests of this folder run on the event loop that the command has."""
+"""Run the tests of this folder on uvloop, the event loop of the command."""
 
 import uvloop
 
