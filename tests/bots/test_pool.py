@@ -1,4 +1,4 @@
-"""Which processes a worker keeps. Real processes, which only say hello and wait."""
+"""Test which bot processes a pool starts, keeps and stops, with real processes that play no game."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ async def pool(tmp_path_factory, monkeypatch):
     pool = BotPool(ProcessGroupLauncher(), Clocks(), max_processes=2, folder=folder)
     yield pool
     await pool.close()
-    assert not alive()
+    assert not running_pids()
     assert not list(folder.iterdir())
 
 
@@ -40,7 +40,7 @@ def pid(bot):
     return bot._launched.process.pid
 
 
-def alive():
+def running_pids():
     return {
         child.pid
         for child in psutil.Process().children(recursive=True)
@@ -48,96 +48,96 @@ def alive():
     }
 
 
-async def gone(bot):
-    """Wait until the death of a bot's process has been noticed."""
+async def kill(bot):
+    """Kill a bot's process and wait until its session is closed."""
     os.kill(pid(bot), 9)
     await bot.session.closed.wait()
 
 
-async def test_a_bot_keeps_its_process(pool):
+async def test_process_of_a_bot_is_used_again(pool):
     first = await pool.acquire(0, spec("a"))
     first.games -= 1
     assert await pool.acquire(0, spec("a")) is first
     assert first.games == 1
 
 
-async def test_lanes_share_no_process(pool):
+async def test_lanes_have_separate_processes_and_folders(pool):
     one, other = await asyncio.gather(pool.acquire(0, spec("a")), pool.acquire(1, spec("a")))
     assert pid(one) != pid(other)
     assert one._folder.path != other._folder.path
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
-async def test_a_bot_may_come_by_either_transport(pool, transport):
+async def test_bot_gets_the_address_of_its_transport(pool, transport):
     bot = await pool.acquire(0, replace(spec("a"), transport=transport))
     assert bot.session.said_hello
     address = psutil.Process(pid(bot)).environ()["REFEREE_ADDRESS"]
     assert address.startswith({"unix": "unix:/", "tcp": "127.0.0.1:"}[transport])
 
 
-async def test_a_dead_process_is_replaced(pool):
+async def test_dead_process_is_replaced(pool):
     first = await pool.acquire(0, spec("a"))
-    await gone(first)
+    await kill(first)
     second = await pool.acquire(0, spec("a"))
     assert second is not first
     assert second.usable
     assert second.games == 1
 
 
-async def test_the_least_recently_used_idle_process_makes_room(pool):
+async def test_least_recently_used_idle_process_is_stopped_if_there_are_too_many(pool):
     first, second = [await pool.acquire(0, spec(name)) for name in "ab"]
     first.games = second.games = 0
     await pool.acquire(0, spec("a"))
     third = await pool.acquire(0, spec("c"))
-    assert alive() == {pid(first), pid(third)}
-    assert second.exit_code == 0, "it was told goodbye"
+    assert running_pids() == {pid(first), pid(third)}
+    assert second.exit_code == 0, "the bot exits by itself after a goodbye"
 
 
-async def test_processes_that_start_at_once_make_room_for_each_other(pool):
+async def test_concurrent_starts_stop_enough_idle_processes(pool):
     old = [await pool.acquire(0, spec(name)) for name in "ab"]
     for bot in old:
         bot.games = 0
     new = await asyncio.gather(*(pool.acquire(1, spec(name)) for name in "ab"))
-    assert alive() == {pid(bot) for bot in new}
+    assert running_pids() == {pid(bot) for bot in new}
 
 
-async def test_what_has_a_seat_is_not_closed(pool):
+async def test_process_in_a_game_is_not_stopped_for_another(pool):
     bots = await asyncio.gather(*(pool.acquire(0, spec(name)) for name in "abc"))
-    assert alive() == {pid(bot) for bot in bots}
+    assert running_pids() == {pid(bot) for bot in bots}
 
 
-async def test_who_waits_for_a_discarded_bot_gets_a_void_game(pool):
+async def test_pending_request_of_a_discarded_bot_raises_void_game(pool):
     bot, other = await asyncio.gather(pool.acquire(0, spec("a")), pool.acquire(1, spec("a")))
     await bot.session.start_game("g", b"\x0a\x03\x0a\x01g", 20_000_000)
-    asking = asyncio.ensure_future(bot.session.request("g", 1, b"", 20_000_000))
+    pending = asyncio.ensure_future(bot.session.request("g", 1, b"", 20_000_000))
     await asyncio.sleep(0)
     await pool.discard(0)
     with pytest.raises(VoidGame):
-        await asking
-    assert alive() == {pid(other)}
+        await pending
+    assert running_pids() == {pid(other)}
 
 
-async def test_discarding_waits_for_what_is_just_starting(pool):
+async def test_discarding_a_lane_waits_for_a_starting_process(pool):
     starting = asyncio.ensure_future(pool.acquire(0, spec("a")))
     await asyncio.sleep(0)
     await pool.discard(0)
     assert (await starting).dead
-    assert not alive()
+    assert not running_pids()
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing(pool):
+async def test_cancelled_start_leaves_no_process_token_or_folder(pool):
     starting = asyncio.ensure_future(pool.acquire(0, spec("a", ("sleep", "1000"))))
-    while not alive():  # noqa: ASYNC110 - there is no event for it
+    while not running_pids():  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    assert not alive()
+    assert not running_pids()
     assert not pool._tokens
     assert not list(pool._folder.iterdir())
 
 
-async def test_a_path_that_is_too_long_for_a_socket_is_nobodys_fault(tmp_path):
+async def test_too_long_socket_path_is_a_void_game(tmp_path):
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
     pool = BotPool(ProcessGroupLauncher(), Clocks(), max_processes=2, folder=folder)
@@ -146,7 +146,7 @@ async def test_a_path_that_is_too_long_for_a_socket_is_nobodys_fault(tmp_path):
     assert not list(folder.iterdir())
 
 
-async def test_a_bot_that_does_not_start_is_tried_again(pool):
+async def test_failed_start_is_tried_again_for_the_next_game(pool):
     for _ in range(2):
         with pytest.raises(Forfeit) as raised:
             await pool.acquire(0, spec("a", ("./missing",)))
@@ -154,7 +154,7 @@ async def test_a_bot_that_does_not_start_is_tried_again(pool):
     assert (await pool.acquire(0, spec("a"))).usable
 
 
-async def test_stopping_twice_at_once(pool):
+async def test_concurrent_stops_leave_no_process(pool):
     bot = await pool.acquire(0, spec("a"))
     await asyncio.gather(bot.stop(), bot.stop(gently=False))
-    assert not alive()
+    assert not running_pids()

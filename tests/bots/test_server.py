@@ -1,4 +1,4 @@
-"""The socket of a bot, with a client of gRPC or a bare socket at its other end. No processes."""
+"""Test the gRPC server of a bot with a gRPC client or a bare socket, without a bot process."""
 
 import asyncio
 import gc
@@ -12,8 +12,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from referee.bots.server import CONNECTIONS as QUOTA
-from referee.bots.server import BotServer
+from referee.bots.server import CONNECTIONS, BotServer
 from referee.errors import VoidGame
 
 METHOD = "/linko.v1.RefereeService/Play"
@@ -21,20 +20,20 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Stream:
-    """Holds one stream as a session does, and keeps what it reads."""
+    """Reads one stream as a session does, and keeps the messages."""
 
     def __init__(self):
         self.context = None
         self.begun = asyncio.Event()
         self.over = asyncio.Event()
-        self.heard = []
+        self.messages = []
 
     async def serve(self, context):
         self.context = context
         self.begun.set()
         try:
             while isinstance(data := await context.read(), bytes):
-                self.heard.append(data)
+                self.messages.append(data)
         finally:
             self.over.set()
 
@@ -53,8 +52,8 @@ async def server(stream, tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def nothing_to_say(caplog):
-    """Whatever a bot does is no news for the log, nor for whoever collects what was not awaited."""
+def no_log_records(caplog):
+    """Check that nothing is logged, not even about tasks whose exceptions nobody has retrieved."""
     yield
     gc.collect()
     assert [record.getMessage() for record in caplog.records] == []
@@ -70,30 +69,30 @@ def connect(server):
     return link
 
 
-async def call(channel, *said):
-    """A stream on which something has been said, so that the server knows of it."""
+async def open_stream(channel, *messages):
+    """Open a stream and send messages on it. The server notices a stream only with its first message."""
     call = channel.stream_stream(METHOD)()
-    for data in said:
+    for data in messages:
         await call.write(data)
     return call
 
 
 async def test_messages_go_both_ways(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
-        bot = await call(channel, b"one", b"two")
+        bot = await open_stream(channel, b"one", b"two")
         await stream.begun.wait()
         await stream.context.write(b"three")
         assert await bot.read() == b"three"
         await bot.done_writing()
         await stream.over.wait()
-        assert stream.heard == [b"one", b"two"]
+        assert stream.messages == [b"one", b"two"]
         assert await bot.code() is grpc.StatusCode.OK
 
 
 @pytest.mark.parametrize("leave", ["cancelled", "closed", "gone"])
-async def test_the_end_of_a_stream_is_noticed(server, stream, leave):
+async def test_end_of_a_stream_ends_the_handler(server, stream, leave):
     channel = grpc.aio.insecure_channel(server.address)
-    bot = await call(channel, b"hello")
+    bot = await open_stream(channel, b"hello")
     await stream.begun.wait()
     if leave == "cancelled":
         bot.cancel()
@@ -105,10 +104,10 @@ async def test_the_end_of_a_stream_is_noticed(server, stream, leave):
     await channel.close()
 
 
-async def test_what_is_written_to_a_bot_that_is_gone_raises_grpcs_own_error(server, stream):
-    """That is what `Session` expects; anything else would end the game with a traceback."""
+async def test_write_to_a_bot_that_is_gone_raises_the_error_of_grpc(server, stream):
+    """`Session` handles only this error; any other would count as a bug of the referee."""
     channel = grpc.aio.insecure_channel(server.address)
-    bot = await call(channel, b"hello")
+    bot = await open_stream(channel, b"hello")
     await stream.begun.wait()
     bot.cancel()
     await stream.over.wait()
@@ -117,9 +116,9 @@ async def test_what_is_written_to_a_bot_that_is_gone_raises_grpcs_own_error(serv
     await channel.close()
 
 
-async def test_a_server_that_stops_ends_its_stream(server, stream):
+async def test_stopped_server_ends_its_stream(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
-        bot = await call(channel, b"hello")
+        bot = await open_stream(channel, b"hello")
         await stream.begun.wait()
         await server.stop()
         await stream.over.wait()
@@ -129,7 +128,7 @@ async def test_a_server_that_stops_ends_its_stream(server, stream):
             await stream.context.write(b"too late")
 
 
-async def test_a_handler_that_still_reads_at_the_stop_is_ended(server, stream):
+async def test_server_can_be_stopped_twice_with_an_open_connection(server, stream):
     link = connect(server)
     await server.stop()
     await server.stop()
@@ -137,7 +136,7 @@ async def test_a_handler_that_still_reads_at_the_stop_is_ended(server, stream):
     assert not stream.begun.is_set()
 
 
-async def test_a_second_stream_is_refused_by_status(tmp_path_factory):
+async def test_client_sees_the_status_of_a_refused_stream(tmp_path_factory):
     async def refuse(context):
         await context.abort(grpc.StatusCode.ALREADY_EXISTS, "there is one")
 
@@ -150,16 +149,16 @@ async def test_a_second_stream_is_refused_by_status(tmp_path_factory):
     await server.stop()
 
 
-async def test_a_message_beyond_all_limits_ends_the_stream(server, stream):
+async def test_message_above_the_limit_of_grpc_ends_the_stream(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
-        bot = await call(channel, b"hello", bytes(20_000_000))
+        bot = await open_stream(channel, b"hello", bytes(20_000_000))
         await stream.over.wait()
-        assert stream.heard == [b"hello"]
+        assert stream.messages == [b"hello"]
         assert await bot.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         b"",
         b"GET / HTTP/1.1\r\nHost: referee\r\n\r\n",
@@ -168,65 +167,67 @@ async def test_a_message_beyond_all_limits_ends_the_stream(server, stream):
     ],
     ids=["nothing", "HTTP/1", "a preface only", "noise"],
 )
-async def test_what_is_no_grpc_disturbs_nobody(server, stream, said):
+async def test_clients_that_speak_no_grpc_do_not_disturb_a_stream(server, stream, data):
     links = [connect(server) for _ in range(20)]
     for link in links:
         with suppress(OSError):
-            link.sendall(said)
+            link.sendall(data)
     async with grpc.aio.insecure_channel(server.address) as channel:
-        bot = await call(channel, b"hello")
+        bot = await open_stream(channel, b"hello")
         await stream.begun.wait()
         await bot.done_writing()
         assert await bot.code() is grpc.StatusCode.OK
-    assert stream.heard == [b"hello"]
+    assert stream.messages == [b"hello"]
     for link in links:
         link.close()
 
 
-async def test_what_a_bot_says_in_frames_is_no_text_for_a_terminal(server, capfd):
+async def test_text_in_frames_of_a_bot_is_not_printed(server, capfd):
     settings = frame(4, b"")
-    goaway = frame(7, bytes(7) + b"\x01" + b"\x1b]0;owned\x07")  # an error, and what it is about
+    goaway = frame(7, bytes(7) + b"\x01" + b"\x1b]0;owned\x07")  # an error with a debug text
     link = connect(server)
     link.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings + goaway + frame(6, b"read all"))
-    heard = b""
-    while b"read all" not in heard:  # the ping comes back
+    received = b""
+    while (
+        b"read all" not in received
+    ):  # the server sends the ping back after it has read the goaway
         data = await asyncio.to_thread(link.recv, 1 << 16)
         assert data
-        heard += data
+        received += data
     link.close()
     assert capfd.readouterr().err == ""
 
 
 def frame(kind, payload):
-    """Of HTTP/2, for the connection as a whole."""
+    """Return an HTTP/2 frame on stream 0, which means the whole connection."""
     return len(payload).to_bytes(3, "big") + bytes((kind, 0, 0, 0, 0, 0)) + payload
 
 
-async def test_another_method_is_no_stream(server, stream):
+async def test_unknown_method_is_unimplemented(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
         other = channel.stream_stream("/linko.v1.RefereeService/Other")()
         assert await other.code() is grpc.StatusCode.UNIMPLEMENTED
     assert not stream.begun.is_set()
 
 
-async def test_nothing_is_left_of_a_server(stream, tmp_path_factory):
+async def test_stopped_server_removes_its_socket(stream, tmp_path_factory):
     folder = tmp_path_factory.mktemp("s")
     server = BotServer(folder / "socket", stream.serve)
-    await server.stop()  # before it has started
+    await server.stop()  # has no effect before the start
     await server.start()
     assert (folder / "socket").is_socket()
     await server.stop()
     assert list(folder.iterdir()) == []
 
 
-async def test_a_socket_path_that_no_system_takes_is_nobodys_fault(stream, tmp_path):
+async def test_too_long_socket_path_is_a_void_game(stream, tmp_path):
     server = BotServer(tmp_path / ("x" * 100), stream.serve)
     with pytest.raises(VoidGame, match=r"is longer than 100 characters; set TMPDIR to a shorter"):
         await server.start()
     await server.stop()
 
 
-async def test_a_socket_that_somebody_has_left_is_replaced(stream, tmp_path_factory):
+async def test_abandoned_socket_is_replaced(stream, tmp_path_factory):
     path = tmp_path_factory.mktemp("s") / "socket"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -237,7 +238,7 @@ async def test_a_socket_that_somebody_has_left_is_replaced(stream, tmp_path_fact
     assert not path.exists()
 
 
-async def test_a_file_in_the_place_of_a_socket_is_nobodys_fault(stream, tmp_path_factory):
+async def test_file_at_the_socket_path_is_a_void_game_and_stays(stream, tmp_path_factory):
     path = tmp_path_factory.mktemp("s") / "socket"
     path.write_text("mine")
     with pytest.raises(VoidGame, match="cannot listen on"):
@@ -245,23 +246,23 @@ async def test_a_file_in_the_place_of_a_socket_is_nobodys_fault(stream, tmp_path
     assert path.read_text() == "mine"
 
 
-async def test_sockets_beyond_the_quota_are_closed_and_the_stream_stays(server, stream):
+async def test_connections_beyond_the_quota_are_closed_and_the_stream_stays(server, stream):
     async with grpc.aio.insecure_channel(server.address) as channel:
-        bot = await call(channel, b"hello")
+        bot = await open_stream(channel, b"hello")
         await stream.begun.wait()
         before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - the names are not wanted
         links = [connect(server) for _ in range(300)]
-        reading = [asyncio.to_thread(link.recv, 1 << 16) for link in links[QUOTA:]]
+        reading = [asyncio.to_thread(link.recv, 1 << 16) for link in links[CONNECTIONS:]]
         assert await asyncio.gather(*reading) == [b""] * len(reading)
         held = len(os.listdir("/proc/self/fd")) - before - len(links)  # noqa: PTH208
-        assert held <= QUOTA
+        assert held <= CONNECTIONS
         await bot.done_writing()
         assert await bot.code() is grpc.StatusCode.OK
     for link in links:
         link.close()
 
 
-async def test_a_socket_that_cannot_be_made_is_nobodys_fault(stream, tmp_path_factory):
+async def test_missing_folder_of_the_socket_is_a_void_game(stream, tmp_path_factory):
     server = BotServer(tmp_path_factory.mktemp("s") / "gone" / "socket", stream.serve)
     with pytest.raises(VoidGame, match="cannot listen on"):
         await server.start()
@@ -301,8 +302,11 @@ asyncio.run(main())
 MESSAGES = 200
 
 
-async def echoed(folder, **environment):
-    """What a process prints that echoes messages, the last of it how often gRPC's pool was woken."""
+async def run_echo_server(folder, **environment):
+    """Send messages to an echo server in a process of its own.
+
+    Returns the lines that the process prints, and how often the threads of gRPC's pool woke up.
+    """
     path = folder / "socket"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", SERVE, path),
@@ -310,33 +314,35 @@ async def echoed(folder, **environment):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said = b""
-    while not said.endswith(b"serving\n"):
+    output = b""
+    while not output.endswith(b"serving\n"):
         line = await process.stdout.readline()
-        assert line, said  # it has ended
-        said += line
+        assert line, output  # otherwise the process has ended
+        output += line
     async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
-        bot = await call(channel)
+        bot = await open_stream(channel)
         for _ in range(MESSAGES):
             await bot.write(b"again")
             assert await bot.read() == b"again"
         await bot.done_writing()
-        said += (await process.communicate())[0]
-    assert process.returncode == 0, said
-    *lines, woken = said.decode().splitlines()
-    return lines, int(woken)
+        output += (await process.communicate())[0]
+    assert process.returncode == 0, output
+    *lines, wake_ups = output.decode().splitlines()
+    return lines, int(wake_ups)
 
 
-async def test_messages_are_not_handed_through_grpcs_pool_of_threads(tmp_path_factory):
+async def test_messages_do_not_pass_through_the_thread_pool_of_grpc(tmp_path_factory):
     folder = tmp_path_factory.mktemp("s")
-    _, by_default = await echoed(folder, GRPC_EXPERIMENTS="")
+    _, by_default = await run_echo_server(folder, GRPC_EXPERIMENTS="")
     assert by_default > MESSAGES
-    lines, woken = await echoed(folder)
-    assert woken < MESSAGES / 2
-    assert lines == ["serving"], "gRPC knows what it is told"
+    lines, wake_ups = await run_echo_server(folder)
+    assert wake_ups < MESSAGES / 2
+    assert lines == ["serving"], "gRPC must not warn about an unknown experiment"
 
 
-async def test_what_a_user_has_told_grpc_stays(tmp_path_factory):
-    lines, woken = await echoed(tmp_path_factory.mktemp("s"), GRPC_EXPERIMENTS="-no_such_thing")
+async def test_grpc_experiments_of_the_user_stay(tmp_path_factory):
+    lines, wake_ups = await run_echo_server(
+        tmp_path_factory.mktemp("s"), GRPC_EXPERIMENTS="-no_such_thing"
+    )
     assert any("Unknown experiment" in line for line in lines)
-    assert woken > MESSAGES
+    assert wake_ups > MESSAGES
