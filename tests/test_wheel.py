@@ -1,4 +1,4 @@
-"""Build the wheel and use it outside the clone, as somebody does who installs it from a package index."""
+"""Build the wheel, install it outside the clone, and use it as after an installation from a package index."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def run(*command, cwd, **environment):
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """Copy what git has, with its present content, because a build leaves files behind."""
+    """Copy all files that git knows, with their present content, because a build leaves files behind."""
     target = tmp_path_factory.mktemp("clone")
     listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in filter(None, listed.split("\0")):
@@ -56,8 +56,8 @@ def clone(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wheel(clone, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, clone)
-    run(sys.executable, "-m", "pip", *build, cwd=folder)
+    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ".")
+    run(sys.executable, "-m", "pip", *build, cwd=clone)
     (file,) = folder.glob("*.whl")
     return file
 
@@ -78,7 +78,7 @@ def installed(wheel, tmp_path_factory):
 
 
 def link(source, target):
-    """Share the file, which takes no time, or copy it where the file systems differ."""
+    """Make a hard link, which takes no time, or copy the file if it is on another file system."""
     try:
         os.link(source, target)
     except OSError:
@@ -102,8 +102,17 @@ def test_wheel_has_types_and_no_tests(wheel):
     assert folders == {"referee", wheel.name.rsplit("-", 3)[0] + ".dist-info"}
 
 
+def test_pip_installs_from_the_clone_what_the_wheel_has(clone, wheel, tmp_path):
+    install = ("install", "--no-deps", "--no-build-isolation", "--target", tmp_path, ".")
+    run(sys.executable, "-m", "pip", *install, cwd=clone)
+    package = [path for path in (tmp_path / "referee").rglob("*") if path.is_file()]
+    installed = {str(path.relative_to(tmp_path)) for path in package if path.suffix != ".pyc"}
+    names = zipfile.ZipFile(wheel).namelist()
+    assert installed == {name for name in names if name.startswith("referee/")}
+
+
 def test_installed_wheel_plays_a_tournament_of_its_sample_bots(installed, tmp_path):
-    """The bots run under the strongest isolation, whose scripts come from the wheel too."""
+    """The bots run under the strongest isolation. The scripts of the sandbox come from the wheel too."""
     environment = {"REFEREE_LEAGUE": "", "PYTHONPATH": ""}
     environment |= {"PATH": f"{installed / 'bin'}:{os.environ['PATH']}"}
     cwd = tmp_path / "elsewhere"
