@@ -1,6 +1,6 @@
-"""A bare stream: sends the messages of real games to bots and awaits each answer; no referee.
+"""Send the messages of real games to bots and wait for each reply, without a referee.
 
-What the referee is measured against. One server and one socket per bot, as the referee has it.
+The benches compare the referee with this. As in the referee, each bot has its own server and socket.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Letter(NamedTuple):
     seat: int
     data: bytes
     is_request: bool
-    """Whether it asks for a decision."""
+    """True for the request of a decision."""
     is_answered: bool = True
-    """A game end is not."""
+    """False for a game end, which has no reply."""
 
 
 class BareStream:
@@ -74,7 +74,7 @@ class BareStream:
 
 
 async def measure(script: list[Letter], repeats: int) -> tuple[float, float]:
-    """Send a script some times: (CPU seconds, wall seconds) for each decision in it."""
+    """Send a script several times; return the CPU seconds and wall seconds of a decision."""
     with tempfile.TemporaryDirectory() as folder:
         seats = max(letter.seat for letter in script) + 1
         decisions = repeats * sum(letter.is_request for letter in script)
@@ -92,6 +92,6 @@ async def measure(script: list[Letter], repeats: int) -> tuple[float, float]:
 
 
 def run(script: list[Letter], repeats: int, cores: set[int]) -> tuple[float, float]:
-    """Measure with this process and its bots pinned to some cores."""
+    """Pin this process and its bots to some cores, then measure."""
     os.sched_setaffinity(0, cores)
     return uvloop.run(measure(script, repeats))

@@ -1,8 +1,8 @@
-"""How often 95 % intervals cover the truth: `python tests/bench/bench_calibration.py [TOURNAMENTS]`.
+"""Measure how often 95 % intervals cover the true value: `python tests/bench/bench_calibration.py [TOURNAMENTS]`.
 
-Simulated bots of known strength (`tests/ratings/simulated.py`) play tournaments of several shapes, 200
-each. Wanted is 93 to 97 % for the order-free rating, the mean score and the share of games won; beside
-them, what sequential TrueSkill's own sigma claims, mu plus or minus 1.96 sigma.
+Simulated bots of known strength (`tests/ratings/simulated.py`) play 200 tournaments of each of several shapes.
+Wanted are 93 to 97 % for the fit, the mean score and the share of games won. The last column is the same for
+the interval of sequential TrueSkill, mu plus or minus 1.96 sigma.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from referee.ratings.trueskill import rate
 SHAPES = [(5, 4, 12), (6, 4, 4), (8, 4, 1), (10, 3, 1), (6, 2, 10)]
 """Bots, seats, matches at each table."""
 SPREADS = [1.5, 4.0]
-"""Standard deviation of the bots' skills; 25/6 is what wins a duel with 76 %."""
+"""Standard deviations of the bots' skills; a bot that is better by 25/6 wins 76 % of its duels."""
 
 
 def main(tournaments: int) -> None:
@@ -42,7 +42,7 @@ def main(tournaments: int) -> None:
 
 
 def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: int) -> np.ndarray:
-    """The shares of rating, score, games won, and of TrueSkill's own claim."""
+    """Return the shares of covered values for rating, score, games won, and sequential TrueSkill."""
     rng = np.random.default_rng(1)
     seating = tables(bots, seats, matches)
     covered = []
@@ -69,7 +69,7 @@ def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: in
 
 
 def claimed(results, skills) -> float:
-    """Of sequential TrueSkill; its ratings are moved to the same mean as the truth's."""
+    """Return the share for sequential TrueSkill, after moving its ratings to the mean of the true skills."""
     table = rate(games(results))["basic"]
     ratings = [table[bot] for bot in results.bots]
     mean = np.mean([rating.mu for rating in ratings])

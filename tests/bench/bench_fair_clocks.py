@@ -1,9 +1,9 @@
-"""Clocks while every core is busy: `python tests/bench/bench_fair_clocks.py [EARLY [LATE]]`.
+"""Measure the clocks while every core is busy: `python tests/bench/bench_fair_clocks.py [EARLY [LATE]]`.
 
-Beside two programs that burn CPU on each core, one pinned worker a core plays games with a decision limit
-of 50 ms between bots that answer after 1 ms (never to be charged), then between bots that answer 5 ms
-after the limit (always to be charged): EARLY decisions (10,000) and LATE ones (2,000). Prints what was
-charged, how long answers took by the referee's clock, and how late the referee itself was.
+Two programs burn CPU on each core. Beside them, one pinned worker on each core plays games with a decision limit
+of 50 ms. First the bots reply after 1 ms and must never be charged, for EARLY decisions (10,000). Then they reply
+5 ms after the limit and must always be charged, for LATE decisions (2,000). The bench prints how many were
+charged, how long the replies took by the referee's clock, and how late the referee itself was.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def order(number: int, when: str) -> GameTask:
 
 @contextlib.contextmanager
 def busy(cores: Sequence[int]) -> Iterator[None]:
-    """Every core has programs on it that want all of it."""
+    """Run programs on every core that use all of its CPU time."""
     with contextlib.ExitStack() as burners:
         for core in cores * BURNERS_A_CORE:
             burner = burners.enter_context(subprocess.Popen([sys.executable, "-c", BURN]))
@@ -80,7 +80,7 @@ def busy(cores: Sequence[int]) -> Iterator[None]:
 
 
 async def games(workers: Workers, worker: int, when: str, wanted: int) -> AsyncIterator[GameRecord]:
-    """Games of a worker until they have so many decisions."""
+    """Play games on a worker until they have as many decisions as wanted."""
     number = 0
     while wanted > 0:
         number += 1
@@ -146,7 +146,7 @@ def main(early: int, late: int) -> None:
         tell("answered 5 ms late (wanted: all)", asyncio.run(played(cores, "+5", late)))
     after = psutil.cpu_times()
     share = (after.steal - before.steal) / (sum(after[:8]) - sum(before[:8]))
-    print(f"the machine itself stood still for {share:.1%} of the time")
+    print(f"the whole machine stood still for {share:.1%} of the time")
 
 
 if __name__ == "__main__":

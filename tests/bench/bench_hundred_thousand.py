@@ -1,15 +1,15 @@
-"""What a league of many games costs to look at: `python tests/bench/bench_hundred_thousand.py [GAMES]`.
+"""Measure commands on a league of many games: `python tests/bench/bench_hundred_thousand.py [GAMES]`.
 
-Ten bots at tables of four; ranks and points are drawn by strength, ties among them. All times are of the CPU,
-on what the commands run, without the start of the interpreter and of numpy. On a busy machine the same work
-takes more of it; so what one game costs the trueskill library is measured in the same run, and times are
-told in such games too.
+Ten bots play at tables of four. Ranks and points are drawn by strength, with some ties. All times are CPU times of
+the functions that the commands call, without the start of the interpreter and of numpy. On a busy machine the same
+work takes more CPU time. So the bench also measures the time of the trueskill library for one game, and prints
+each time as a number of such games too. It prints:
 
-- ratings after one more game, with what was kept (wanted: < 0.2 s)
-- ratings from the first game on, against the library alone, which is asked once a game (wanted: <= 1.3);
-  where seats are tied it is asked for each order of them, so games without ties are told apart
-- standings, and standings with the crosstable (wanted: < 1 s each)
-- bytes of a record, and of the database beside the records (wanted: < 1500 and < 250 a game)
+- ratings after one more game, from a checkpoint (wanted: < 0.2 s);
+- ratings from the first game on, against the library alone with one call for each game (wanted: <= 1.3). With
+  ties, the referee calls the library for each order of the tied seats, so games without ties have a line of their own;
+- standings, and standings with the crosstable (wanted: < 1 s each);
+- bytes of a record, and of the database beside the records (wanted: < 1500 and < 250 a game).
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ from referee.store.league import League
 BOTS = 10
 SEATS = 4
 SAMPLES = 50
-"""Different records; the others are copies of them."""
+"""Number of different records; the others are copies of them."""
 RATED = 2000
-"""Games on which ratings from the first game on are measured."""
+"""Number of games for the measurement of ratings from the first game on."""
 PART = 100
+"""Number of games in one measurement."""
 TRIES = 9
-"""Of each part: a machine is faster and slower from one second to the next."""
+"""Number of times each part is measured, since the speed of a machine changes from second to second."""
 CHOICE = GameFilter(tournament="cup")
 
 
@@ -60,7 +61,7 @@ def main(games: int) -> None:
         last = fill(league, games)
         print(f"{games} games")
         game_s = from_zero()
-        one_more(league)  # from the first game on: the one that is missing is the last
+        one_more(league)  # makes the checkpoint, without the last game
         with league._database.writing() as connection:
             play(connection, last)
         for title, work, wanted in (
@@ -75,7 +76,7 @@ def main(games: int) -> None:
 
 
 def cpu(work, *arguments) -> float:
-    """Seconds."""
+    """Return the CPU seconds of a call."""
     began = time.process_time()
     work(*arguments)
     return time.process_time() - began
@@ -98,7 +99,7 @@ def both_tables(league):
 
 
 def from_zero() -> float:
-    """What rating costs, against the library; returns what one game costs that, in seconds."""
+    """Compare the ratings with the library; return the seconds of the library for one game."""
     chance = random.Random(3)
     names = [f"bot{number:02}" for number in range(BOTS)]
     games = [
@@ -115,7 +116,7 @@ def from_zero() -> float:
 
 
 def side_by_side(games) -> tuple[float, float]:
-    """Seconds of the library and of `Ratings`, a part of the games after the other, each the best of some."""
+    """Return the seconds of the library and of `Ratings`: for each part of the games, the best of several tries."""
     alone = ours = 0.0
     for begin in range(0, len(games), PART):
         part = games[begin : begin + PART]
@@ -141,13 +142,13 @@ def library(games):
 
 
 def drawn(names, chance):
-    """Points and ranks of a game, by strength: who has a higher number is better."""
+    """Return random points and ranks of a game; bots with a higher number are stronger."""
     points = [round(1.5 * chance.gauss(int(name[3:]) * 0.6, 4.2)) for name in names]
     return points, [1 + sum(other > own for other in points) for own in points]
 
 
 def fill(league, games):
-    """Store a tournament with so many games, but for the last one: returns what that is."""
+    """Store a tournament without its last game; return that game in a list."""
     names = [f"bot{number:02}" for number in range(BOTS)]
     for name in names:
         league.add_bot(bot(name))
@@ -166,7 +167,7 @@ def fill(league, games):
 
 
 class Stored:
-    """A game as the tables have it."""
+    """The rows of a game in the tables."""
 
     def __init__(self, key, row, samples, chance):
         names = [bot.partition("@")[0] for bot in row.bots]
@@ -195,7 +196,7 @@ class Stored:
 
 
 def play(connection, games):
-    """Store games, all in one transaction: the bench's haste."""
+    """Store all games in one transaction, to save time."""
     connection.execute(insert(schema.results), [game.result for game in games])
     connection.execute(insert(schema.records), [game.record for game in games])
     connection.execute(insert(schema.seats), [seat for game in games for seat in game.seats])

@@ -1,10 +1,10 @@
-"""What the strongest isolation costs, against none: `python tests/bench/bench_isolation.py`.
+"""Compare the strongest isolation with none: `python tests/bench/bench_isolation.py`.
 
-One core, as a worker has it. Both are measured in turn, round by round, and the medians printed:
+It uses one core, as a worker does, measures both in turn in several rounds, and prints the medians of:
 
-- a start: from nothing to the end of a program that does nothing;
+- a start: from the launch of a program that does nothing to its end;
 - a start to hello of a bot in Python;
-- a round trip: from the request's write to the reply's arrival, in games of bots that answer at once.
+- a round trip: from writing the request to the arrival of the reply, in games of bots that reply at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GAMES = 4
 
 
 async def start_s(isolation: Isolation) -> float:
-    """Seconds for a program that ends at once."""
+    """Return the seconds that a program takes that ends at once."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         folder = Path(name)
         os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for the bot's user
@@ -52,7 +52,7 @@ async def start_s(isolation: Isolation) -> float:
 
 
 async def hello_s(isolation: Isolation) -> float:
-    """Seconds from nothing to a bot's hello."""
+    """Return the seconds from the start of a bot to its hello."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         pool = BotPool(make_launcher(isolation), Clocks(), max_processes=4, folder=Path(name))
         began = time.perf_counter()
@@ -63,7 +63,7 @@ async def hello_s(isolation: Isolation) -> float:
 
 
 async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
-    """Microseconds of every decision of some games, after one to warm up."""
+    """Return the microseconds of every decision of some games, after one game to warm up."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         player = GamePlayer(replace(settings(Path(name), frozenset()), isolation=isolation))
         await player.play_assignment(Assignment(0, (order(10_000),)))

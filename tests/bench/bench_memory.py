@@ -1,7 +1,7 @@
-"""Memory of the referee over 2,000 games: `python tests/bench/bench_memory.py [GAMES]`.
+"""Measure the memory of the referee over 2,000 games: `python tests/bench/bench_memory.py [GAMES]`.
 
-Runs a tournament of duels between bots that answer at once and prints the resident memory of the driver
-and its workers (not of the bots) at every tenth of it, and how much it grew in the second half.
+It runs a tournament of duels between bots that reply at once. At every progress line it prints the resident
+memory of the driver and its workers, without the bots. At the end it prints the growth in the second half.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ bots = [{bots}]
 
 
 def memory(driver: psutil.Process) -> float:
-    """MiB of the driver and its workers; bots are not Python started by `multiprocessing`."""
+    """Return the MiB of the driver and its workers, which `multiprocessing` starts, unlike bots."""
     family = [driver]
     family += [child for child in driver.children() if "spawn_main" in " ".join(child.cmdline())]
     return sum(process.memory_info().rss for process in family) / 2**20

@@ -1,6 +1,6 @@
-"""The cost of monitoring the resources of bots: `python tests/bench/bench_monitor.py`.
+"""Measure the cost of monitoring the resources of bots: `python tests/bench/bench_monitor.py`.
 
-Prints the CPU time of the referee's process for a look (two each second of a game) and for a measurement
+It prints the CPU time of the referee's process for a look (two each second of a game) and for a measurement
 (two for each game), once for a bot with threads and once for a bot with three children.
 """
 

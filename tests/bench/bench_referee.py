@@ -1,12 +1,12 @@
-"""The full referee against bare streams that send the same bytes: `python tests/bench/bench_referee.py`.
+"""Compare the full referee with bare streams that send the same bytes: `python tests/bench/bench_referee.py`.
 
-Prints ratios, each of things measured in turn in one run, on pinned cores, with bots that answer at once:
+It prints ratios of things that it measures in turn in one run, on pinned cores, with bots that reply at once:
 
-- CPU of the referee's process for a decision, full referee to bare stream (wanted: at most 1.5);
-- decisions a second, one pinned worker per core to as many pinned bare streams (wanted: at least 0.7).
+- CPU time of the referee's process for a decision, full referee to bare stream (wanted: at most 1.5);
+- decisions a second, one pinned worker on each core to as many pinned bare streams (wanted: at least 0.7).
 
-gRPC is measured as it comes, which is what somebody would get who wrote a bare stream, and as the referee
-sets it (`referee.bots`), which is faster for both.
+It measures gRPC with its default settings, as most authors of a bare stream would use it, and with the settings
+of `referee.configure_process`, which make both sides faster.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ SEED = bytes(32)
 GAMES = 12
 ROUNDS = 5
 SETTING = "GRPC_EXPERIMENTS"
-COMES, SET = "gRPC as it comes", "gRPC as the referee sets it"
-GRPC = {COMES: "", SET: os.environ[SETTING]}
-"""What gRPC is told."""
+DEFAULT, SET = "default gRPC", "gRPC as the referee sets it"
+GRPC = {DEFAULT: "", SET: os.environ[SETTING]}
+"""The value of the variable `GRPC_EXPERIMENTS` in both cases."""
 FOLDER = Path(__file__).resolve().parent
 BOTS = tuple(
     BotSpec(BotId(f"echo{seat}", "1"), FOLDER, ("python3", "echo_bot.py")) for seat in range(SEATS)
@@ -82,7 +82,7 @@ def order(number: int) -> GameTask:
 
 
 def script(orders: Sequence[GameTask]) -> list[Letter]:
-    """What bots get that take the first legal action, from game start to game end."""
+    """Return all messages to the bots, from game start to game end; they take the first legal action."""
     letters: list[Letter] = []
     for each in orders:
         game = Game(RULES, SEATS, each.setup.deck)
@@ -136,10 +136,10 @@ def settings(folder: Path, cores: frozenset[int]) -> WorkerSettings:
 
 
 async def full(orders: Sequence[GameTask]) -> float:
-    """CPU seconds of this process for a decision of the full referee."""
+    """Return the CPU seconds of this process for a decision of the full referee."""
     with tempfile.TemporaryDirectory() as folder:
         player = GamePlayer(settings(Path(folder), frozenset()))
-        for _ in range(2):  # the first pass starts the bots and warms up, as that of a bare stream
+        for _ in range(2):  # the first pass starts the bots and warms up, as in a bare stream
             began, decisions = time.process_time(), 0
             for each in orders:
                 (record,) = await player.play_assignment(Assignment(0, (each,)))
@@ -152,7 +152,7 @@ async def full(orders: Sequence[GameTask]) -> float:
 
 @contextlib.contextmanager
 def processes(count: int, setting: str) -> Iterator[Pool]:
-    """Processes that have not used gRPC yet, and will with this setting."""
+    """Start processes that have not loaded gRPC yet and will use this setting."""
     before = os.environ[SETTING]
     os.environ[SETTING] = setting
     with get_context("spawn").Pool(count) as pool:
@@ -191,9 +191,9 @@ def compare_cpu(core: int) -> None:
     for how in GRPC:
         _show(how, whole_s[how], bare_s[how], 1e6, "us")
     _show(
-        "the referee as it is, the bare stream as gRPC comes",
+        "the referee, a bare stream with default gRPC",
         whole_s[SET],
-        bare_s[COMES],
+        bare_s[DEFAULT],
         1e6,
         "us",
     )
@@ -239,9 +239,7 @@ def compare_rates(cores: Sequence[int]) -> None:
                 rates[how].append(sum(at_once))
     print(f"decisions/s on {len(cores)} cores, full referee to bare streams (wanted: at least 0.7)")
     _show(SET, whole, rates[SET], 1, "a second")
-    _show(
-        "the referee as it is, the bare streams as gRPC comes", whole, rates[COMES], 1, "a second"
-    )
+    _show("the referee, bare streams with default gRPC", whole, rates[DEFAULT], 1, "a second")
 
 
 if __name__ == "__main__":

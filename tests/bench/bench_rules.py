@@ -1,11 +1,11 @@
-"""How fast the rules play: random games of every ruleset, in decisions per second of one core.
+"""Measure the speed of the rules in random games: `python tests/bench/bench_rules.py [--seconds S]`.
 
-    python tests/bench/bench_rules.py [--seconds S]
+It prints the decisions a second on one core for every ruleset, by the CPU time of this process. A decision
+contains everything that a game does for it: list the legal actions, choose one at random, apply it, and collect
+its events.
 
-A decision is all that a game takes: legal actions listed, one chosen at random, applied, its events
-collected. Times are CPU times of this process. Beside them stands a ratio that does not depend on the
-machine: the time of a decision over the time of one round of a fixed loop of plain Python, measured in
-the same run, around the games.
+The last line is a ratio that hardly depends on the machine: the time of a decision divided by the time of one
+round of a fixed loop of plain Python, which runs before, between and after the games.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, Ruleset, full_deck
 
 WANTED = 60_000
-"""Decisions per second, over all rulesets together."""
+"""Decisions a second over all rulesets together."""
 ROUNDS = 20_000
-"""Of the loop that the ratio is measured against."""
+"""Number of rounds of the fixed loop in one measurement."""
 
 
 class Sample(NamedTuple):
-    """Games played and the CPU time they took."""
+    """A number of games and the CPU time that they took."""
 
     games: int
     decisions: int
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 
 def yardstick() -> float:
-    """CPU seconds of one round of a fixed loop: list, tuple and integer work."""
+    """Return the CPU seconds of one round of a fixed loop, which works on lists, tuples and integers."""
     began = time.process_time()
     counts, kept = [0] * 15, 0
     for number in range(ROUNDS):
@@ -44,7 +44,7 @@ def yardstick() -> float:
 
 
 def play_games(ruleset: Ruleset, players: int, seconds: float) -> Sample:
-    """Random games for at least so many CPU seconds; decks are shuffled before the clock starts."""
+    """Play random games for at least `seconds` of CPU time, with decks that are shuffled before."""
     chance = random.Random(1)
     pick = chance.random
     cards = list_cards(full_deck(ruleset))

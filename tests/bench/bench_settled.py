@@ -1,9 +1,9 @@
-"""How often a tournament that stops when it is settled is wrong: `python tests/bench/bench_settled.py [TOURNAMENTS]`.
+"""Measure how often a tournament that stops early is wrong: `python tests/bench/bench_settled.py [TOURNAMENTS]`.
 
-Simulated bots of known strength play rounds of all tables until every two neighbours are told apart or
-called equal, with a confidence of 95 %. A table is wrong when it puts a bot above a better one, or calls
-two equal that differ by more than the margin. Wanted: at most 5 % of the tables that were settled. Beside
-it: the same with a naive rule, which takes every look for the only one.
+Simulated bots of known strength play rounds of all tables. They stop when every two neighbours in the standings
+are told apart or called equal, with a confidence of 95 %. The standings are wrong if they put a bot above a
+better one, or call two bots equal that differ by more than the margin. Wanted are at most 5 % of the settled
+tournaments. The last columns are the same for a naive rule, which treats every check as the only one.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def main(tournaments: int) -> None:
 
 
 def outcome(bots, seats, spread, tournaments, shared) -> tuple[float, float, float]:
-    """Share of tournaments that were settled, share of those that are wrong, mean of the rounds.
+    """Return the share of settled tournaments, the share of wrong ones among them, and the mean rounds.
 
-    `shared`: among how many looks the error is shared out; a naive rule does not even share it among
-    the neighbours.
+    The permitted error is divided by the number `shared` of checks. With None, the naive rule, it is not even
+    divided by the number of neighbours.
     """
     rng = np.random.default_rng(1)
     settled = wrong = 0
@@ -62,7 +62,7 @@ def outcome(bots, seats, spread, tournaments, shared) -> tuple[float, float, flo
 
 
 def stop(whole, shared):
-    """After how many rounds it stops, and what was known then; nothing where it never did."""
+    """Return the rounds until the tournament stops and its table then; an empty table if it never stops."""
     per_round = whole.matches // ROUNDS
     for played in looks(ROUNDS):
         first_rounds = whole.select(whole.match < played * per_round)
@@ -73,7 +73,7 @@ def stop(whole, shared):
 
 
 def is_wrong(table, truth) -> bool:
-    """Whether the table says what is not so."""
+    """Return True if a verdict of the table contradicts the true skills."""
     return any(
         truth[each.bot] < truth[each.below]
         if each.verdict is Verdict.AHEAD

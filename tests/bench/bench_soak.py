@@ -1,9 +1,9 @@
-"""A tournament among bots of which a third go wrong at random: `python tests/bench/bench_soak.py [GAMES]`.
+"""Run a long tournament with bots that go wrong at random: `python tests/bench/bench_soak.py [GAMES]`.
 
-Plays 5,000 duels with two bots of six that crash, hang, flood, leave daemons and so on in three games of
-ten, and prints for each quarter of the run what the referee (driver and workers, without the bots) holds:
-memory, descriptors, sockets, threads, and how many processes there are in all. At the end every game must
-be stored, and nothing be left of any process or folder.
+Six bots play 5,000 duels. Two of them crash, hang, flood, leave daemons and so on in three games of ten. For each
+quarter of the run the bench prints what the referee holds (driver and workers, without the bots): memory,
+descriptors, sockets and threads, and the number of all processes. At the end every game must be stored, and no
+process and no folder may be left.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ suspend_after = 0
 
 
 class Reading(NamedTuple):
-    """What a run holds at a moment."""
+    """What a run holds at one moment."""
 
     driver_mib: float
     workers_mib: float
@@ -82,20 +82,20 @@ def reading(driver: psutil.Process) -> Reading:
 
 
 class Watch:
-    """Takes readings while a run goes on, and tells them by quarters of its games."""
+    """Take readings during a run and print them by quarters of its games."""
 
     def __init__(self, run: subprocess.Popen[str]) -> None:
         self._driver = psutil.Process(run.pid)
         self._over = threading.Event()
         self._quarters: list[list[Reading]] = [[] for _ in range(QUARTERS)]
         self.share = 0.0
-        """Of the games that are played."""
+        """Share of the games that are played, from 0 to 1."""
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
 
     def _look(self) -> None:
         while not self._over.wait(EVERY_S):
-            with suppress(psutil.Error):  # whoever has just ended
+            with suppress(psutil.Error):  # a process that has just ended
                 quarter = min(QUARTERS - 1, int(QUARTERS * self.share))
                 self._quarters[quarter].append(reading(self._driver))
 

@@ -1,11 +1,11 @@
-"""What it costs to start a bot, by language: `python tests/bench/bench_start_up.py`.
+"""Measure the start of a bot in each language: `python tests/bench/bench_start_up.py`.
 
-Builds the sample bots, then prints
+It builds the sample bots and prints:
 
-- how long each takes from its start to its hello, and its memory at the end of a tournament of short games;
-- how long ten bots take one after the other, and at once: ten real ones, which share the cores, and ten
-  that wait for a second, as for a disk;
-- how often a process was started in that tournament: once for each bot and lane.
+- the time of each from its start to its hello, and its memory at the end of a tournament of short games;
+- the time of ten bots that start one after the other, and at once. First ten real bots share the cores, then ten
+  bots only wait for a second, as for a disk;
+- the number of processes that this tournament started: one for each bot and lane.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def build(league: Path) -> list[BotSpec]:
 
 
 async def start_s(specs: Sequence[BotSpec]) -> float:
-    """Seconds until all of these, started at once, have said hello."""
+    """Start all these bots at once; return the seconds until each of them has said hello."""
     with tempfile.TemporaryDirectory(prefix="b-") as folder:
         pool = BotPool(
             ProcessGroupLauncher(), Clocks(), max_processes=MAX_PROCESSES, folder=Path(folder)
@@ -85,11 +85,11 @@ async def compare(what: str, specs: Sequence[BotSpec]) -> None:
 
 
 class CountingLauncher(ProcessGroupLauncher):
-    """Remembers what it has started."""
+    """A launcher that remembers the process ids of what it has started."""
 
     def __init__(self) -> None:
         self.pids: dict[Path, list[int]] = defaultdict(list)
-        """By folder."""
+        """Process ids by the folder of the bot."""
 
     async def launch(
         self,
@@ -126,14 +126,14 @@ async def player(launcher: CountingLauncher) -> AsyncIterator[game_player.GamePl
 
 
 def memory(pid: int) -> float:
-    """MiB of a process and its children."""
+    """Return the MiB of a process and its children."""
     program = psutil.Process(pid)
     family = [program, *program.children(recursive=True)]
     return sum(process.memory_info().rss for process in family) / 2**20
 
 
 async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
-    """Play a tournament; MiB of each process that was started, by the folder of its bot."""
+    """Play a tournament; return the MiB of each process that it started, by the folder of the bot."""
     plan = Plan(
         seed=bytes(32),
         bots={str(spec.bot): spec for spec in specs},

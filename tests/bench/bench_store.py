@@ -1,7 +1,7 @@
-"""Size and speed of a league of many games: `python tests/bench/bench_store.py [GAMES]`.
+"""Measure the size and speed of a league of many games: `python tests/bench/bench_store.py [GAMES]`.
 
-Games of four seats. Prints the bytes of a record and of the database beside the records, and what
-reading all results costs, in total and against rating them.
+It stores games of four seats. It prints the bytes of a record, the bytes of the database beside the records, and
+the time to read all results, in total and against the time to rate them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from referee.store.league import League
 
 SEATS = 4
 SAMPLES = 50
-"""Different games; the rest repeat them under other ids."""
+"""Number of different games; the other games repeat them under other ids."""
 
 
 def main(count: int) -> None:
@@ -37,7 +37,9 @@ def main(count: int) -> None:
         for row in rows[:SAMPLES]:
             league.add_game(replace(samples[row.index], game_id=row.game_id))
         each = (time.perf_counter() - began) / SAMPLES
-        with league._database.writing() as connection:  # one transaction: the bench's haste
+        with (
+            league._database.writing() as connection
+        ):  # one transaction for all games, to save time
             for row in rows[SAMPLES:]:
                 sample = samples[row.index % SAMPLES]
                 writes.add_game(connection, replace(sample, game_id=row.game_id, seating=row.bots))
@@ -63,7 +65,7 @@ def _reading(league: League) -> None:
     began = time.perf_counter()
     rate(results[:2000])
     rating = (time.perf_counter() - began) / min(2000, len(results)) * len(results)
-    print(f"reading all results: {reading:.2f} s, {reading / rating:.1%} of what rating them takes")
+    print(f"reading all results: {reading:.2f} s, {reading / rating:.1%} of the time to rate them")
 
 
 if __name__ == "__main__":

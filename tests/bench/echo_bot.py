@@ -1,4 +1,4 @@
-"""A bot that answers at once: the first legal action, straight from the message."""
+"""A bot that replies at once with the first legal action, straight from the message."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A bot that takes its time, no more and no less, for the first legal action: `timely_bot.py MS`.
+"""A bot that replies with the first legal action after an exact time: `timely_bot.py MS`.
 
-`1` answers 1 ms after it was asked, `+5` 5 ms after the limit of the decision.
+With `1` it replies 1 ms after the request, with `+5` 5 ms after the limit of the decision.
 """
 
 from __future__ import annotations
