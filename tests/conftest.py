@@ -52,20 +52,24 @@ LEFT_OUT = pytest.StashKey[Counter[str]]()
 SLOWEST_FIRST = (
     "languages/test_manners.py",
     "tournament/test_resume.py",
-    "check/test_check.py",
+    "bots/test_misbehaving_games.py",
+    "check/test_check_bot.py",
     "tournament/test_workers.py",
     "crash/test_random_moments.py",
+    "cli/test_commands.py",
     "cli/test_bots_commands.py",
     "cli/test_until.py",
     "cli/test_extend.py",
     "store/test_database.py",
-    "bots/test_misbehaving_games.py",
     "sandbox/test_misbehaving_isolated.py",
     "test_readme.py",
 )
 """The files that take longest. They start first, so that no process is left with one of them at the end."""
 COVERAGE_VARIABLES = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Environment variables that make child processes measure their own coverage."""
+# This variable would make each of a thousand processes compile all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 configure_process()  # before anything imports gRPC
 
 import postgres_server  # noqa: E402 - after that

@@ -1,5 +1,6 @@
 """Test which tests run: try `conftest.py` on small suites that have every kind of mark and skip."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -171,3 +172,9 @@ def test_options_and_names_choose_tests_that_are_left_out(suite, options):
 def test_workers_run_the_tests_that_were_named(suite):
     result = suite(SHORT_AND_LONG).runpytest_subprocess("-k", "four or one", "-n2")
     assert result.parseoutcomes() == {"passed": 3}
+
+
+def test_the_files_that_start_first_exist():
+    files = re.findall(r'"(\S+\.py)",$', CONFTEST, re.MULTILINE)
+    assert files
+    assert [file for file in files if not (HERE / file).is_file()] == []

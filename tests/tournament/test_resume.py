@@ -9,6 +9,7 @@ import signal
 
 import psutil
 import pytest
+from extended import extend_all_but
 from real_runs import games_done, let_run, place, read_until
 
 from referee.errors import Cause
@@ -142,7 +143,13 @@ def test_ctrl_c_before_the_first_game(here, uninterrupted):
     assert here.records(LEAGUE) == uninterrupted
 
 
-@pytest.fixture(params=["foreground", "background"])
+@pytest.fixture(
+    params=extend_all_but(
+        ["foreground"],
+        ["foreground", "background"],
+        "crashes, interrupts and starves the referee",
+    )
+)
 def started_in(request):
     """A script's background: what it starts ignores SIGINT, and hands that on."""
     before = signal.getsignal(signal.SIGINT)
