@@ -106,7 +106,7 @@ def exchange() -> Iterator[tuple[str, Message]]:
         )
         yield f"reply {number}", play_pb2.BotMessage(replies=[reply])
     game_end = encode.game_end(
-        GAME_ID, played.unseen_events[SEAT], played.record.result.ranks, "", forfeited=False
+        GAME_ID, played.unseen_events[SEAT], played.record.ranks, "", forfeited=False
     )
     yield "game end", play_pb2.RefereeMessage.FromString(game_end)
     yield "goodbye", play_pb2.RefereeMessage.FromString(encode.goodbye())
