@@ -1,6 +1,6 @@
-"""The referee's end of a bot's stream, with a test in the place of the referee.
+"""Let tests play the referee of one bot process, over the real server.
 
-The bot is started as the guide says that bots are. Nothing that it sends is judged here.
+The bot is started as the guide describes. This module does not judge what the bot sends.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 from referee.sandbox.process_group import ProcessGroupLauncher
 
-TOKEN = "a-token"  # noqa: S105 - nobody is kept out by it
+TOKEN = "a-token"  # noqa: S105 - it protects nothing
 PATIENCE_S = 60
-"""Nothing that a bot is asked for here takes so long, however busy the machine is."""
+"""Every wait for a bot ends after this time, which suffices on a busy machine."""
 
 
 class Bot:
-    """A bot that runs while this context is held.
+    """A bot process that runs while this context is open.
 
     Args:
-        spec: what is started.
-        folder: for its socket and scratch folder; its path must be short.
-        variables: those that name the referee, where they are not to be right.
+        spec: the bot.
+        folder: the folder for its socket and scratch folder; its path must be short.
+        variables: wrong values of the variables that name the referee; None for the right ones.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Bot:
         self._folder = ProgramFolder(folder)
         self._server = BotServer(self._folder.socket, self._serve, spec.transport)
         self._stream: asyncio.Future[Stream] = asyncio.Future()
-        self._heard: asyncio.Queue[play_pb2.BotMessage | None] = asyncio.Queue()
+        self._received: asyncio.Queue[play_pb2.BotMessage | None] = asyncio.Queue()
         self._over = asyncio.Event()
         self._launched: RunningProgram | None = None
         self._outputs = Output(), Output()
@@ -79,46 +79,46 @@ class Bot:
     async def _serve(self, stream: Stream) -> None:
         self._stream.set_result(stream)
         waits = [
-            asyncio.ensure_future(self._listen(stream)),
+            asyncio.ensure_future(self._receive_all(stream)),
             asyncio.ensure_future(self._over.wait()),
         ]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
 
-    async def _listen(self, stream: Stream) -> None:
+    async def _receive_all(self, stream: Stream) -> None:
         while isinstance(data := await stream.read(), bytes):
-            self._heard.put_nowait(play_pb2.BotMessage.FromString(data))
-        self._heard.put_nowait(None)
+            self._received.put_nowait(play_pb2.BotMessage.FromString(data))
+        self._received.put_nowait(None)
 
-    async def hear(self) -> play_pb2.BotMessage | None:
-        """What it says next; None when it has closed its side."""
+    async def receive(self) -> play_pb2.BotMessage | None:
+        """Return the next message of the bot; None when it has closed its side."""
         async with asyncio.timeout(PATIENCE_S):
-            return await self._heard.get()
+            return await self._received.get()
 
     async def hello(self) -> play_pb2.Hello:
-        """Its first message, which has nothing but the hello."""
-        said = await self.hear()
-        assert said is not None
-        assert said == play_pb2.BotMessage(hello=said.hello)
-        return said.hello
+        """Receive the first message, which must have only a hello, and return the hello."""
+        message = await self.receive()
+        assert message is not None
+        assert message == play_pb2.BotMessage(hello=message.hello)
+        return message.hello
 
-    async def say(self, message: play_pb2.RefereeMessage) -> None:
+    async def send(self, message: play_pb2.RefereeMessage) -> None:
         async with asyncio.timeout(PATIENCE_S):
             await (await self._stream).write(message.SerializeToString())
 
-    async def ask(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage | None:
-        await self.say(message)
-        return await self.hear()
+    async def exchange(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage | None:
+        await self.send(message)
+        return await self.receive()
 
-    async def goodbye(self, reason: str = "") -> None:
-        await self.say(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason)))
+    async def send_goodbye(self, reason: str = "") -> None:
+        await self.send(play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason)))
 
-    def hang_up(self) -> None:
-        """Close the stream without a word."""
+    def close_stream(self) -> None:
+        """Close the stream without a goodbye."""
         self._over.set()
 
-    async def vanish(self) -> None:
+    async def break_connection(self) -> None:
         """Break the connection."""
         await self._server.stop()
 
@@ -127,16 +127,19 @@ class Bot:
         self._launched.terminate()
 
     async def exit_code(self, limit_s: float = GOODBYE_S) -> int:
-        """Wait for its end. Raises TimeoutError when it takes longer."""
+        """Wait for the end of the process and return its exit code.
+
+        Raises TimeoutError when the process takes longer than `limit_s`.
+        """
         async with asyncio.timeout(limit_s):
             return await self._launched.process.wait()
 
-    def left(self) -> list[str]:
-        """The names of what still runs because of it."""
+    def list_other_processes(self) -> list[str]:
+        """Return the names of running processes that the bot started."""
         return self._launched.list_others()
 
-    async def printed(self) -> tuple[str, str]:
-        """All that it has written to standard output and standard error, when it has ended."""
+    async def read_output(self) -> tuple[str, str]:
+        """Wait for the end of the process; return its standard output and standard error."""
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.wait(self._drains)
         stdout, stderr = (output.tail(DEFAULT_KEPT_BYTES) for output in self._outputs)

@@ -1,14 +1,14 @@
-"""The six bots, built once in a run whatever the number of test processes."""
+"""Provide the six bots. Each is built once in a run, with any number of test processes."""
 
 import os
 
 import pytest
-from six_bots import SIX, as_parameters, built
+from six_bots import SIX, as_parameters, build
 
 
 @pytest.fixture(scope="session")
 def league(tmp_path_factory):
-    """A league whose copies of bots all processes of the run have in common."""
+    """Return a league that all test processes of the run share."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "languages"
     folder.mkdir(exist_ok=True)
@@ -17,11 +17,11 @@ def league(tmp_path_factory):
 
 @pytest.fixture(scope="session", params=as_parameters(SIX))
 def spec(request, league):
-    """Each of the six, built."""
-    return built(request.param, league)
+    """Return each of the six bots, built."""
+    return build(request.param, league)
 
 
 @pytest.fixture
 def short_folder(tmp_path_factory):
-    """Short, for the path of a socket must be."""
+    """Return a folder with a short path, because the path of a socket is limited."""
     return tmp_path_factory.mktemp("l")

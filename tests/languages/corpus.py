@@ -1,8 +1,8 @@
-"""The conformance corpus: requests of real games, and what greedy answers to them.
+"""Read and write the conformance corpus: requests of real games with the replies of `greedy`.
 
-A file of protobuf messages, each behind its length, compressed. They come in twos, for one seat of one
-game: a `RefereeMessage` with the game's start, some of its requests in their order, and its end; then a
-`BotMessage` with the ready and the replies that are expected.
+The corpus is a compressed file of protobuf messages, each preceded by its length. There are two messages
+for one seat of one game: a `RefereeMessage` with the game's start, some requests in order, and its end,
+and a `BotMessage` with the expected ready and replies.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ PATH = Path(__file__).with_name("corpus.binpb.gz")
 
 
 class Seat(NamedTuple):
-    """One seat of one game."""
+    """The messages of one seat in one game."""
 
-    asked: play_pb2.RefereeMessage
-    answered: play_pb2.BotMessage
+    sent: play_pb2.RefereeMessage
+    """The start, the requests and the end of the game."""
+    expected: play_pb2.BotMessage
+    """The expected ready and replies."""
 
     @property
     def start(self) -> play_pb2.GameStart:
-        return self.asked.game_starts[0]
+        return self.sent.game_starts[0]
 
     @property
     def size(self) -> int:
-        """How many requests there are."""
-        return len(self.asked.requests)
+        """The number of requests."""
+        return len(self.sent.requests)
 
 
 def pack(seats: Iterable[Seat]) -> bytes:
-    """The messages, not compressed yet."""
+    """Return the messages as bytes, not compressed."""
     stream = io.BytesIO()
     for seat in seats:
         for message in seat:
@@ -46,15 +48,15 @@ def pack(seats: Iterable[Seat]) -> bytes:
 
 
 def compress(data: bytes) -> bytes:
-    """Without the time of day, so that the same content gives the same file."""
+    """Compress without a time stamp, so that the same content gives the same file."""
     return gzip.compress(data, mtime=0)
 
 
 def load() -> list[Seat]:
-    """The corpus of the repository."""
+    """Return the corpus of the repository."""
     stream = io.BytesIO(gzip.decompress(PATH.read_bytes()))
     seats = []
-    while asked := proto.parse_length_prefixed(play_pb2.RefereeMessage, stream):
-        answered = proto.parse_length_prefixed(play_pb2.BotMessage, stream)
-        seats.append(Seat(asked, answered))
+    while sent := proto.parse_length_prefixed(play_pb2.RefereeMessage, stream):
+        expected = proto.parse_length_prefixed(play_pb2.BotMessage, stream)
+        seats.append(Seat(sent, expected))
     return seats

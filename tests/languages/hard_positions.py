@@ -1,4 +1,4 @@
-"""Where a program that follows the policy of greedy nearly, but not quite, would go wrong."""
+"""Recognise positions in which a program that almost follows the policy of `greedy` goes wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_RULES = table_pb2.Ruleset(ones_snatch_jokers=True, ones_snatch_thirteens=Tru
 
 
 class Position(NamedTuple):
-    """A request with its rules and the right answer."""
+    """A request with its ruleset and the right action."""
 
     request: play_pb2.Request
     rules: table_pb2.Ruleset
@@ -52,7 +52,7 @@ class Position(NamedTuple):
 
     @property
     def best_plays(self) -> list[table_pb2.Layer]:
-        """Those with the highest gain."""
+        """The plays with the highest gain."""
         highest = max(map(self.gain, self.plays))
         return [play for play in self.plays if self.gain(play) == highest]
 
@@ -62,7 +62,7 @@ class Position(NamedTuple):
 
     @property
     def held(self) -> int:
-        """How many cards like the snatched ones are in the hand."""
+        """The number of cards in the hand with the value of the snatched layer."""
         return self.view.hand[self.view.snatched.value]
 
     @property
@@ -80,7 +80,7 @@ class Position(NamedTuple):
 
     @property
     def drawn(self) -> list[int]:
-        """What the right answer draws from the display."""
+        """The cards that the right action draws from the display."""
         return list(self.action.draw_display.cards)
 
     def worth(self, card: int) -> int:
@@ -128,7 +128,7 @@ def ones_snatch(at: Position, value: int) -> bool:
 
 
 def ones_may_not_snatch(at: Position, value: int) -> bool:
-    """They would, were the rules others."""
+    """By other rules they would."""
     return any(
         top.value == value and not is_snatched(at.rules, play, top)
         for play in at.plays
@@ -143,7 +143,7 @@ def own_layer_is_lower(at: Position) -> bool:
 
 
 def layer_below_is_no_victim(at: Position) -> bool:
-    """One that would be snatched lies under a top layer."""
+    """A layer below a top layer could be snatched if it were on top."""
     return any(
         is_snatched(at.rules, play, layer)
         for play in at.plays
@@ -162,7 +162,7 @@ def ghost_is_no_victim(at: Position) -> bool:
     )
 
 
-# Layers that were snatched
+# Snatched layers
 
 
 def size_decides(at: Position) -> bool:
@@ -189,7 +189,7 @@ def jokers_snatched(at: Position) -> bool:
 
 
 def slot_0_is_best(at: Position) -> bool:
-    """The message that says so has no bytes but the cards."""
+    """In protobuf, slot 0 has no bytes."""
     return bool(at.drawn) and at.action.draw_display.slot == 0
 
 
@@ -226,7 +226,7 @@ def slot_is_empty(at: Position) -> bool:
 
 
 def cards_repeat(at: Position) -> bool:
-    """Of equal slots only the leftmost is legal."""
+    """Only the leftmost of equal slots is legal."""
     return len(at.slots) < sum(bool(slot.cards) for slot in at.view.display)
 
 
@@ -252,7 +252,7 @@ def pass_is_best(at: Position) -> bool:
 
 
 def held_card_is_drawn(at: Position) -> bool:
-    """Worth little more than to pass."""
+    """The drawn card is worth little more than a pass."""
     return bool(at.drawn) and max(map(at.worth, at.drawn)) < 200
 
 
@@ -320,11 +320,11 @@ SIGNS: dict[table_pb2.DecisionKind, dict[str, Sign]] = {
     | {"pass is best": pass_is_best, "a single held card is drawn": held_card_is_drawn},
     GHOST_SET: {"a held set is best": held_set_is_best, "a lower set is best": lower_set_is_best},
 }
-"""What makes a position hard, by the kind of the decision."""
+"""The tests of what makes a position hard, by kind of decision and name."""
 
 
 def signs(position: Position) -> Iterator[str]:
-    """What makes this position hard."""
+    """Yield the names of what makes this position hard."""
     for name, holds in SIGNS[position.request.kind].items():
         if holds(position):
             yield name

@@ -1,4 +1,4 @@
-"""Greedy by the book, as the tests of the sample bots have it, and programs that differ from it a little."""
+"""Load the reference program of `greedy`, and variants of it with one mistake."""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ __all__ = ["choose", "is_snatched", "mistaken", "size"]
 
 
 def mistaken(right: str, wrong: str) -> Callable:
-    """`choose` with one piece of the program, which occurs once, replaced by another."""
+    """Return `choose` of a program in which `right`, which occurs once, is replaced by `wrong`."""
     program = (_FOLDER / "greedy_by_the_book.py").read_text()
     assert program.count(right) == 1
     module = ModuleType("mistaken")

@@ -1,6 +1,6 @@
-"""The six bots that follow one policy, and how they are built for the tests: once in a run.
+"""Describe the six bots that follow one policy, and build each of them once in a test run.
 
-Under the strongest isolation that there is, with the network.
+Builds run in the strongest isolation of this machine, with network access.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ FOLDER = Path(__file__).parents[2] / "sample_bots"
 
 
 class SampleBot(NamedTuple):
-    """What is said of one of the six beside its folder."""
+    """The language, the toolchain and the tests of one of the six bots."""
 
     language: str
     toolchain: tuple[str, ...] = ()
-    """The programs that it is built and run with."""
+    """The programs that its build and its run need."""
     tests: tuple[str, ...] = ()
-    """The commands by which its own tests are run, as they stand in its README."""
+    """The commands that run its own tests, as its README has them."""
 
 
 SIX = {
@@ -42,11 +42,11 @@ SIX = {
         ("cmake --workflow --preset test",),
     ),
 }
-"""By their folders, which are their names."""
+"""The six bots by name, which is also the name of the folder."""
 
 
 def as_parameters(names: Iterable[str]) -> list:
-    """Return names of bots as parameters of tests, with marks for those that have to be compiled."""
+    """Return names of bots as parameters of tests, with the marks that their builds need."""
     return [pytest.param(name, marks=marks_of(*SIX[name].toolchain)) for name in names]
 
 
@@ -60,10 +60,10 @@ def marks_of(*programs: str) -> list:
     ]
 
 
-def built(name: str, league: Path) -> BotSpec:
-    """A bot, from its copy in the league; that is built by the first who asks, others wait for it.
+def build(name: str, league: Path) -> BotSpec:
+    """Return a bot from its copy in the league. The first call builds the copy; others wait for it.
 
-    Raises AssertionError with what the build printed, where it fails.
+    Raises AssertionError with the output of the build if the build fails.
     """
     workshop = Workshop(league, make_launcher(strongest()), on_build=lambda _: None, network=True)
     try:

@@ -1,4 +1,4 @@
-"""All six give the expected answer to every request of the corpus."""
+"""All six bots give the expected reply to every request of the corpus."""
 
 import pytest
 from bare_referee import Bot
@@ -12,30 +12,32 @@ pytestmark = [
 ]
 
 
-def differences(said, answer, wanted):
-    """Each request that was answered otherwise, for people."""
-    if answer.ready != wanted.ready or len(answer.replies) != len(wanted.replies):
-        yield f"{said}\nanswered by\n{answer}\nnot by\n{wanted}"
-    for request, reply, right in zip(said.requests, answer.replies, wanted.replies, strict=False):
+def differences(message, answer, expected):
+    """Yield a text for each reply that is not the expected one."""
+    if answer.ready != expected.ready or len(answer.replies) != len(expected.replies):
+        yield f"{message}\ngot\n{answer}\nexpected\n{expected}"
+    for request, reply, right in zip(
+        message.requests, answer.replies, expected.replies, strict=False
+    ):
         if reply != right:
             texts = (
                 json_format.MessageToJson(each, indent=None) for each in (request, right, reply)
             )
-            yield "{}\n  wanted {}\n  got    {}".format(*texts)
+            yield "{}\n  expected {}\n  got      {}".format(*texts)
 
 
-async def test_answers_the_corpus(spec, short_folder):
-    """With as many games in progress as the bot can hold, in one message each time."""
+async def test_every_reply_to_the_corpus_is_the_expected_one(spec, short_folder):
+    """The bot plays as many games at the same time as it can, with one message for all of them."""
     wrong = []
     async with Bot(spec, short_folder) as bot:
         at_once = max(1, (await bot.hello()).max_games)
-        for said, wanted in conversation(load(), at_once):
-            await bot.say(said)
-            if wanted.ready or wanted.replies:
-                answer = await bot.hear()
+        for message, expected in conversation(load(), at_once):
+            await bot.send(message)
+            if expected.ready or expected.replies:
+                answer = await bot.receive()
                 assert answer is not None, "the bot has closed its stream"
-                wrong += differences(said, answer, wanted)
-        await bot.goodbye()
-        assert await bot.hear() is None
+                wrong += differences(message, answer, expected)
+        await bot.send_goodbye()
+        assert await bot.receive() is None
         assert await bot.exit_code() == 0
     assert not wrong, f"{len(wrong)} differences, the first:\n{wrong[0]}"

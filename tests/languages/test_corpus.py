@@ -1,4 +1,4 @@
-"""The corpus is what it claims to be, and finds programs that follow the policy only nearly."""
+"""The corpus is complete, and finds programs that follow the policy with one mistake."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEATS = corpus.load()
 POSITIONS = [
     Position(request, seat.start.ruleset, reply.action)
     for seat in SEATS
-    for request, reply in zip(seat.asked.requests, seat.answered.replies, strict=True)
+    for request, reply in zip(seat.sent.requests, seat.expected.replies, strict=True)
 ]
 MAX_BYTES = 300 * 1024
 LEAST = 1_500
@@ -30,7 +30,7 @@ LEAST_OF_A_SORT = 3
 
 
 def kinds(rules):
-    """The decisions that there are in a ruleset."""
+    """Yield the kinds of decision that occur in a ruleset."""
     for kind in table_pb2.DecisionKind.values():
         needs = {
             table_pb2.DECISION_KIND_UNSPECIFIED: False,
@@ -41,24 +41,24 @@ def kinds(rules):
             yield kind
 
 
-def test_it_is_large_enough_and_small_enough():
+def test_corpus_has_enough_positions_in_a_small_file():
     assert len(POSITIONS) >= LEAST
     assert corpus.PATH.stat().st_size < MAX_BYTES
 
 
-def test_it_has_every_kind_of_decision_of_every_ruleset():
+def test_corpus_has_every_kind_of_decision_of_every_ruleset():
     found = Counter((position.rules.name, position.request.kind) for position in POSITIONS)
     expected = {(name, kind) for name, rules in RULESETS.items() for kind in kinds(rules)}
     assert set(found) == expected
     assert min(found.values()) >= LEAST_OF_A_KIND
 
 
-def test_it_has_every_table_size():
+def test_corpus_has_every_table_size():
     tables = {(seat.start.ruleset.name, len(seat.start.view.hand_sizes)) for seat in SEATS}
     assert tables == {(rules.name, seats) for rules, seats in TABLES}
 
 
-def test_it_has_all_sorts_of_hard_positions():
+def test_corpus_has_all_sorts_of_hard_positions():
     found = Counter(
         (position.request.kind, sign) for position in POSITIONS for sign in signs(position)
     )
@@ -66,28 +66,28 @@ def test_it_has_all_sorts_of_hard_positions():
     assert min(found.values()) >= LEAST_OF_A_SORT
 
 
-def test_it_holds_games_as_a_bot_meets_them():
+def test_corpus_has_games_with_start_requests_in_order_and_end():
     assert len({seat.start.game_id for seat in SEATS}) == len(SEATS)
-    for asked, answered in SEATS:
-        (start,), (end,), (ready,) = asked.game_starts, asked.game_ends, answered.ready
+    for sent, expected in SEATS:
+        (start,), (end,), (ready,) = sent.game_starts, sent.game_ends, expected.ready
         assert start.game_id == end.game_id == ready.game_id
         assert end.events[-1].HasField("game_over")
-        numbers = [request.decision_id for request in asked.requests]
+        numbers = [request.decision_id for request in sent.requests]
         assert numbers == sorted(set(numbers))
-        for request, reply in zip(asked.requests, answered.replies, strict=True):
+        for request, reply in zip(sent.requests, expected.replies, strict=True):
             assert request.game_id == reply.game_id == start.game_id
             assert request.decision_id == reply.decision_id
             assert reply.action in request.legal
 
 
-def test_it_expects_what_the_policy_has():
+def test_expected_actions_are_those_of_the_policy():
     for position in POSITIONS:
         assert position.action == choose(position.request, position.rules)
 
 
 @pytest.mark.extended("measures large schedules and long statistics")
-def test_it_can_be_recorded_again():
-    """The compressed file may differ with the version of zlib; what is in it does not."""
+def test_corpus_can_be_recorded_again():
+    """Only the content is compared, because the compressed file depends on the version of zlib."""
     assert corpus.pack(record()) == gzip.decompress(corpus.PATH.read_bytes())
 
 
@@ -121,37 +121,38 @@ def test_it_can_be_recorded_again():
         ("card_worth(action.ghost_value)", "action.ghost_value"),
     ],
 )
-def test_it_finds_a_mistake(right, wrong):
-    nearly = mistaken(right, wrong)
+def test_corpus_finds_a_program_with_one_mistake(right, wrong):
+    choose_wrongly = mistaken(right, wrong)
     assert any(
-        nearly(position.request, position.rules) != position.action for position in POSITIONS
+        choose_wrongly(position.request, position.rules) != position.action
+        for position in POSITIONS
     )
 
 
-# As conversations
+# Conversations
 
 
 @pytest.mark.parametrize("at_once", [1, 16])
-def test_a_conversation_has_all_of_it_in_order_and_no_more_games_than_may_be(at_once):
-    playing, asked, answered, most = set(), Counter(), Counter(), 0
-    for said, wanted in conversation(SEATS, at_once):
-        playing -= {end.game_id for end in said.game_ends}
-        assert {request.game_id for request in said.requests} == playing
-        playing |= {start.game_id for start in said.game_starts}
+def test_conversation_has_the_whole_corpus_with_at_most_the_given_number_of_games(at_once):
+    playing, requests, replies, most = set(), Counter(), Counter(), 0
+    for message, expected in conversation(SEATS, at_once):
+        playing -= {end.game_id for end in message.game_ends}
+        assert {request.game_id for request in message.requests} == playing
+        playing |= {start.game_id for start in message.game_starts}
         assert len(playing) <= at_once
-        most = max(most, len(said.requests))
-        asked.update(request.game_id for request in said.requests)
-        answered.update(reply.game_id for reply in wanted.replies)
+        most = max(most, len(message.requests))
+        requests.update(request.game_id for request in message.requests)
+        replies.update(reply.game_id for reply in expected.replies)
     assert not playing
     assert most == at_once
-    assert asked == answered == {seat.start.game_id: seat.size for seat in SEATS}
+    assert requests == replies == {seat.start.game_id: seat.size for seat in SEATS}
 
 
-def test_a_conversation_finds_a_bot_that_mixes_up_the_rules_of_its_games():
+def test_conversation_finds_a_bot_that_mixes_up_the_rules_of_its_games():
     rules, wrong = None, 0
-    for said, wanted in conversation(SEATS, 16):
-        for request, reply in zip(said.requests, wanted.replies, strict=True):
+    for message, expected in conversation(SEATS, 16):
+        for request, reply in zip(message.requests, expected.replies, strict=True):
             wrong += choose(request, rules) != reply.action
-        for start in said.game_starts:
+        for start in message.game_starts:
             rules = start.ruleset
     assert wrong

@@ -1,4 +1,4 @@
-"""Whole games of each of the six under the referee: at every table, several at once, and after a strike."""
+"""Each of the six bots plays whole games: at every table, several at once, and after a strike."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHORT_US = 20_000
 
 
 class Chance:
-    """A seat without a process."""
+    """A player that chooses legal actions at random, without a process."""
 
     def __init__(self, seed):
         self._random = random.Random(seed)
@@ -45,8 +45,8 @@ class Chance:
         return Reply(self._random.choice(ask.decision.legal), 0, 0)
 
 
-class Compared:
-    """The bot's seat: each of its answers is the one that the policy has."""
+class ComparedPlayer:
+    """The player of the bot. Each reply must be that of the policy."""
 
     def __init__(self, player, setup):
         self.player = player
@@ -65,8 +65,8 @@ class Compared:
         return await self.player.decide(ask)
 
 
-class StoppedOnce(Compared):
-    """Its process is stopped at its third decision, until the time for that is over."""
+class StoppedOnce(ComparedPlayer):
+    """A player that stops the bot process at its third decision until the limit is over."""
 
     def __init__(self, player, setup, pid):
         super().__init__(player, setup)
@@ -95,7 +95,7 @@ async def pool_of(folder):
 
 
 async def play(process, spec, rules, seats, seat_of):
-    """A game of a bot against chance. What happened, and the bot's seat."""
+    """Play a game of a bot against random players; return the recorded game and the bot's player."""
     name = f"{rules.name}-{seats}"
     mine = seats - 1
     setup = GameSetup(
@@ -118,17 +118,17 @@ async def play(process, spec, rules, seats, seat_of):
     )
     opening = GameOpening(setup.game_id, start, encode.RequestEncoder(setup.game_id))
     player = await BotPlayer.join(process, opening, CLOCKS.game_start_us)
-    mind = seat_of(player, setup)
-    players = [*(Chance(seat) for seat in range(mine)), mind]
+    compared = seat_of(player, setup)
+    players = [*(Chance(seat) for seat in range(mine)), compared]
     played = await play_game(setup, players, now_us=int, monotonic_us=int)
     ranks = played.record.ranks
     await player.leave(
         encode.game_end(setup.game_id, played.unseen_events[mine], ranks, "", forfeited=False)
     )
-    return played, mind
+    return played, compared
 
 
-async def test_plays_every_ruleset_at_every_table_as_many_at_once_as_it_can(spec, short_folder):
+async def test_bot_plays_every_table_without_faults_with_several_games_at_once(spec, short_folder):
     async with pool_of(short_folder) as pool:
         process = await pool.acquire(0, spec)
         room = asyncio.Semaphore(process.max_games)
@@ -136,7 +136,7 @@ async def test_plays_every_ruleset_at_every_table_as_many_at_once_as_it_can(spec
         async def one(rules, seats):
             async with room:
                 process.games += 1
-                return await play(process, spec, rules, seats, Compared)
+                return await play(process, spec, rules, seats, ComparedPlayer)
 
         games = await asyncio.gather(*(one(rules, seats) for rules, seats in TABLES))
         assert process.session.dropped == 0
@@ -146,8 +146,8 @@ async def test_plays_every_ruleset_at_every_table_as_many_at_once_as_it_can(spec
         assert seat.decisions
 
 
-async def test_goes_on_after_a_late_reply_which_is_dropped(spec, short_folder):
-    """The process is stopped in the middle of a decision, and answers when its time is over."""
+async def test_late_reply_is_dropped_and_the_bot_plays_on(spec, short_folder):
+    """The process is stopped during a decision and replies after the limit."""
     async with pool_of(short_folder) as pool:
         process = await pool.acquire(0, spec)
         pid = process._launched.process.pid

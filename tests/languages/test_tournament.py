@@ -1,26 +1,26 @@
-"""`tournaments/languages.toml` by the command line: all six at the same tables, isolated as well as can be."""
+"""The six bots play `tournaments/languages.toml` in the strongest isolation of this machine."""
 
 from collections import defaultdict
 
 import pytest
 from real_runs import place
-from six_bots import FOLDER, SIX, built, marks_of
+from six_bots import FOLDER, SIX, build, marks_of
 from strongest_isolation import strongest
 
 from referee.store.league import League
 
 pytestmark = [
     pytest.mark.unmeasured,
-    pytest.mark.timeout(1800),  # it may have to build all six
+    pytest.mark.timeout(1800),  # this test may have to build all six bots
     *marks_of(*(program for bot in SIX.values() for program in bot.toolchain)),
 ]
 LIMIT_S = 600
 FILE = FOLDER.parent / "tournaments" / "languages.toml"
 
 
-def test_all_six_play_the_same_game(league, tmp_path):
+def test_six_bots_play_identical_games_of_every_deal(league, tmp_path):
     for name in SIX:
-        built(name, league)  # the command has a limit of time, and finds them there
+        build(name, league)  # so that the command, which has a time limit, finds the builds
     with place(tmp_path) as here:
         with here.started("tournament", "run", FILE, "--league", league) as run:
             printed, _ = run.communicate(timeout=LIMIT_S)
