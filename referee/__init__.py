@@ -12,10 +12,10 @@ __version__ = "0.2.0"
 
 
 def configure_process() -> None:
-    """Prepare this process for gRPC and for starting programs.
+    """Prepare this process for gRPC and numpy, and for starting programs.
 
-    The driver and every worker process call this first. gRPC reads its variables when it is imported, so the
-    call has no effect on a gRPC that is loaded already; worker processes inherit the driver's variables.
+    The driver and every worker process call this first. gRPC and numpy read their variables when they are
+    imported, so the call has no effect if they are loaded already; worker processes inherit the driver's variables.
     """
     # gRPC's fork handlers break the start of programs while its threads run. A user cannot turn them on.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
@@ -24,6 +24,8 @@ def configure_process() -> None:
     # The newer server hands each message to a thread pool, which costs a quarter of a stream's CPU
     # (tests/bench/README.md). The older one reads a socket in the thread that waits for it.
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
+    # The matrices of the ratings are small: more threads would cost each command 0.07 s of CPU and save nothing.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # uvloop runs Python in the forked child until the program starts. If the child collected a gRPC server as
     # garbage, it would wait forever for a thread that only the parent has, and the parent's loop for the child.
     os.register_at_fork(

@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select, true
 
 from referee.errors import Cause, Evidence, NotFoundError, UserError
-from referee.protocol import record as wire
 from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import schema
 from referee.store.stored import (
@@ -156,6 +155,8 @@ def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
 
 def record(connection: Connection, game_id: str, where: str) -> GameRecord:
     """See `League.record`."""
+    from referee.protocol import record as wire  # noqa: PLC0415 - lists need no protobuf
+
     kept: bytes | None = connection.scalar(
         select(schema.records.c.record)
         .select_from(schema.records.join(schema.games))

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Insert, Table, delete, exists, func, insert, 
 
 from referee.clocks import SECOND_US
 from referee.errors import UserError
-from referee.protocol import record as wire
 from referee.records import BotId, GameRecord, ScheduledGame
 from referee.store import schema
 from referee.store.stored import NewExtension, NewTournament, StoredBot, storable
@@ -152,6 +151,8 @@ def keep_checkpoint(connection: Connection, name: str, content: bytes) -> None:
 
 def add_game(connection: Connection, record: GameRecord) -> None:
     """See `League.add_game`."""
+    from referee.protocol import record as wire  # noqa: PLC0415 - see `queries.record`
+
     key = _game_key(connection, record.game_id)
     bots = _bot_ids(connection)
     elapsed = [0] * len(record.seating)
