@@ -1,20 +1,19 @@
-"""Rows on a terminal: a table for many, a card for one.
+"""Show rows on a terminal: several rows as a table, one row as a card, a rating as a diagram.
 
-A table that is too wide loses the columns that matter least, and says so; text wraps; numbers stay
-whole. It adapts where it is printed, so that the same object fits a window, a panel or a pipe.
-
-A bot's rating over its games, drawn with characters.
+A table that is wider than the terminal hides the columns that matter least and lists them below. Long text
+wraps, numbers never do. The width is known only when a table is printed, so the same table fits a window, the
+live screen and a pipe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,20 +24,23 @@ if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.rating_rows import HistoryRow
     from referee.reports.statistics import PairRow
 
-_WIDE = 10_000
 _WRAPPED = 24
-"""What a column that can wrap counts for, at most, when it is found out which columns fit."""
+"""The width that a column with wrapping text needs at most, in characters."""
 _NARROWEST = 8
-"""What a column that can wrap shrinks to."""
+"""The smallest width of a column with wrapping text."""
+_EDGES = 2
+"""Characters that the two edges of a table take."""
+_GAP = 2
+"""Characters between two columns of a table."""
 
 
 class RowsTable:
-    """Rows of one type as a table; as one table a section where the type has sections.
+    """A table of rows of one type, or one table for each section if the row type has sections.
 
     Args:
-        row_type: a type declared with columns.
-        rows: its rows, those of a section one after the other.
-        title: stands above.
+        row_type: a dataclass whose fields are declared with `Column`.
+        rows: the rows. Rows of the same section follow each other.
+        title: stands above the table.
     """
 
     def __init__(self, row_type: type, rows: Iterable[object], title: str = "") -> None:
@@ -50,30 +52,33 @@ class RowsTable:
         self._rows = tuple(rows)
         self._title = title
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         if not self._rows:
             yield Text(visible(f"{self._title}: none" if self._title else "none"))
         for number, (section, rows) in enumerate(groupby(self._rows, self._section_of)):
             if number:
                 yield Text()
             title = ", ".join(filter(None, (self._title, section)))
-            yield self._fitting(title, tuple(rows), console, options)
+            yield self._table(title, tuple(rows), options.max_width)
 
     def _section_of(self, row: object) -> str:
         return "" if self._section is None else str(getattr(row, self._section))
 
-    def _fitting(
-        self, title: str, rows: Sequence[object], console: Console, options: ConsoleOptions
-    ) -> Table:
-        fields = list(self._fields)
-        going = sorted((field for field in fields if field.column.drop), key=_drop, reverse=True)
-        wide = options.update(max_width=_WIDE)
-        while going:
-            trial = _table(title, fields, rows, wrapped=_WRAPPED)
-            if Measurement.get(console, wide, trial).maximum <= options.max_width:
-                break
-            fields.remove(going.pop())
-        table = _table(title, fields, rows)
+    def _table(self, title: str, rows: Sequence[object], width: int) -> Table:
+        """Return a table of the columns that fit into a width."""
+        cells = {field: [_cell(field, row) for row in rows] for field in self._fields}
+        fields = _select_fields(cells, width)
+        table = _empty_table(title)
+        for _, column in fields:
+            table.add_column(
+                Text(column.title),
+                justify="right" if column.right else "left",
+                no_wrap=not column.wrap,
+                overflow="fold",
+                min_width=_NARROWEST if column.wrap else None,
+            )
+        for row in zip(*(cells[field] for field in fields), strict=True):
+            table.add_row(*row)
         hidden = [field.column.title for field in self._fields if field not in fields]
         if hidden:
             table.caption = f"hidden here: {', '.join(hidden)}"
@@ -81,7 +86,7 @@ class RowsTable:
 
 
 def card(row: object) -> Table:
-    """One row, a line a field."""
+    """Return one row as a table with a line for each field."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -91,8 +96,50 @@ def card(row: object) -> Table:
     return table
 
 
+def _cell(field: Field, row: object) -> Text:
+    value: Any = getattr(row, field.key)
+    return Text(visible(field.column.empty if value is None else field.column.show(value)))
+
+
+def _select_fields(cells: Mapping[Field, Sequence[Text]], width: int) -> list[Field]:
+    """Return the fields whose columns fit into a width: the least important ones are left out.
+
+    Rich could measure the whole table once for each column that is left out, which takes ten times as long.
+    """
+    fields = list(cells)
+    widths = {field: _column_width(field, texts) for field, texts in cells.items()}
+    for field in sorted((each for each in reversed(fields) if each.column.drop), key=_drop):
+        inner = sum(widths[each] for each in fields) + _GAP * (len(fields) - 1)
+        if inner + _EDGES <= width:
+            break
+        fields.remove(field)
+    return fields
+
+
+def _drop(field: Field) -> int:
+    return field.column.drop
+
+
+def _column_width(field: Field, cells: Sequence[Text]) -> int:
+    """Return the width that a column needs, in characters."""
+    column = field.column
+    width = max(cell_len(text) for text in (column.title, *(cell.plain for cell in cells)))
+    return max(_NARROWEST, min(width, _WRAPPED)) if column.wrap else width
+
+
+def _empty_table(title: str) -> Table:
+    return Table(
+        title=Text(visible(title), style="bold") if title else None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+
+
 def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
-    """What the processes had written to standard error when the faults happened, line by line."""
+    """Return what the bots had written to standard error when their faults happened."""
     return Group(
         *(
             Text(f"{visible(title)}\n", style="bold").append(
@@ -105,54 +152,15 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
     )
 
 
-def _drop(field: Field) -> int:
-    return field.column.drop
-
-
-def _table(
-    title: str, fields: Sequence[Field], rows: Sequence[object], *, wrapped: int | None = None
-) -> Table:
-    table = Table(
-        title=Text(visible(title), style="bold") if title else None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for _, column in fields:
-        table.add_column(
-            Text(column.title),
-            justify="right" if column.right else "left",
-            no_wrap=not column.wrap,
-            overflow="fold",
-            max_width=wrapped if column.wrap else None,
-            min_width=_NARROWEST if column.wrap else None,
-        )
-    for row in rows:
-        table.add_row(*(_cell(field, row) for field in fields))
-    return table
-
-
-def _cell(field: Field, row: object) -> Text:
-    value: Any = getattr(row, field.key)
-    return Text(visible(field.column.empty if value is None else field.column.show(value)))
-
-
 def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Table:
-    """A row and a column for each bot, in the order given.
+    """Return a table with a row and a column for each bot, in the given order.
 
-    A cell says in how many per cent of their meetings the bot of the row ranked higher, ties by half.
+    A cell has the percentage of their common games in which the bot of the row ranked higher. A tie counts half.
     """
     better = {(row.bot, row.other): row.better for row in pairs}
-    table = Table(
-        title=Text(visible(title), style="bold"),
-        title_justify="left",
-        caption="per cent of the meetings in which the bot of the row ranked higher, ties by half",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
+    table = _empty_table(title)
+    table.caption = (
+        "percentage of common games in which the bot of the row ranked higher; ties count half"
     )
     table.add_column(Text("#"), justify="right")
     table.add_column(Text("bot"), overflow="fold")
@@ -171,16 +179,17 @@ def _share_cell(bot: str, other: str, better: float | None) -> Text:
 
 
 _MARGIN = 24
-"""What labels and axes take beside the picture, in characters."""
+"""Characters that labels and axes take beside a diagram."""
 _HEIGHT = 16
+"""Lines of a diagram."""
 
 
 def plot(rows: Sequence[HistoryRow], width: int) -> str:
-    """Three lines over the games played: mu - 2 sigma, mu and mu + 2 sigma.
+    """Draw a bot's rating over its games with three lines: mu - 2 sigma, mu and mu + 2 sigma.
 
     Args:
-        rows: of one ruleset, at least one.
-        width: of the text, in characters.
+        rows: the history of the bot in one ruleset, at least one row.
+        width: the width of the diagram with its labels, in characters.
     """
     import plotille  # noqa: PLC0415 - takes a while to load
 
@@ -198,6 +207,6 @@ def plot(rows: Sequence[HistoryRow], width: int) -> str:
 
 
 def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
-    """A tick: the signature is plotille's."""
+    """Format a label of an axis. plotille prescribes the parameters."""
     text = f"{value:.0f}" if delta > 5 else f"{value:.1f}"  # noqa: PLR2004 - decimals would crowd
     return text.ljust(chars) if left else text.rjust(chars)

@@ -146,3 +146,9 @@ def test_what_bots_wrote_to_stderr_is_shown_line_by_line_and_harmless():
 
 def test_without_stderr_there_is_nothing_to_show():
     assert shown(stderr_tails(charge_rows(record(strike_at=3)))) == ""
+
+
+def test_a_column_is_hidden_only_if_the_table_is_wider_than_the_terminal():
+    needed = max(map(cell_len, shown(TABLES["seats"], 200).splitlines()))
+    assert "hidden here" not in shown(TABLES["seats"], needed)
+    assert "hidden here" in shown(TABLES["seats"], needed - 1)
