@@ -25,7 +25,7 @@ from referee.rules.ruleset import Ruleset
 from referee.sandbox.folders import run_folder
 from referee.sandbox.rungs import Isolation
 from referee.store.league import League
-from referee.tournament.assignments import Assignment, Bundle, GameTask, Lanes, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerSettings
 from referee.tournament.config import (
     Look,
     Part,
@@ -38,26 +38,26 @@ from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError, Workers
 
 FEEDS_PER_WORKER = 2
-"""Assignments that a worker has at once, so that it never waits for the next one."""
+"""Bundles that a worker has at the same time: it plays one, and the next one is waiting."""
 GameStored = Callable[[ScheduledGame, GameRecord], None]
 """Called with every game after it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything about a tournament that makes a scheduled game a task for a worker."""
+    """What the games of a tournament have in common, and what turns a scheduled game into a task."""
 
     parts: Sequence[Part]
-    """With their seeds."""
+    """The parts of the tournament, with their seeds."""
     rulesets: Sequence[Ruleset]
     """The ruleset of each stage."""
     bots: Mapping[str, BotSpec]
-    """By `name@version`."""
+    """The bots by `name@version`."""
     clocks: Clocks
     max_strikes: int
     show_names: bool
     isolation: str
-    """The isolation as game records describe it."""
+    """The isolation of the bots, in the words of game records."""
 
     def make_task(self, game: ScheduledGame, suspended: frozenset[str]) -> GameTask:
         """Return what a worker needs to play a game; `suspended` bots will not be started."""
@@ -114,12 +114,14 @@ class Feeder:
     async def feed_worker(self, number: int) -> None:
         """Give one bundle after the other to a worker, and store its games.
 
-        Raises what `Workers.submit` raises, except that a lost worker gets its games again; RefereeError if
-        that happens too often; and what `store_games` raises. Games that were stored before stay stored.
+        If the worker is lost, its games are given to the new worker. Raises RefereeError if that happens too
+        often, and all other errors of `Workers.submit` and `store_games`. Stored games stay stored.
         """
         while not self._draining and (bundle := self._lanes.take(number)) is not None:
             try:
-                records = await self._workers.submit(number, self._make_assignment(bundle))
+                tasks = (self._plan.make_task(game, bundle.suspended) for game in bundle.games)
+                assignment = Assignment(bundle.lane, tuple(tasks))
+                records = await self._workers.submit(number, assignment)
             except WorkerLostError:
                 if not self._draining:
                     self._lanes.put_back(bundle)
@@ -128,10 +130,6 @@ class Feeder:
             for game, record in zip(bundle.games, records, strict=True):
                 self._lanes.note_result(game, record.forfeited)
             self._lanes.release(bundle.lane)
-
-    def _make_assignment(self, bundle: Bundle) -> Assignment:
-        tasks = (self._plan.make_task(game, bundle.suspended) for game in bundle.games)
-        return Assignment(bundle.lane, tuple(tasks))
 
 
 # The states of a tournament. Only `created`, `finished` and which games are stored are in the league; the
@@ -226,15 +224,14 @@ class Conductor:
             self._workers.kill()
 
     def _milestones(self) -> list[tuple[int, Look | None]]:
-        """Return how many games to play before each look that is still ahead, and at last all games."""
-        tournament = self._tournament
+        """Return the number of games before each look that is still ahead; the last entry is all games."""
         stored = self._count_stored()
-        looks = list_looks(tournament.config)[:-1] if tournament.may_stop else ()
+        looks = list_looks(self._tournament.config)[:-1] if self._tournament.may_stop else ()
         ahead = [(look.games, look) for look in looks if look.games >= stored]
-        return [*ahead, (len(tournament.schedule), None)]
+        return [*ahead, (len(self._tournament.schedule), None)]
 
     def _make_feeder(self, games: int, workers: Workers) -> Feeder:
-        """Return a feeder for the missing ones among the first `games` games of the schedule."""
+        """Return a feeder for those of the first `games` games of the schedule that are missing."""
         config = self._tournament.config
         parts = {part.first for part in self._tournament.parts}
         lanes = Lanes(
@@ -296,7 +293,7 @@ class Conductor:
 
 @contextmanager
 def _first_error_alone() -> Iterator[None]:
-    """Raise the first of a group of RefereeErrors instead of the group; bugs pass as they are."""
+    """Raise the first RefereeError of a group instead of the group; a group with a bug is left as it is."""
     try:
         yield
     except ExceptionGroup as errors:

@@ -1,8 +1,8 @@
 """Play the games of assignments with bots as processes.
 
-`GamePlayer` seats the bots of a game, has `match` play it, and completes the record with what only the bots'
-processes know. From one game to the next it keeps nothing but these processes. `play_free_game` plays one game
-without a tournament. Worker processes belong to `worker`, the rules of a match to `match`.
+`GamePlayer` seats the bots of a game, calls `match.play` for the game itself, and adds to the record what only the
+bots' processes know. Between two games it keeps these processes and nothing else. `play_free_game` plays one game
+without a tournament. Worker processes belong to `worker`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,23 @@ T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 
 
+# The states of a game:
+#
+#     waiting ──► seating ──────────────► playing ──────────────► finished
+#        ▲           │  no room for a        │  no room, or the
+#        │           │  bot's process        │  referee's own fault
+#        │           ▼                       │
+#        └──────── void ◄────────────────────┘
+#   VOID_ATTEMPTS    │
+#                    └──► given up: VoidGame
+#
+# - waiting: the games of earlier batches are being played.
+# - seating: every bot is started if necessary, and is told about the game. A bot that fails has forfeited.
+# - void: nobody is charged. The processes that have seen the deal are closed before the next attempt.
+
+
 class GamePlayer:
-    """Plays games with bots that it starts when needed and keeps; use it within one event loop."""
+    """Plays games with bots. It starts their processes when needed and keeps them. Use it in one event loop only."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._launcher = make_launcher(settings.isolation)
@@ -56,10 +71,10 @@ class GamePlayer:
     async def play_assignment(
         self, assignment: Assignment, watch: Watcher | None = None
     ) -> list[GameRecord]:
-        """Play the games of an assignment, as many at once as all of their bots can hold.
+        """Play the games of an assignment in batches; a batch has as many games as all of the bots can hold.
 
-        A void game is played again with new processes, since the old ones have seen its deal. That waits until
-        the other games of the batch are over, because the same processes may be playing them.
+        A void game is played again with new processes, because the old ones have seen its deal. It has to wait
+        for the other games of its batch, because the same processes may be playing them.
 
         Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
         """
@@ -92,8 +107,8 @@ class GamePlayer:
     async def _choose_batch_size(self, assignment: Assignment) -> int:
         """Return how many games all bots of an assignment can hold at once.
 
-        The bots are asked before the first game. What this worker already knows about them from other lanes or
-        from before an interruption must not make a difference.
+        The bots are started before the first game to find it out, even if this worker knows them from another
+        lane: the size must be the same after an interruption.
         """
         if len(assignment.tasks) == 1:
             return 1
