@@ -1,10 +1,11 @@
-"""Measure how many calls of the project lie between a command and the decisions of its players.
+"""Measure how many functions of the project lead from the entry point to a decision, and the modules it passes.
 
-The calls are the frames of project functions on the stack. A task of asyncio has a stack of its own; the stack at
-the place that created the task stands before it.
-
-The modules of a decision are those whose functions run from one request to the next: the reply is awaited, decoded
-and applied, and the next request is made. The rules count as one module: they are pure, behind the one class `Game`.
+- The functions are the frames on the stack whose code belongs to the project, lambdas and generators included. A
+  task of asyncio has a stack of its own: the stack of the place that created the task is put in front of it. The
+  stack of a worker process is put behind the stack of the driver's call that submitted the assignment.
+- The modules of a decision are those with functions that run between one request and the next: the reply is
+  awaited, decoded and applied, and the next request is made. The modules of `rules` count as one, because they
+  are pure and stand behind the class `Game`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A game is a few calls away from the command that plays it, and a decision passes few modules."""
+"""A decision is at most twelve calls from the start of the command line, and passes at most twelve modules."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MAX_MODULES = 12
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """Measure a tournament: the calls of driver and worker, and the modules of each decision."""
+    """Play a tournament; return the functions on the way to its first decision, and the modules of each decision."""
     folder = tmp_path_factory.mktemp("calls")
     driver_calls = []
     submit, new_event_loop = ProcessPoolExecutor.submit, asyncio.events.new_event_loop
 
     def submit_measured(executor, function, *arguments):
-        if function is worker.play_games and not driver_calls:
+        if function is worker.play_games and not driver_calls:  # the first game
             driver_calls.extend(call_chain.list_calls())
         return submit(executor, function, *arguments)
 
@@ -38,19 +38,24 @@ def measured(tmp_path_factory):
         done = here.referee("tournament", "run", here.tournament(matches=1))
         assert done.returncode == 0, done.stderr
     in_worker = json.loads((folder / "calls.json").read_text())
-    command = driver_calls.index("cli/run:run")
-    return driver_calls[command:], in_worker["chain"], in_worker["modules"]
+    return driver_calls + in_worker["chain"], in_worker["modules"]
 
 
-def test_a_decision_is_at_most_twelve_calls_from_the_command(measured):
-    driver_calls, worker_calls, _ = measured
-    chain = driver_calls + worker_calls
-    assert len(chain) <= MAX_CALLS, "\n".join(chain)
-    functions = [call.rpartition(":")[2].rpartition(".")[2] for call in chain]
-    assert len(set(functions)) == len(functions), "two levels have the same name"
+def test_a_decision_is_at_most_twelve_calls_from_the_entry_point(measured):
+    chain, _ = measured
+    assert chain[0] == "cli/app:run"
+    assert chain[-1] == "bots/player:BotPlayer.decide"
+    assert len(chain) - 1 <= MAX_CALLS, "\n".join(chain)
+
+
+def test_no_two_functions_on_the_way_have_the_same_name(measured):
+    chain, _ = measured
+    functions = [call.rpartition(":")[2].rpartition(".")[2] for call in chain[1:]]
+    assert len(set(functions)) == len(functions), "\n".join(chain)
 
 
 def test_a_decision_passes_at_most_twelve_modules(measured):
-    *_, modules = measured
+    _, modules = measured
+    assert len(modules) == call_chain.DECISIONS
     for names in modules:
         assert len(names) <= MAX_MODULES, "\n".join(names)
