@@ -114,7 +114,7 @@ async def build(
         access = Access(
             home=home,
             writable=(folder,),
-            shown=tuple(map(Path, _rustup_variables().values())),
+            readable=tuple(map(Path, _rustup_variables().values())),
             network=network,
         )
         # a sandbox shows the new home folder at the path of the user's home folder

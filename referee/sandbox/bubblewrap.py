@@ -146,7 +146,7 @@ def _file_options(program: ProgramSpec, stage: Stage) -> list[str]:
         words += ["--bind", stage.source(access.home), str(Path.home())]
     for each in (
         *find_toolchains(program.command[0], path),
-        *access.shown,
+        *access.readable,
         *_interpreter_of_init(),
     ):
         show(each)

@@ -21,7 +21,7 @@ from referee.sandbox.rungs import (
     State,
     rung_from_findings,
 )
-from referee.sandbox.sandboxed import SandboxLauncher
+from referee.sandbox.sandbox import SandboxLauncher
 from referee.sandbox.uid import UidLauncher
 
 _INSTALL = "apt install bubblewrap, or pip install 'linko-referee[sandbox]'"

@@ -2,7 +2,7 @@
 
 Each rung of the isolation ladder has one launcher:
 
-    full, namespaces   `SandboxLauncher` in `sandboxed`
+    full, namespaces   `SandboxLauncher` in `sandbox`
     uid                `UidLauncher` in `uid`
     none               `ProcessGroupLauncher` in `process_group`
 """

@@ -54,7 +54,7 @@ class Access:
     """A folder that the program may write to. A sandbox shows it at the path of the user's home folder."""
     writable: tuple[Path, ...] = ()
     """Folders in which the program may change everything. The folder it runs in may be one of them."""
-    shown: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
     """More files and folders that the program may read."""
     network: bool = False
     """Whether the program may use the network of this machine."""

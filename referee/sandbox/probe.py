@@ -26,7 +26,7 @@ from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.limits import Access, Limits
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.rungs import Finding, Protection, State
-from referee.sandbox.sandboxed import SandboxLauncher
+from referee.sandbox.sandbox import SandboxLauncher
 from referee.sandbox.start import shim_command
 from referee.sandbox.uid import UidLauncher
 
@@ -76,7 +76,7 @@ async def _try_forbidden_acts(
         folder=folder / "own",
         environment={"PATH": os.environ.get("PATH", os.defpath)},
         limits=_LIMITS,
-        access=Access(shown=(_PROGRAMS,)),
+        access=Access(readable=(_PROGRAMS,)),
     )
     try:
         assert program.process.stdout is not None  # noqa: S101 - a launcher makes both pipes

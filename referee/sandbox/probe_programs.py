@@ -1,6 +1,6 @@
 """The two programs that `probe` starts.
 
-`python -I -S probe_programs.py trespasser TARGETS` runs on the rung to be probed and tries what is forbidden there.
+`python -I -S probe_programs.py trespasser TARGETS` runs on a rung and tries what is forbidden there.
 TARGETS is a JSON object:
 
 own        the folder that the program runs in and must not change
@@ -10,7 +10,7 @@ port       the port of a listening TCP socket on the machine's loopback address
 abstract   the name of a listening abstract socket
 memory_mib, processes   the program's limits
 
-It prints a JSON object: for each protection the number of attempts, and a list of those that succeeded. Then it
+It prints a JSON object with the number of attempts and a list of the successful ones for each protection. Then it
 starts a daemon, prints one more line, and computes without end.
 
 `python -I -S probe_programs.py referee PROGRAM ARGUMENT…` starts a program as the referee does, and waits to be
@@ -34,11 +34,12 @@ from typing import Any
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWUSER = 0x10000000
 _PTRACE_ATTACH = 16
-_CALLS = {
+_CALLS = {  # numbers of system calls that the filter must refuse
     "x86_64": {"keyctl": 250, "io_uring_setup": 425, "userfaultfd": 323, "process_vm_readv": 310},
     "aarch64": {"keyctl": 219, "io_uring_setup": 425, "userfaultfd": 282, "process_vm_readv": 270},
 }
 _EXTRA_PROCESSES = 20
+"""How many processes beyond its limit the program tries to start."""
 _UNUSED_ADDRESS = ("192.0.2.1", 9)
 """An address that is reserved for documentation."""
 
@@ -57,6 +58,7 @@ def main() -> None:
 
 
 def _play_referee(command: list[str]) -> None:
+    """Start `command` as the referee starts the shim, and wait to be killed."""
     report, report_end = os.pipe()
     values = {"PARENT": str(os.getpid()), "REPORT": str(report_end)}
     words = [values.get(word, word) for word in command]
@@ -71,6 +73,7 @@ def _play_referee(command: list[str]) -> None:
 
 
 def _trespass(targets: dict[str, Any]) -> None:
+    """Try all forbidden acts and print the results."""
     results = {
         "filesystem": _try_files(targets),
         "network": _try_network(targets),

@@ -1,19 +1,20 @@
 """Prepare a new process and then become the program: the shim between the referee and every program.
 
-`python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`. PARENT is the pid of the referee's process; the
-program is killed when the thread that started it ends. REPORT is a file descriptor. It closes without a report when
-the program runs. Otherwise the shim writes the number of the error and a text to it; the number is 0 if the
-program is not the reason. The program inherits only its standard file descriptors, has default signal handlers, and
-dumps no core.
+`python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`. PARENT is the pid of the referee's process. The
+kernel kills the program when the referee's thread that started it ends. REPORT is a file descriptor. It closes
+without a report when the program runs. Otherwise the shim writes the number of the error and a text to it. The number
+is 0 if the isolation failed and not the program.
+
+The program inherits only its standard file descriptors, has default signal handlers, and dumps no core.
 
 The options are followed in the given order:
 
---join FILE           write the own pid to FILE, the `cgroup.procs` of a cgroup
---stage FOLDER        make private mounts and mount an empty folder at FOLDER
---bind SOURCE TARGET  bind SOURCE to TARGET, which is in the stage
+--join FILE           write the pid of this process to FILE, the `cgroup.procs` of a cgroup
+--stage FOLDER        make a private mount namespace, and mount an empty file system at FOLDER
+--bind SOURCE TARGET  make SOURCE visible at TARGET, a path below the FOLDER of --stage
 --uid NUMBER          become this user, with only the group of the same number
 --open-files NUMBER   limit the file descriptors of this process and of each process that it starts
---no-new-privileges   forbid all later programs to gain rights
+--no-new-privileges   keep later programs from gaining rights, as a set-user-ID program would
 --sandbox HEX         the program is a sandbox: pass the report on as descriptor 3, and as descriptor 4 a pipe
                       that contains these bytes
 

@@ -15,7 +15,7 @@ from referee.errors import Cause, Forfeit, VoidGame
 from referee.sandbox import bubblewrap, resources
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.limits import Access, Limits
-from referee.sandbox.sandboxed import SandboxedProgram, SandboxLauncher
+from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
 
 pytestmark = pytest.mark.isolation("namespaces")
 PYTHON = os.path.realpath(sys.executable)
@@ -195,7 +195,7 @@ async def test_sandbox_ends_with_a_killed_referee(place):
         from pathlib import Path
         from referee.sandbox import bubblewrap
         from referee.sandbox.cgroups import Cgroups
-        from referee.sandbox.sandboxed import SandboxLauncher
+        from referee.sandbox.sandbox import SandboxLauncher
         async def main():
             launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
             launched = await launcher.launch(
