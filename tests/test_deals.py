@@ -1,3 +1,5 @@
+"""Decks, seeds and ids follow from the tournament's seed as `proto/DEALS.md` defines them."""
+
 import hashlib
 from collections import Counter
 
@@ -18,18 +20,18 @@ seeds = st.binary(min_size=32, max_size=32)
 
 
 def naive_hmac(key: bytes, message: bytes) -> bytes:
-    """RFC 2104, by hand."""
+    """Compute an HMAC by RFC 2104, without the library."""
     padded = key + bytes(64 - len(key))
     inner = hashlib.sha256(bytes(b ^ 0x36 for b in padded) + message).digest()
     return hashlib.sha256(bytes(b ^ 0x5C for b in padded) + inner).digest()
 
 
 def naive_deck(seed: bytes, deal_id: str, jokers: int) -> list[int]:
-    """The text of the module once more, without looking at its code."""
-    pack = []
+    """Implement the algorithm of the docstring a second time, without `deals`."""
+    cards = []
     for value in range(1, 14):
-        pack += [value] * 8
-    pack += [14] * jokers
+        cards += [value] * 8
+    cards += [14] * jokers
 
     stream = b""
     for counter in range(100):
@@ -37,21 +39,21 @@ def naive_deck(seed: bytes, deal_id: str, jokers: int) -> list[int]:
             seed, b"deal" + b"\x00" + deal_id.encode() + b"\x00" + counter.to_bytes(8, "big")
         )
     at = 0
-    i = len(pack) - 1
+    i = len(cards) - 1
     while i >= 1:
         n = i + 1
         word = int.from_bytes(stream[at : at + 4], "big")
         at += 4
         if word < 2**32 - 2**32 % n:
             j = word % n
-            pack[i], pack[j] = pack[j], pack[i]
+            cards[i], cards[j] = cards[j], cards[i]
             i -= 1
-    return pack
+    return cards
 
 
 @given(seed=seeds, deal_id=st.text(max_size=40), ruleset=st.sampled_from([BASIC, DUEL]))
 @settings(max_examples=50)
-def test_an_independent_implementation_agrees(seed, deal_id, ruleset):
+def test_second_implementation_makes_the_same_deck(seed, deal_id, ruleset):
     jokers = 1 if ruleset is DUEL else 5
     assert list(deals.deck(seed, deal_id, ruleset)) == naive_deck(seed, deal_id, jokers)
 
@@ -60,7 +62,7 @@ def cards(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
 
 
-def test_known_deck():
+def test_deck_of_a_known_seed_is_unchanged():
     assert deals.deck(SEED, "demo-deal-1", BASIC) == cards(
         "13 1 1 1 8 13 10 11 12 12 8 13 2 6 4 3 10 12 1 10 2 3 13 5 2 2 5 12 7 9 6 8 2 11 4 "
         "4 13 5 3 3 7 7 8 4 7 4 11 8 11 3 4 10 9 14 10 9 1 7 6 13 9 14 5 12 7 13 6 1 11 12 "
@@ -69,7 +71,7 @@ def test_known_deck():
     )
 
 
-def test_known_deck_of_the_duel():
+def test_deck_of_the_duel_of_a_known_seed_is_unchanged():
     assert deals.deck(SEED, "demo-deal-1", DUEL) == cards(
         "3 7 3 4 9 12 9 1 1 13 6 1 11 1 6 4 6 2 13 4 12 1 13 14 5 5 5 12 10 9 6 9 13 3 13 3 "
         "6 1 8 8 3 2 3 11 4 13 11 1 10 6 2 7 2 5 13 8 5 8 9 4 4 10 10 2 10 12 10 5 11 3 2 7 "
@@ -77,7 +79,7 @@ def test_known_deck_of_the_duel():
     )
 
 
-def test_known_derivations():
+def test_commitment_bot_seeds_and_ids_of_a_known_seed_are_unchanged():
     assert deals.commitment(SEED) == (
         "630dcd2966c4336691125448bbb25b4ff412a49c732db2c8abc1b8581bd710dd"
     )
@@ -97,14 +99,14 @@ def test_every_deck_can_be_dealt(name):
 
 @given(seed=seeds, other=seeds)
 @settings(max_examples=30)
-def test_another_seed_or_another_deal_is_another_deck(seed, other):
+def test_different_seeds_and_deals_give_different_decks(seed, other):
     deck = deals.deck(seed, "demo-deal-1", BASIC)
     assert deck == deals.deck(seed, "demo-deal-1", BASIC)
     assert deck != deals.deck(seed, "demo-deal-2", BASIC)
     assert (deck == deals.deck(other, "demo-deal-1", BASIC)) == (seed == other)
 
 
-def test_every_card_comes_to_every_place_equally_often():
+def test_every_card_is_equally_likely_at_every_position():
     decks = [deals.deck(SEED, f"deal-{number}", BASIC) for number in range(1000)]
     for place in (0, 1, 54, 107, 108):
         seen = Counter(deck[place] for deck in decks)
@@ -113,14 +115,14 @@ def test_every_card_comes_to_every_place_equally_often():
         assert sum((seen[card] - mean) ** 2 / mean for card, mean in expected.items()) < 34.5
 
 
-def test_a_number_below_a_limit_drops_what_would_favour_the_low_ones():
+def test_words_that_would_favour_low_numbers_are_dropped():
     largest = 2**32 - 1  # 2^32 mod 3 is 1: only this word is dropped
     assert deals._below(3, iter([largest, largest, 5])) == 2
     assert deals._below(3, iter([largest - 1, 0])) == 2
     assert deals._below(8, iter([largest])) == 7
 
 
-def test_purposes_do_not_meet():
+def test_bot_seeds_and_ids_are_all_different():
     ids = [f"demo-{number}" for number in range(500)]
     numbers = {deals.bot_seed(SEED, game, seat) for game in ids for seat in range(5)}
     opaque = {deals.opaque_id(SEED, game) for game in ids}
@@ -132,7 +134,7 @@ def test_purposes_do_not_meet():
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
-def test_a_seed_of_another_size_is_refused(size):
+def test_seed_of_another_size_is_refused(size):
     reason = f"a seed is 32 bytes, not {size}"
     with pytest.raises(ValueError, match=reason):
         deals.deck(bytes(size), "deal", BASIC)

@@ -74,10 +74,10 @@ def test_a_stranger_can_check_its_decks_too(here, archive):
         program = [shutil.which("node"), STRANGER, file]
         return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
 
-    assert ask(archive).stdout == "12 decks are those of the seed\n"
+    assert ask(archive).stdout == "12 decks follow from the seed\n"
     other = here.folder / "other-seed.zip"
     other.write_bytes(archive.read_bytes().replace(SEED.encode(), b"0" * 64))
-    assert "the seed is another one" in ask(other).stderr
+    assert "the seed does not match its commitment" in ask(other).stderr
 
 
 def test_a_tournament_that_is_not_finished(here):

@@ -121,10 +121,10 @@ def test_a_stranger_finds_the_seed_of_every_deck(here):
     archive = here.folder / "stranger.zip"
     words = ("cup", "--league", "league", "--output", archive)
     assert here.referee("tournament", "export", *words).returncode == 0
-    assert ask_a_stranger(archive).stdout == "30 decks are those of the seed\n"
+    assert ask_a_stranger(archive).stdout == "30 decks follow from the seed\n"
     first, second = (row.seed.hex().encode() for row in extensions_of(here))
     archive.write_bytes(archive.read_bytes().replace(first, second))
-    assert "the seed is another one" in ask_a_stranger(archive).stderr
+    assert "the seed does not match its commitment" in ask_a_stranger(archive).stderr
 
 
 @pytest.mark.extended("plays further tournaments")
@@ -268,4 +268,4 @@ def test_a_balanced_choice_gets_another_one(here):
     for what in (("few", "--league", "few"), ("few.zip",)):
         checked = here.referee("verify", *what)
         assert checked.returncode == 0, checked.stderr
-    assert ask_a_stranger(here.folder / "few.zip").stdout == "10 decks are those of the seed\n"
+    assert ask_a_stranger(here.folder / "few.zip").stdout == "10 decks follow from the seed\n"

@@ -16,13 +16,13 @@ def buf(*arguments, cwd=PROTO):
 @pytest.mark.parametrize(
     "arguments", [("lint",), ("format", "--diff", "--exit-code")], ids=["lint", "format"]
 )
-def test_the_schema_passes_buf(arguments):
+def test_schema_passes_buf(arguments):
     result = buf(*arguments)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.toolchain("buf")
-def test_a_changed_field_number_is_a_breaking_change(tmp_path):
+def test_changed_field_number_is_a_breaking_change(tmp_path):
     for file in [PROTO / "buf.yaml", *(PROTO / "linko" / "v1").glob("*.proto")]:
         copy = tmp_path / file.relative_to(PROTO)
         copy.parent.mkdir(parents=True, exist_ok=True)

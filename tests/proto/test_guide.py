@@ -46,22 +46,22 @@ def first_cells(heading):
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=by_name)
-def test_every_field_of_every_message_is_explained_in_its_order(message):
+def test_guide_explains_every_field_of_a_message_in_order(message):
     assert first_cells(f"### `{message.name}`") == [field.name for field in message.fields]
 
 
 @pytest.mark.parametrize("enum", ENUMS, ids=by_name)
-def test_every_value_of_every_enum_is_explained(enum):
+def test_guide_explains_every_value_of_an_enum(enum):
     assert sorted(first_cells(f"### `{enum.name}`")) == sorted(enum.values_by_name)
 
 
 @pytest.mark.parametrize("message", NESTED, ids=by_name)
-def test_every_field_of_every_event_is_explained(message):
+def test_guide_explains_every_field_of_an_event(message):
     [row] = [row for row in rows("### `Event`") if row[1] == f"`{message.name}`"]
     assert set(re.findall(r"`(\w+)`", row[3])) >= {field.name for field in message.fields}
 
 
-def test_the_schema_has_no_nested_types_but_events_and_one_service():
+def test_only_events_are_nested_and_there_is_one_service():
     assert all(nested.containing_type.name == "Event" for nested in NESTED)
     assert not any(message.enum_types for message in [*MESSAGES, *NESTED])
     assert [service.full_name for service in play_pb2.DESCRIPTOR.services_by_name.values()] == [
@@ -69,20 +69,20 @@ def test_the_schema_has_no_nested_types_but_events_and_one_service():
     ]
 
 
-def test_every_cause_of_a_fault_is_listed():
+def test_guide_lists_every_cause_of_a_fault():
     assert first_cells("## 12. Strikes, forfeits and the stand-in") == [
         cause.value for cause in Cause
     ]
 
 
-def test_the_stand_in_is_described_for_every_decision():
+def test_guide_describes_the_stand_in_for_every_kind_of_decision():
     described = set(
         re.findall(r"DECISION_KIND_(\w+)", section("## 12. Strikes, forfeits and the stand-in"))
     )
     assert described == {kind.name for kind in DecisionKind}
 
 
-def test_the_rulesets_are_those_of_the_engine():
+def test_table_of_rulesets_agrees_with_the_engine():
     table = rows("### Rulesets")
     header = re.search(r"^\| \| (.*) \|$", section("### Rulesets"), re.MULTILINE)[1]
     names = [cell.strip("`") for cell in header.split(" | ")]
@@ -105,7 +105,7 @@ def test_the_rulesets_are_those_of_the_engine():
     }
 
 
-def test_the_usual_limits_are_the_defaults():
+def test_usual_limits_in_the_guide_are_the_defaults():
     usual = {row[0]: row[3] for row in rows("## 11. Clocks")}
     clocks = Clocks()
     assert usual == {
@@ -117,11 +117,11 @@ def test_the_usual_limits_are_the_defaults():
     assert clocks.bank_us is None
 
 
-def test_the_exchange_is_what_the_referee_sends():
+def test_worked_exchange_has_the_messages_of_the_referee():
     assert EXCHANGE["update_guide"](GUIDE) == GUIDE, "run: python proto/exchange.py"
 
 
-def test_every_json_block_is_the_message_in_its_comment():
+def test_every_json_block_is_the_message_that_its_comment_names():
     blocks = list(EXCHANGE["BLOCK"].finditer(GUIDE))
     assert len(blocks) == GUIDE.count("```json")
     exchange = dict(EXCHANGE["exchange"]())
@@ -131,7 +131,7 @@ def test_every_json_block_is_the_message_in_its_comment():
         assert message == exchange[block["key"]]
 
 
-def test_the_example_of_a_manifest_is_one_and_shows_every_key(tmp_path):
+def test_example_manifest_is_valid_and_has_every_key(tmp_path):
     [example] = re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     (tmp_path / "bot.toml").write_text(example)
     manifest = load_manifest(tmp_path)
@@ -141,7 +141,7 @@ def test_the_example_of_a_manifest_is_one_and_shows_every_key(tmp_path):
     assert tomllib.loads(example)["limits"] == asdict(Limits())
 
 
-def test_every_key_of_a_manifest_is_listed():
+def test_guide_lists_every_key_of_a_manifest():
     tables = {"build": Build, "run": Run}
     flat = []
     for name in Manifest.model_fields:
@@ -151,7 +151,7 @@ def test_every_key_of_a_manifest_is_listed():
     assert first_cells("## 3. The folder of a bot") == flat
 
 
-def test_every_limit_is_listed_with_its_default():
+def test_guide_lists_every_limit_with_its_default():
     limits = asdict(Limits())
     assert [row[:2] for row in rows("### Limits")] == [
         [f"`limits.{key}`", str(default)] for key, default in limits.items()
@@ -159,7 +159,7 @@ def test_every_limit_is_listed_with_its_default():
     assert set(limits) == set(LimitsTable.model_fields)
 
 
-def test_the_contents_are_the_sections():
+def test_contents_list_the_sections():
     contents = re.findall(r"^(\d+\. )\[(.*)\]\(#(.*)\)$", GUIDE, re.MULTILINE)
     headings = re.findall(r"^## (\d+\. )(.*)$", GUIDE, re.MULTILINE)
     assert [(number, title) for number, title, _ in contents] == headings

@@ -1,4 +1,4 @@
-"""Games between bots in one process, through the messages that a stream would carry."""
+"""Play games between sample bots in one process, with the messages of the protocol."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _SINGLE_ONE = Layer(1, 1, 0)
 _DECISION_TIME = DecisionTime(1_000_000, None, 0)
 
 Watch = Callable[[int, Game, play_pb2.Request, play_pb2.Reply], None]
-"""Sees each decision: the seat, the game before it is applied, the request and the reply."""
+"""Called at each decision with the seat, the game before the action, the request and the reply."""
 
 
 @cache
 def module(name: str) -> ModuleType:
-    """The program of a sample bot, imported and not run."""
+    """Return the program of a sample bot as an imported module."""
     spec = importlib.util.spec_from_file_location(f"sample_bot_{name}", FOLDER / name / "bot.py")
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
@@ -54,7 +54,7 @@ def module(name: str) -> ModuleType:
 
 
 def bot(name: str) -> type[Bot] | Decide:
-    """What the program of a sample bot runs."""
+    """Return the class or function that the program of a sample bot runs."""
     return module(name).Counter if name == "counter" else module(name).decide
 
 
@@ -70,7 +70,7 @@ def play(
     seed: int,
     watch: Watch = lambda *_: None,
 ) -> Outcome:
-    """Play one game; an illegal answer raises IllegalActionError."""
+    """Play one game. Raises IllegalActionError for an illegal action."""
     game = Game(rules, len(bots), shuffled(rules, seed))
     sessions = [Session(each) for each in bots]
     for seat, session in enumerate(sessions):
@@ -85,22 +85,22 @@ def play(
         )
         session.receive(play_pb2.RefereeMessage.FromString(start))
     encoder = encode.RequestEncoder("g")
-    news: list[list[Event]] = [[] for _ in bots]
+    unseen: list[list[Event]] = [[] for _ in bots]
     number = 0
     while (decision := game.decision) is not None:
         seat, number = decision.seat, number + 1
-        ask = Request(number, game.view(seat), decision, tuple(news[seat]), _DECISION_TIME)
-        news[seat].clear()
-        message = play_pb2.RefereeMessage.FromString(encoder.encode(ask))
+        request = Request(number, game.view(seat), decision, tuple(unseen[seat]), _DECISION_TIME)
+        unseen[seat].clear()
+        message = play_pb2.RefereeMessage.FromString(encoder.encode(request))
         (reply,) = sessions[seat].receive(message).replies
         watch(seat, game, message.requests[0], reply)
-        for event in game.apply(decode.parse_action(reply.action.SerializeToString(), ask)):
-            for other, heard in enumerate(news):
-                heard.append(redact(event, other))
+        for event in game.apply(decode.parse_action(reply.action.SerializeToString(), request)):
+            for other, events in enumerate(unseen):
+                events.append(redact(event, other))
     return game.outcome
 
 
-def answer(
+def decide(
     name: str,
     kind: table_pb2.DecisionKind,
     *,
@@ -111,7 +111,7 @@ def answer(
     other_hand: int = 9,
     deck_size: int = 50,
 ) -> table_pb2.Action:
-    """What seat 0 answers in `basic`, against two others with these top layers."""
+    """Return the action of seat 0 in `basic`, against two seats with these top layers."""
     counts = [hand.get(card, 0) for card in range(15)]
     view = table_pb2.View(
         hand=counts,

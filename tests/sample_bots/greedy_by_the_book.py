@@ -1,6 +1,6 @@
-"""The policy `greedy` once more, from the steps in the README alone and over bare messages.
+"""Implement the policy `greedy` a second time, from the steps in the README alone.
 
-Written to be as unlike the bot as the same policy can be: no kit, no `max`, plain comparisons.
+It differs from the bot as much as possible: no SDK, no `max`, only plain comparisons of messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def size(layer):
 
 
 def best(options, is_better):
-    """The first option that no other is better than."""
+    """Return the first of the best options."""
     chosen = options[0]
     for option in options[1:]:
         if is_better(option, chosen):
@@ -76,13 +76,13 @@ def choose_draw(request: play_pb2.Request):
 
 def choose(request: play_pb2.Request, rules: table_pb2.Ruleset) -> table_pb2.Action:
     layer = request.view.snatched
-    keeps = size(layer) >= 3 or request.view.hand[layer.value] >= 1
+    worth_having = size(layer) >= 3 or request.view.hand[layer.value] >= 1
     if request.kind == table_pb2.DECISION_KIND_PLAY:
         return choose_play(request, rules)
     if request.kind == table_pb2.DECISION_KIND_TAKE_OR_LEAVE:
-        word = table_pb2.CHOICE_TAKE if keeps else table_pb2.CHOICE_LEAVE
-        return table_pb2.Action(choice=word)
+        choice = table_pb2.CHOICE_TAKE if worth_having else table_pb2.CHOICE_LEAVE
+        return table_pb2.Action(choice=choice)
     if request.kind == table_pb2.DECISION_KIND_RECLAIM_OR_DISCARD:
-        word = table_pb2.CHOICE_RECLAIM if keeps else table_pb2.CHOICE_DISCARD
-        return table_pb2.Action(choice=word)
+        choice = table_pb2.CHOICE_RECLAIM if worth_having else table_pb2.CHOICE_DISCARD
+        return table_pb2.Action(choice=choice)
     return choose_draw(request)

@@ -1,4 +1,4 @@
-"""Every sample bot is what its manifest and the README say, plays by the rules, and beats chance."""
+"""Every Python sample bot is as documented, plays by the rules, and beats random play."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from itertools import combinations
 
 import pytest
-from bot_games import FOLDER, NAMES, TABLE_NAMES, TABLES, answer, bot, module, play
+from bot_games import FOLDER, NAMES, TABLE_NAMES, TABLES, bot, decide, module, play
 from greedy_by_the_book import choose
 
 from referee.bots.manifest import load_manifest
@@ -25,12 +25,12 @@ README = (FOLDER / "README.md").read_text()
 BETTER_THAN_CHANCE = [name for name in NAMES if name != "random"]
 
 
-def test_they_are_all_here():
+def test_there_are_six_python_bots():
     assert NAMES == EXPECTED
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_manifest(name):
+def test_manifest_names_the_bot_and_its_program(name):
     manifest = load_manifest(FOLDER / name)
     assert manifest.name == name
     assert manifest.language == "python"
@@ -39,7 +39,7 @@ def test_manifest(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_imports_the_kit_and_the_standard_library_only(name):
+def test_bot_imports_only_the_sdk_and_the_standard_library(name):
     tree = ast.parse((FOLDER / name / "bot.py").read_text())
     imported = {
         node.module if isinstance(node, ast.ImportFrom) else alias.name
@@ -52,7 +52,7 @@ def test_imports_the_kit_and_the_standard_library_only(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_readme_tells_of_it(name):
+def test_readme_describes_the_bot(name):
     assert re.search(rf"^\| `{name}` \|", README, re.MULTILINE)
     assert module(name).__doc__
     assert README.count(load_manifest(FOLDER / name).description)
@@ -60,30 +60,30 @@ def test_the_readme_tells_of_it(name):
 
 @pytest.mark.parametrize(("rules", "players"), TABLES, ids=TABLE_NAMES)
 @pytest.mark.parametrize("name", NAMES)
-def test_plays_by_the_rules_at_every_table(name, rules, players):
+def test_bot_plays_by_the_rules_at_every_table(name, rules, players):
     play([bot(name)] * players, rules, seed=3)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_meets_every_kind_of_decision(name):
-    """So that the games above show that each is answered, and answered legally."""
-    met = collections.Counter()
+def test_bot_takes_every_kind_of_decision(name):
+    """`play` fails if an action is not legal."""
+    kinds = collections.Counter()
 
     def watch(seat, game, _request, _reply):
         if seat == 0:
-            met[game.decision.kind] += 1
+            kinds[game.decision.kind] += 1
 
     for rules in (RULESETS["duel"], RULESETS["basic"]):
         for seed in range(4):
             play([bot(name), bot("random")], rules, seed, watch)
             play([bot("random"), bot(name)], rules, seed, watch)
             play([bot(name), bot(name)], rules, seed, watch)
-    assert set(met) == set(DecisionKind)
+    assert set(kinds) == set(DecisionKind)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plays_the_same_game_again(name):
-    def told(seed):
+def test_bot_repeats_its_replies_with_the_same_seed(name):
+    def record_replies(seed):
         replies = []
         play(
             [bot(name), bot("random"), bot(name)],
@@ -93,14 +93,14 @@ def test_plays_the_same_game_again(name):
         )
         return replies
 
-    assert told(1) == told(1)
-    assert told(1) != told(2)
+    assert record_replies(1) == record_replies(1)
+    assert record_replies(1) != record_replies(2)
 
 
 @pytest.mark.parametrize(("ruleset", "players"), [("basic", 4), ("classic", 3), ("duel", 2)])
 @pytest.mark.parametrize("name", BETTER_THAN_CHANCE)
-def test_is_clearly_better_than_chance(name, ruleset, players):
-    """Alone among random bots, in each seat, it comes first in at least nine games of ten."""
+def test_bot_beats_random_bots_in_nine_games_of_ten(name, ruleset, players):
+    """The bot plays alone against random bots, in each seat."""
     games, firsts = 0, 0
     for seed in range(10):
         for seat in range(players):
@@ -116,7 +116,7 @@ def test_is_clearly_better_than_chance(name, ruleset, players):
 
 
 @pytest.mark.parametrize(("rules", "players"), TABLES, ids=TABLE_NAMES)
-def test_greedy_does_what_the_readme_lays_down(rules, players):
+def test_greedy_follows_its_policy_in_the_readme(rules, players):
     message = ruleset_message(rules)
 
     def watch(seat, _game, request, reply):
@@ -166,15 +166,15 @@ EXAMPLES = [
         {"choice": table_pb2.CHOICE_PASS},
     ),
 ]
-"""Those of the README, in its order."""
+"""The examples of the README, in the same order."""
 
 
 @pytest.mark.parametrize(("kind", "position", "expected"), EXAMPLES)
-def test_greedy_at_the_examples_of_the_readme(kind, position, expected):
-    assert answer("greedy", kind, **position) == table_pb2.Action(**expected)
+def test_greedy_decides_the_examples_of_the_readme_as_they_say(kind, position, expected):
+    assert decide("greedy", kind, **position) == table_pb2.Action(**expected)
 
 
-def test_all_examples_of_the_readme_are_tried():
+def test_every_example_of_the_readme_is_tested():
     rows = README.split("Examples:")[1].strip().splitlines()[2:]
     assert len(rows) == len(EXAMPLES)
 
@@ -183,14 +183,14 @@ def test_all_examples_of_the_readme_are_tried():
 
 
 @pytest.mark.parametrize(("rules", "players"), TABLES, ids=TABLE_NAMES)
-def test_counter_knows_nothing_that_is_not_so(rules, players, monkeypatch):
-    """At each of its decisions every hand holds at least what it thinks, and much is known."""
-    brains = []
+def test_cards_that_counter_knows_are_in_the_hands(rules, players, monkeypatch):
+    """At each decision every hand has at least the known cards, and many cards are known."""
+    instances = []
     counter = bot("counter")
     start = counter.start
 
     def remember(self, game):
-        brains.append(self)
+        instances.append(self)
         start(self, game)
 
     monkeypatch.setattr(counter, "start", remember)
@@ -199,7 +199,7 @@ def test_counter_knows_nothing_that_is_not_so(rules, players, monkeypatch):
     def watch(seat, game, _request, _reply):
         nonlocal known_cards
         if seat == 0:
-            for hand, known in zip(game.table.hands, brains[-1].known, strict=True):
+            for hand, known in zip(game.table.hands, instances[-1].known, strict=True):
                 assert known[HIDDEN] == 0
                 assert all(held >= least for held, least in zip(hand, known, strict=True))
                 known_cards += sum(known)
@@ -207,10 +207,10 @@ def test_counter_knows_nothing_that_is_not_so(rules, players, monkeypatch):
     for seed in range(4):
         play([counter, *[bot("random")] * (players - 1)], rules, seed, watch)
     assert known_cards > 50
-    assert len(brains) == 4
+    assert len(instances) == 4
 
 
-def test_counter_does_not_build_where_it_will_be_robbed():
+def test_counter_knows_which_seat_can_snatch_a_layer():
     counter = bot("counter")()
     counter.known = [[0] * (JOKER + 1) for _ in range(2)]
     seven_alone = Layer(7, 1, 0)
@@ -223,44 +223,44 @@ def test_counter_does_not_build_where_it_will_be_robbed():
     assert counter.can_snatch(1, two_sevens)
 
 
-# The rulebooks' tactics, each at a position where it shows
+# The tactics of the rulebooks, each in a typical position
 
 
-def played(name, **position):
-    layer = answer(name, PLAY, **position).play
+def choose_play(name, **position):
+    layer = decide(name, PLAY, **position).play
     return layer.value, layer.naturals
 
 
-def test_bait_lays_out_a_lonely_low_card():
+def test_bait_plays_a_low_single_card_while_the_display_is_good():
     lonely = {2: 1, 5: 1, 9: 3}
-    assert played("bait", hand=lonely, display=[9, 1]) == (2, 1)
-    assert played("bait", hand=lonely, display=[10, 1]) == (9, 3)  # nothing tempts
-    assert played("bait", hand={2: 2, 8: 1, 9: 3}, display=[9]) == (9, 3)  # nothing to offer
-    assert played("bait", hand=lonely, display=[9], other_hand=4) == (9, 3)  # too late
-    left_to_it = answer("bait", table_pb2.DECISION_KIND_RECLAIM_OR_DISCARD, hand={2: 5})
-    assert left_to_it.choice == table_pb2.CHOICE_DISCARD
+    assert choose_play("bait", hand=lonely, display=[9, 1]) == (2, 1)
+    assert choose_play("bait", hand=lonely, display=[10, 1]) == (9, 3)  # no good card on display
+    assert choose_play("bait", hand={2: 2, 8: 1, 9: 3}, display=[9]) == (9, 3)  # no low single card
+    assert choose_play("bait", hand=lonely, display=[9], other_hand=4) == (9, 3)  # too late
+    own_layer = decide("bait", table_pb2.DECISION_KIND_RECLAIM_OR_DISCARD, hand={2: 5})
+    assert own_layer.choice == table_pb2.CHOICE_DISCARD
 
 
-def test_small_beasts_wait_for_their_pack():
-    assert played("small_beasts", hand={2: 3, 9: 1}) == (9, 1)
-    assert played("small_beasts", hand={2: 4, 9: 1}) == (2, 4)
-    assert played("small_beasts", hand={2: 3, 9: 1}, other_hand=3) == (2, 3)  # too late
+def test_small_beasts_saves_low_cards_until_it_has_four():
+    assert choose_play("small_beasts", hand={2: 3, 9: 1}) == (9, 1)
+    assert choose_play("small_beasts", hand={2: 4, 9: 1}) == (2, 4)
+    assert choose_play("small_beasts", hand={2: 3, 9: 1}, other_hand=3) == (2, 3)  # too late
 
 
-def test_final_sprint_takes_nothing_near_the_end():
+def test_final_sprint_leaves_snatched_layers_near_the_end():
     def choice(**position):
-        return answer("final_sprint", TAKE_OR_LEAVE, hand={9: 5}, **position).choice
+        return decide("final_sprint", TAKE_OR_LEAVE, hand={9: 5}, **position).choice
 
     assert choice(other_hand=4, deck_size=21) == table_pb2.CHOICE_TAKE
     assert choice(other_hand=3, deck_size=21) == table_pb2.CHOICE_LEAVE
     assert choice(other_hand=4, deck_size=20) == table_pb2.CHOICE_LEAVE
 
 
-def test_no_two_are_the_same_bot_under_two_names():
-    def replies(name):
-        given = []
+def test_bots_decide_differently_from_each_other():
+    def record_replies(name):
+        replies = []
         bots = [bot(name)] * 3
-        play(bots, RULESETS["basic"], 5, lambda *decision: given.append(decision[-1]))
-        return given
+        play(bots, RULESETS["basic"], 5, lambda *decision: replies.append(decision[-1]))
+        return replies
 
-    assert all(one != other for one, other in combinations(map(replies, NAMES), 2))
+    assert all(one != other for one, other in combinations(map(record_replies, NAMES), 2))

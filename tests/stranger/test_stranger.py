@@ -54,12 +54,12 @@ def expected_answer(seed, deal_id, ruleset, seats):
 
 
 def test_verifier_and_referee_agree_on_a_thousand_deals():
-    asked = some_deals(1000)
+    chosen_deals = some_deals(1000)
     lines = "".join(
         f"{seed.hex()} {ruleset.name} {seats} {deal_id}\n"
-        for seed, deal_id, ruleset, seats in asked
+        for seed, deal_id, ruleset, seats in chosen_deals
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [shutil.which("node"), VERIFIER],
         input=lines,
         capture_output=True,
@@ -67,9 +67,9 @@ def test_verifier_and_referee_agree_on_a_thousand_deals():
         check=False,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert answers == [expected_answer(*deal) for deal in asked]
+    assert (result.returncode, result.stderr) == (0, "")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert answers == [expected_answer(*deal) for deal in chosen_deals]
     assert {len(each["deck"]) for each in answers} == {105, 109}
     grouped = [each for each in answers if any(len(slot) > 1 for slot in each["display"])]
     assert any(JOKER in slot for each in grouped for slot in each["display"]), "no case of R9"

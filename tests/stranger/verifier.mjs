@@ -1,13 +1,14 @@
-// Computes deals in another language than the referee. It was written from `proto/DEALS.md` alone, so that
-// a test can compare both with that page.
+// Computes deals in another language than the referee. It was written from `proto/DEALS.md` alone. A test
+// compares its deals with those of the referee.
 //
 //   node verifier.mjs < DEALS
 //   node verifier.mjs ARCHIVE
 //
-// ARCHIVE is a file of `referee tournament export`: of a finished tournament, the commitment and the deck
-// of every game are checked. DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, the seed in
-// hexadecimal; the id is the rest of the line. Each is answered with a line of JSON: the commitment to the
-// seed, the deck in drawing order, and how it is laid out. Needs Node.js 18 or newer and no packages.
+// ARCHIVE is a file of `referee tournament export`. The program checks the commitment and the deck of every
+// game of a finished tournament. DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, with the seed
+// in hexadecimal; the id is the rest of the line. For each line the program prints a line of JSON: the
+// commitment to the seed, the deck in drawing order, and the cards after the set-up. It needs Node.js 18 or
+// newer and no packages.
 
 import { createHash, createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -18,14 +19,14 @@ const JOKER = 14;
 const WORDS = 2 ** 32;
 const WORDS_PER_BLOCK = 8;
 
-/** The pack of a ruleset, before it is shuffled. */
+/** Returns the cards of a ruleset in ascending order. */
 function pack(ruleset) {
   const cards = [];
   for (let value = 1; value < JOKER; value++) cards.push(...Array(8).fill(value));
   return cards.concat(Array(ruleset === "duel" ? 1 : 5).fill(JOKER));
 }
 
-/** 32 bytes that are derived from the seed. */
+/** Returns 32 bytes that are derived from the seed. */
 function block(seed, purpose, id, number) {
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(number));
@@ -34,7 +35,7 @@ function block(seed, purpose, id, number) {
     .digest();
 }
 
-/** The endless stream of 32-bit words of a deal. */
+/** Yields the endless stream of 32-bit words of a deal. */
 function* words(seed, dealId) {
   for (let number = 0; ; number++) {
     const bytes = block(seed, "deal", dealId, number);
@@ -42,7 +43,7 @@ function* words(seed, dealId) {
   }
 }
 
-/** A number below n, made of the next word that favours none. */
+/** Returns a number below n; every number is equally likely. */
 function below(n, stream) {
   const limit = WORDS - (WORDS % n);
   for (;;) {
@@ -51,7 +52,7 @@ function below(n, stream) {
   }
 }
 
-/** The cards of a deal in drawing order. */
+/** Returns the cards of a deal in drawing order. */
 function deck(seed, dealId, ruleset) {
   const cards = pack(ruleset);
   const stream = words(seed, dealId);
@@ -62,12 +63,12 @@ function deck(seed, dealId, ruleset) {
   return cards;
 }
 
-/** What is published of a seed before the first deal. */
+/** Returns the SHA-256 of a seed, which is published before the first game. */
 function commitment(seed) {
   return createHash("sha256").update(seed).digest("hex");
 }
 
-/** Where the cards lie before the first turn; hands and ghost are sorted, the rest of the deck is left. */
+/** Returns the cards after the set-up, hands and ghost sorted, and the number of cards left in the deck. */
 function layOut(cards, ruleset, seats) {
   const rest = [...cards];
   const ascending = (a, b) => a - b;
@@ -84,14 +85,14 @@ function layOut(cards, ruleset, seats) {
   return { hands, display, ghost: ghost.sort(ascending), left: rest.length };
 }
 
-/** The slot that a 13 or joker goes onto while the ghost is laid out. */
+/** Returns the slot for a 13 or joker that is turned up for the ghost. */
 function slotFor(display) {
   const singles = display.filter((slot) => slot.length === 1);
   const candidates = singles.length ? singles : display;
   return candidates.reduce((lowest, slot) => (slot[0] < lowest[0] ? slot : lowest));
 }
 
-/** The parts of an archive by name; a zip stores them one after another, as they are. */
+/** Returns the parts of an archive by name. The zip file stores them one after another, uncompressed. */
 function parts(file) {
   const found = {};
   for (let at = 0; file.readUInt32LE(at) === 0x04034b50; ) {
@@ -105,7 +106,7 @@ function parts(file) {
   return found;
 }
 
-/** Varints, from `at` on: [number, where it ends]. */
+/** Reads the varint at `at`; returns the number and the position after it. */
 function varint(bytes, at) {
   for (let number = 0, factor = 1; ; factor *= 128) {
     number += (bytes[at] & 127) * factor;
@@ -113,7 +114,7 @@ function varint(bytes, at) {
   }
 }
 
-/** The id and the deck of each record: fields 1 and 4 of a linko.v1.GameRecord. */
+/** Yields the id and the deck of each record: fields 1 and 4 of a linko.v1.GameRecord. */
 function* records(stream) {
   for (let at = 0, end; at < stream.length; at = end) {
     let size, key;
@@ -123,7 +124,7 @@ function* records(stream) {
     while (at < end) {
       [key, at] = varint(stream, at);
       [size, at] = varint(stream, at);
-      if (key % 8 !== 2) continue; // a number, not bytes of a length
+      if (key % 8 !== 2) continue; // a number, which has no length
       if (key >> 3 === 1) record.id = stream.toString("utf8", at, at + size);
       if (key >> 3 === 4) record.deck = [...stream.subarray(at, at + size)];
       at += size;
@@ -132,7 +133,7 @@ function* records(stream) {
   }
 }
 
-/** The seed of each match of a tournament: those of each extension have one of their own. */
+/** Returns the seed of each match of a tournament. Every extension has its own seed. */
 function seedsByMatch({ configuration, schedule, extensions, ...tournament }) {
   const { stages } = configuration;
   const atOnce = stages[0].balanced ? stages.length : schedule.filter(({ round }) => round === 0).length;
@@ -140,12 +141,12 @@ function seedsByMatch({ configuration, schedule, extensions, ...tournament }) {
   const first = schedule.length - lengths.reduce((sum, length) => sum + length, 0);
   return [tournament, ...extensions].flatMap((part, number) => {
     const seed = Buffer.from(part.seed, "hex");
-    if (commitment(seed) !== part.commitment) throw new Error("the seed is another one");
+    if (commitment(seed) !== part.commitment) throw new Error("the seed does not match its commitment");
     return Array(number ? lengths[number - 1] : first).fill(seed);
   });
 }
 
-/** Check the decks of an archive; returns how many those are. */
+/** Checks the decks of an archive and returns their number. */
 function checkArchive(file) {
   const found = parts(file);
   const tournament = JSON.parse(found["tournament.json"]);
@@ -158,13 +159,13 @@ function checkArchive(file) {
     const { match, seed } = games.get(record.id);
     const { ruleset } = tournament.configuration.stages[match.stage];
     const made = deck(seed, match.deal, ruleset.name);
-    if (String(made) !== String(record.deck)) throw new Error(`${record.id}: another deck`);
+    if (String(made) !== String(record.deck)) throw new Error(`${record.id}: the deck does not follow from the seed`);
     checked++;
   }
   return checked;
 }
 
-/** Answer one line of DEALS. */
+/** Returns the deal of one line of DEALS. */
 function answer(line) {
   const [, hex, ruleset, seats, dealId] = /^([0-9a-f]{64}) (\S+) (\d+) (.*)$/.exec(line);
   const seed = Buffer.from(hex, "hex");
@@ -174,7 +175,7 @@ function answer(line) {
 
 const [archive] = process.argv.slice(2);
 if (archive) {
-  console.log(`${checkArchive(readFileSync(archive))} decks are those of the seed`);
+  console.log(`${checkArchive(readFileSync(archive))} decks follow from the seed`);
 } else {
   for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write(`${JSON.stringify(answer(line))}\n`);
