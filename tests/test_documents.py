@@ -328,3 +328,18 @@ def test_no_term_of_the_glossary_occurs_twice():
 def test_a_term_of_the_glossary_is_in_its_module(term, identifier, module):
     text = (ROOT / "referee" / module).read_text()
     assert re.search(rf"\b{identifier}\b", text), f"{term}: not in {module}"
+
+
+def test_every_call_on_the_way_to_a_decision_is_in_its_module():
+    calls = [row[0] for row in table("referee/README.md", "From the command to a decision")]
+    places = [re.fullmatch(r"`(\w+)` in `([\w/]+\.py)`", call).groups() for call in calls]
+    assert len(places) == 12
+    for function, module in places:
+        assert f"def {function}(" in (ROOT / "referee" / module).read_text(), (function, module)
+
+
+def test_every_module_on_the_walk_of_a_decision_exists():
+    [walk] = blocks("", section("referee/README.md", "The walk of one decision"))
+    modules = [line.split()[0] for line in walk.splitlines()]
+    assert len(modules) == 10
+    assert all((ROOT / "referee" / module).is_file() for module in modules)
