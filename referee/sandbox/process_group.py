@@ -1,6 +1,6 @@
 """Start programs without isolation, for trusted bots only. Each program leads a process group and session of its own.
 
-`start_group` also serves `uid`, which starts such a process group as another user.
+`start_group` also serves `uid`, which starts such a process group as another user and with sandbox resources.
 """
 
 from __future__ import annotations
@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from referee.errors import Forfeit
+from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill_all
+from referee.sandbox.resources import SandboxResources
 from referee.sandbox.start import (
     limit_options,
     open_report_pipe,
@@ -64,7 +66,7 @@ async def start_group(
     environment: Mapping[str, str],
     limits: Limits | None,
     options: Sequence[str] = (),
-    kernel_limits: Container[str] = frozenset(),
+    resources: SandboxResources | None = None,
 ) -> ProcessGroup:
     """Start a program as the leader of a process group. Raises as `Launcher.launch` does.
 
@@ -74,7 +76,7 @@ async def start_group(
         environment: the exact environment of the program.
         limits: what the program may use; None for no limits.
         options: options of the shim besides those for the limits.
-        kernel_limits: see `ResourceMonitor`.
+        resources: what was created for the program; the process group releases it when it is killed.
     """
     report, report_end = open_report_pipe()
     with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
@@ -83,7 +85,7 @@ async def start_group(
                 process = await start_shim(
                     command, folder, environment, report_end, [*limit_options(limits), *options]
                 )
-                group = ProcessGroup(process, environment.get(TOKEN, ""), limits, kernel_limits)
+                group = ProcessGroup(process, environment.get(TOKEN, ""), limits, resources)
         except OSError as error:
             raise start_failure(error.errno, f"{folder}: {error.strerror}") from error
         finally:
@@ -103,7 +105,7 @@ class ProcessGroup:
         process: the program.
         token: the token in the program's environment.
         limits: what the program may use; None for no limits.
-        kernel_limits: see `ResourceMonitor`.
+        resources: see `start_group`.
     """
 
     def __init__(
@@ -111,12 +113,19 @@ class ProcessGroup:
         process: asyncio.subprocess.Process,
         token: str,
         limits: Limits | None,
-        kernel_limits: Container[str],
+        resources: SandboxResources | None,
     ) -> None:
         self.process = process
+        self._resources = resources
+        kernel_limits = frozenset[str]() if resources is None else resources.kernel_limits
         self._monitor = ResourceMonitor(process.pid, limits, kernel_limits)
         self._is_gone = False
         PROCESS_TREES.add(process.pid, token)
+
+    @property
+    def cgroup(self) -> Cgroup | None:
+        """The cgroup of the program; None if there is none."""
+        return None if self._resources is None else self._resources.cgroup
 
     def terminate(self) -> None:
         """See `RunningProgram.terminate`."""
@@ -133,8 +142,9 @@ class ProcessGroup:
         return sorted(names)
 
     def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`."""
-        return self._monitor.total()
+        """See `RunningProgram.usage`; a cgroup counts more exactly than the monitor."""
+        counted = None if self._resources is None else self._resources.usage()
+        return counted or self._monitor.total()
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
@@ -142,7 +152,8 @@ class ProcessGroup:
 
     def breach(self) -> Forfeit | None:
         """See `RunningProgram.breach`."""
-        return self._monitor.breach()
+        fault = None if self._resources is None else self._resources.breach()
+        return fault or self._monitor.breach()
 
     async def kill(self) -> None:
         """See `RunningProgram.kill`."""
@@ -165,3 +176,5 @@ class ProcessGroup:
             tree = PROCESS_TREES.list_descendants(pid)
         self._is_gone = True
         PROCESS_TREES.discard(pid)
+        if self._resources is not None:
+            self._resources.release()

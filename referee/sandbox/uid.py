@@ -6,11 +6,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from referee.errors import Forfeit, VoidGame
-from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.launcher import Process, RunningProgram
-from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
-from referee.sandbox.process_group import start_group
+from referee.errors import VoidGame
+from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.limits import NO_ACCESS, Access, Limits
+from referee.sandbox.process_group import ProcessGroup, start_group
 from referee.sandbox.process_tree import PROCESS_TREES
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 
@@ -38,7 +37,7 @@ class UidLauncher:
         environment: Mapping[str, str],
         limits: Limits | None = None,
         access: Access = NO_ACCESS,
-    ) -> UidProgram:
+    ) -> ProcessGroup:
         """Start a program; see `Launcher.launch`.
 
         Raises VoidGame also if the program's user cannot reach its folder.
@@ -50,18 +49,17 @@ class UidLauncher:
         resources = SandboxResources(self.cgroups, program)
         try:
             words, options = self.prepare_command(program, resources)
-            group = await start_group(
+            return await start_group(
                 words,
                 folder=folder,
                 environment=environment,
                 limits=limits,
                 options=options,
-                kernel_limits=resources.kernel_limits,
+                resources=resources,
             )
         except BaseException:
             resources.release()
             raise
-        return UidProgram(group, resources)
 
     @staticmethod
     def prepare_command(
@@ -74,49 +72,6 @@ class UidLauncher:
     def reap(self) -> None:
         """See `Launcher.reap`."""
         PROCESS_TREES.reap()
-
-
-class UidProgram:
-    """A process group together with its sandbox resources."""
-
-    def __init__(self, group: RunningProgram, resources: SandboxResources) -> None:
-        self._group = group
-        self._resources = resources
-
-    @property
-    def process(self) -> Process:
-        """See `RunningProgram.process`."""
-        return self._group.process
-
-    @property
-    def cgroup(self) -> Cgroup | None:
-        """The cgroup of the program; None if there is none."""
-        return self._resources.cgroup
-
-    def breach(self) -> Forfeit | None:
-        """See `RunningProgram.breach`."""
-        return self._resources.breach() or self._group.breach()
-
-    def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`; a cgroup counts more exactly than the monitor."""
-        return self._resources.usage() or self._group.usage()
-
-    def busy_ns(self) -> int | None:
-        """See `RunningProgram.busy_ns`."""
-        return self._group.busy_ns()
-
-    def terminate(self) -> None:
-        """See `RunningProgram.terminate`."""
-        self._group.terminate()
-
-    def list_others(self) -> list[str]:
-        """See `RunningProgram.list_others`."""
-        return self._group.list_others()
-
-    async def kill(self) -> None:
-        """See `RunningProgram.kill`."""
-        await self._group.kill()
-        self._resources.release()
 
 
 def _make_reachable(path: Path) -> None:
