@@ -35,7 +35,7 @@ _NOT_FOUND = re.compile(
 
 
 def how_to_install(program: str) -> str:
-    """Return a sentence that says that `program` is missing and which package brings it."""
+    """Return a sentence: `program` is missing, and how to install it."""
     known = _PACKAGES.get(program)
     return (
         f"{program} is not installed; it belongs to {known}"

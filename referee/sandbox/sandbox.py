@@ -35,26 +35,28 @@ _EXIT_LIMIT_S = 2.0
 _MESSAGE_BYTES = 500
 """How much of bubblewrap's own error output is put into an error message."""
 
-# The life of a sandbox:
+# The steps of a start and of a shutdown, and how each step of the start can fail:
 #
-#     resources          user id, cgroup, owner of the folders      failure: VoidGame
-#         |
-#       shim             joins the cgroup, changes the user         reports `0 TEXT`: VoidGame
-#         |
-#     bubblewrap         makes namespaces and mounts                exits without a report: VoidGame
-#         |
-#       init             process 1 of the sandbox                   reports `refused NUMBER TEXT`:
-#         |                                                         Forfeit, or VoidGame for a shortage
-#      runs PID          `launch` returns a `SandboxedProgram`
-#         |
-#     ended STATUS       the program has ended; others may run on
-#         |
-#      kill()            kill init, and with it the whole namespace --> wait for bubblewrap
-#         |              --> kill bubblewrap if it still runs --> wait for init
-#     resources released                                            also after a failed start
+#     create resources      user id, cgroup, owner of the folders        VoidGame
+#           |
+#       start shim          it joins the cgroup and changes the user     VoidGame
+#           |
+#       bubblewrap          it makes namespaces and mounts               VoidGame, with its error output
+#           |
+#         init              it starts the program: process 1             `refused NUMBER TEXT`: Forfeit, or
+#           |                                                            VoidGame if the machine lacks a resource
+#        running            init reports `runs PID`; `launch` returns
+#           |
+#         ended             init reports `ended STATUS`; other processes of the program may still run
+#           |
+#     kill init             the kernel kills all processes of the namespace, and bubblewrap exits
+#           |
+#     kill bubblewrap       only if it still runs after two seconds
+#           |
+#     release resources
 #
-# A start that fails or is cancelled goes to `kill()` if bubblewrap was started, otherwise only its resources are
-# released. The sandbox dies with the referee at every step: each process in the chain asks the kernel for that.
+# `kill` works in every state after "start shim", and also ends a start that fails or is cancelled. If the referee
+# is killed, the kernel kills the shim or bubblewrap, and with it all the rest.
 
 
 class SandboxLauncher:

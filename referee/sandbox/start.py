@@ -1,11 +1,11 @@
 """Start a program behind the shim, and find out whether the program runs.
 
-The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. It reports
-through a pipe. If the program runs, the pipe closes without a report; otherwise the report says why.
-In a sandbox, `init.py` writes to the same pipe; see `StartReport`.
+The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If that fails, it
+writes the reason to the report pipe. If it succeeds, the pipe closes without a report. In a sandbox, `init.py`
+writes to the same pipe; see `StartReport`.
 
-    referee --start_shim--> shim --exec--> program                     (rungs uid and none)
-    referee --start_shim--> shim --exec--> bubblewrap --> init --> program      (with a sandbox)
+    rungs uid, none:           referee --starts--> shim --becomes--> program
+    rungs full, namespaces:    referee --starts--> shim --becomes--> bubblewrap --starts--> init --starts--> program
 """
 
 from __future__ import annotations
