@@ -113,7 +113,7 @@ class _Places(NamedTuple):
 
 async def _bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
     """How the bots are started. A league is made only where the game is kept."""
-    there = keep or League.is_at(places.folder, places.db)
+    there = keep or League.exists_at(places.folder, places.db)
     opened = League.open(places.folder, create=keep, db=places.db) if there else nullcontext()
     with opened as league:
         return tuple([await _spec(text, places, league, keep=keep) for text in texts])

@@ -26,8 +26,8 @@ from referee.cli.options import (
 )
 from referee.errors import StoreError, UserError
 from referee.ratings.analysis import Analysis
-from referee.ratings.checkpoint import rate_from
-from referee.ratings.trueskill import Ratings, history
+from referee.ratings.checkpoint import rate_from_checkpoint
+from referee.ratings.trueskill import Ratings, rating_history
 from referee.records import GameResult
 from referee.reports.formats import json_text
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows, rating_rows
@@ -105,7 +105,7 @@ def standings(
 def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
     """The ratings after the games that a choice has, from where they were left the last time."""
     name = f"ratings: {choice}"
-    ratings, worth_keeping = rate_from(
+    ratings, worth_keeping = rate_from_checkpoint(
         league.checkpoint(name), games, predecessors=choice.predecessors(league)
     )
     if worth_keeping is not None:
@@ -208,7 +208,7 @@ def _show_history(
 ) -> None:
     games = choice.games(store)
     name = _played(store, {bot for game in games for bot in game.bots}, bot)
-    rows = history_rows(history(games, name, predecessors=choice.predecessors(store)))
+    rows = history_rows(rating_history(games, name, predecessors=choice.predecessors(store)))
     if not (as_json or as_csv):
         for ruleset in dict.fromkeys(row.ruleset for row in rows):
             console.print(f"{name}, {ruleset}", style="bold", markup=False)

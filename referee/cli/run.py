@@ -41,7 +41,7 @@ from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.rungs import Isolation
-from referee.store.league import League, shown_url
+from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import (
@@ -184,7 +184,7 @@ def play_to_end(
 
 
 def _announce(store: League, tournament: Tournament) -> None:
-    before = len(store.stored(tournament.name))
+    before = len(store.forfeits(tournament.name))
     console.print(
         f"{tournament.name}: {'at most ' if tournament.may_stop else ''}"
         f"{len(tournament.schedule)} games,"
@@ -213,7 +213,7 @@ def league_options(store: League) -> list[str]:
     """
     words = ["--league", str(store.folder)]
     known = os.environ.get(DB_VARIABLE)
-    if store.db is not None and not (known and shown_url(known) == store.db):
+    if store.db is not None and not (known and url_without_password(known) == store.db):
         words += ["--db", store.db]
     return words
 
@@ -230,7 +230,7 @@ def _tell_of_other(store: League, wanted: str, name: str) -> None:
 
 
 def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
-    if League.is_at(league, db):
+    if League.exists_at(league, db):
         with League.open(league, create=False, db=db) as store:
             check_bots(config, roster_of(store))
     else:

@@ -24,7 +24,7 @@ from referee.cli.options import (
 from referee.cli.ratings import GameFilter, analyses, standings
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
-from referee.ratings.stopping import Until, neighbours
+from referee.ratings.stopping import StopCondition, compare_neighbours
 from referee.reports.statistics import (
     CollusionRow,
     LuckRow,
@@ -120,8 +120,8 @@ def settled(
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         analysed = analyses(choice.columns(store))
-    until = Until(confidence=confidence, margin=margin)
-    found = zip(analysed, neighbours(list(analysed.values()), until, looks=1), strict=True)
+    until = StopCondition(confidence=confidence, margin=margin)
+    found = zip(analysed, compare_neighbours(list(analysed.values()), until, looks=1), strict=True)
     rows = [row for name, table in found for row in neighbour_rows(name, table)]
     show_rows(NeighbourRow, rows, title="neighbours", as_json=as_json, as_csv=as_csv)
 

@@ -24,7 +24,7 @@ from referee.cli.options import (
     write,
 )
 from referee.cli.ratings import GameFilter, current_ratings
-from referee.ratings.stopping import Until
+from referee.ratings.stopping import StopCondition
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import duration, json_text
 from referee.reports.rating_rows import RatingRow
@@ -76,7 +76,7 @@ class LeaguePace:
     @cached_property
     def times(self) -> dict[GameKind, tuple[int, ...]]:
         """The durations of all games, in microseconds, by kind."""
-        if not League.is_at(self._league, self._db):
+        if not League.exists_at(self._league, self._db):
             return {}
         with League.open(self._league, create=False, db=self._db) as store:
             kinds = {
@@ -131,7 +131,7 @@ def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[Pla
     )
 
 
-def _stop(config: TournamentConfig, until: Until) -> str:
+def _stop(config: TournamentConfig, until: StopCondition) -> str:
     """When it may be over before all that is played."""
     equal = f", or equal within {until.margin:.12g}" if until.margin else ""
     return (

@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from referee.ratings.collusion import Company
+from referee.ratings.collusion import OpponentEffects
 from referee.ratings.fit import fit
-from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sums
+from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sum_matches
 from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, ResultColumns
 
@@ -74,8 +74,8 @@ class Analysis:
     def __init__(self, results: ResultColumns, settings: Settings | None = None) -> None:
         self.results = results
         self._settings = settings or Settings()
-        self._sums = sums(results)
-        self._company = Company(self._sums.games)
+        self._sums = sum_matches(results)
+        self._opponents = OpponentEffects(self._sums.games)
         self._by_bot = Certainty((self._sums.games > 0).sum(axis=0).astype(np.float64))
 
     @cached_property
@@ -93,15 +93,17 @@ class Analysis:
 
     @cached_property
     def _resampling(self) -> Resampling:
-        return Resampling.of(self.results.matches)
+        return Resampling.from_matches(self.results.matches)
 
     def bots(self) -> tuple[BotFigures, ...]:
         """All bots, in the order of the alphabet."""
         games = self._sums.games.sum(axis=0)
         points, wins = self._sums.points.sum(axis=0), self._sums.wins.sum(axis=0)
-        ratings = self._by_bot.skewed(self.ratings, self._drawn_ratings)
-        scores = self._by_bot.around(points / games, self._drawn_means(self._sums.points))
-        shares = self._by_bot.shares(wins / games, self._drawn_means(self._sums.wins), games)
+        ratings = self._by_bot.percentile_intervals(self.ratings, self._drawn_ratings)
+        scores = self._by_bot.mean_intervals(points / games, self._drawn_means(self._sums.points))
+        shares = self._by_bot.share_intervals(
+            wins / games, self._drawn_means(self._sums.wins), games
+        )
         forfeits = np.bincount(self.results.bot[self.results.forfeited], minlength=len(games))
         return tuple(
             BotFigures(
@@ -157,7 +159,7 @@ class Analysis:
             matches=meeting.matches if meeting else 0,
             better=meeting.better if meeting else None,
             lead=meeting.lead if meeting else None,
-            rating_lead=certainty.skewed(lead, drawn)[0],
+            rating_lead=certainty.percentile_intervals(lead, drawn)[0],
             chance=certainty.chance(lead[0], drawn),
         )
 
@@ -171,13 +173,13 @@ class Analysis:
         drawn = _quotient(
             self._resampling.sums(self._sums.lead), self._resampling.sums(self._sums.meetings)
         )
-        estimates = certainty.around(leads, drawn)
+        estimates = certainty.mean_intervals(leads, drawn)
         met = {}
         for place, (first, second) in enumerate(self._sums.pairs.tolist()):
             known = int(meetings[place]), int(certainty.matches[place])
             won, lead = float(better[place]), estimates[place]
             met[first, second] = _Meeting(*known, won, lead)
-            met[second, first] = _Meeting(*known, 1 - won, lead.turned())
+            met[second, first] = _Meeting(*known, 1 - won, lead.negate())
         return met
 
     @cached_property
@@ -218,7 +220,7 @@ class Analysis:
 
         Not counted is what comes from who else sat at the table: the schedule settled that.
         """
-        unexplained = self._company.unexplained(values)
+        unexplained = self._opponents.scaled_residuals(values)
         return _quotient(
             self._resampling.sums(unexplained), self._resampling.sums(self._sums.games)
         )

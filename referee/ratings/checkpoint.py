@@ -42,7 +42,7 @@ class _State(BaseModel):
 _STATES = TypeAdapter(tuple[_State, ...])
 
 
-def rate_from(
+def rate_from_checkpoint(
     kept: bytes | None,
     games: ResultColumns,
     settings: Settings | None = None,
@@ -61,7 +61,7 @@ def rate_from(
     old = sorted(_read(kept), key=lambda state: -state.games)
     last = next(filter(course.leads_to, old), None)
     begin = 0 if last is None else last.games
-    ratings = Ratings.restore(
+    ratings = Ratings.from_table(
         {} if last is None else last.ratings, settings, predecessors=predecessors
     )
     if len(course) - begin < _WORTH:

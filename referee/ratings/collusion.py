@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resampling, sums
+from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resampling, sum_matches
 from referee.result_columns import Floats, ResultColumns
 
 _LEAST = 1e-6
@@ -34,7 +34,7 @@ class CollusionFigures:
     """The excess is above 0, even for the largest of so many (with a chance of error of 5 % in all)."""
 
 
-class Company:
+class OpponentEffects:
     """Who sat at which table, and what that explains.
 
     The mean of a bot in a match is taken for a number of its own plus one for each of the others, what
@@ -62,7 +62,7 @@ class Company:
         means: Floats = np.divide(sums, self._games, out=np.zeros_like(sums), where=self._games > 0)
         return means
 
-    def left(self, means: Floats) -> Floats:
+    def residuals(self, means: Floats) -> Floats:
         """(M, n) what is left of means when the company at the table is accounted for."""
         bots = means.shape[1]
         totals = means.sum(axis=1, keepdims=True)
@@ -72,7 +72,7 @@ class Company:
         left: Floats = self.there * (means - own - (self.there @ upon)[:, None] + upon)
         return left
 
-    def unexplained(self, sums: Floats) -> Floats:
+    def scaled_residuals(self, sums: Floats) -> Floats:
         """(M, n) the same of sums over a match, as large as it is in matches that are still to come.
 
         (What was fitted to a match leaves less of it.) NaN where all was needed for the fit.
@@ -80,7 +80,7 @@ class Company:
         if self._free <= 0:
             return np.full_like(sums, np.nan)
         larger = np.sqrt(self.there.sum() / self._free)
-        unexplained: Floats = self._games * self.left(self.means(sums)) * larger
+        unexplained: Floats = self._games * self.residuals(self.means(sums)) * larger
         return unexplained
 
 
@@ -102,25 +102,25 @@ class _Helped:
 
     def __init__(self, results: ResultColumns) -> None:
         self._bots = results.bots
-        self._games = sums(results)
-        self._company = Company(self._games.games)
-        self._left = self._company.means(self._company.unexplained(self._games.points))
-        self._resampling = Resampling.of(results.matches)
+        self._games = sum_matches(results)
+        self._opponents = OpponentEffects(self._games.games)
+        self._left = self._opponents.means(self._opponents.scaled_residuals(self._games.points))
+        self._resampling = Resampling.from_matches(results.matches)
 
     def figures(self, bot: int, other: int, pairs: int) -> CollusionFigures | None:
         """Of one of so many ordered pairs; None where nothing can be told."""
-        there = self._company.there
+        there = self._opponents.there
         both = there[:, bot] * there[:, other]
         meeting = np.zeros_like(there)
         meeting[:, bot] = both
-        own = self._company.left(meeting)
+        own = self._opponents.residuals(meeting)
         size = float((own**2).sum())
         if size < _LEAST or not np.isfinite(self._left).all():
             return None
         by_match = (own * self._left).sum(axis=1) / size
         drawn = self._resampling.sums(by_match[:, None])
         certainty = Certainty(np.array([both.sum()]))
-        [excess] = certainty.around(np.array([by_match.sum()]), drawn)
+        [excess] = certainty.mean_intervals(np.array([by_match.sum()]), drawn)
         chance = certainty.chance(excess.value, drawn)
         alone = there[:, bot] - both
         return CollusionFigures(

@@ -56,12 +56,12 @@ def seat_figures(results: ResultColumns) -> tuple[SeatFigures, ...]:
 def _of_seats(whole: _Whole) -> Iterator[SeatFigures]:
     seats, points = whole.seats, whole.points
     matches = len(points)
-    resampling = Resampling.of(matches)
+    resampling = Resampling.from_matches(matches)
     certainty = Certainty(np.full(seats, float(matches)))
     leads = points.mean(axis=1) - points.mean(axis=(1, 2))[:, None]
     won = whole.wins.mean(axis=1)
-    advantages = certainty.around(leads.mean(axis=0), resampling.means(leads))
-    shares = certainty.shares(
+    advantages = certainty.mean_intervals(leads.mean(axis=0), resampling.means(leads))
+    shares = certainty.share_intervals(
         won.mean(axis=0), resampling.means(won), np.full(seats, float(matches * seats))
     )
     for seat, (advantage, share) in enumerate(zip(advantages, shares, strict=True)):
@@ -102,9 +102,11 @@ def _luck(whole: _Whole) -> LuckFigures | None:
         axis=1,
     )[told]
     values, total = _shares(squares.mean(axis=0, keepdims=True), seats)
-    drawn, _ = _shares(Resampling.of(len(squares)).means(squares), seats)
+    drawn, _ = _shares(Resampling.from_matches(len(squares)).means(squares), seats)
     certainty = Certainty(np.full(3, float(len(squares))))
-    hand, bots, other = (share.within(0, 1) for share in certainty.skewed(values[0], drawn))
+    hand, bots, other = (
+        share.clip(0, 1) for share in certainty.percentile_intervals(values[0], drawn)
+    )
     return LuckFigures(
         seats=seats,
         matches=len(squares),

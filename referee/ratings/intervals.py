@@ -36,13 +36,13 @@ class Estimate:
     """None, and so is `high`: too little is known for an interval."""
     high: float | None
 
-    def turned(self) -> Estimate:
+    def negate(self) -> Estimate:
         """The same of the figure with the other sign."""
         if self.low is None or self.high is None:
             return Estimate(0.0 - self.value, None, None)
         return Estimate(0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
 
-    def within(self, least: float, most: float) -> Estimate:
+    def clip(self, least: float, most: float) -> Estimate:
         """The same of a figure that cannot lie elsewhere."""
         if self.low is None or self.high is None:
             return self
@@ -56,8 +56,8 @@ Matrix = sparse.csr_array[np.float64, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
-    """Sums by match: M matches, n bots, P pairs of bots that have met."""
+class MatchSums:
+    """MatchSums by match: M matches, n bots, P pairs of bots that have met."""
 
     games: Floats
     """(M, n) games of each bot."""
@@ -80,7 +80,7 @@ class Sums:
     """(M, P) of `compared`: what the first has won, ties by half."""
 
 
-def sums(results: ResultColumns) -> Sums:
+def sum_matches(results: ResultColumns) -> MatchSums:
     """Add the games of each match up."""
     matches, bots = results.matches, len(results.bots)
     seated = results.bot != NOBODY
@@ -93,7 +93,7 @@ def sums(results: ResultColumns) -> Sums:
 
     won = (results.rank == 1) & ~results.forfeited
     met = _Pairs(results)
-    return Sums(
+    return MatchSums(
         games=by_bot(np.ones(len(bot))),
         points=by_bot(results.score[seated]),
         wins=by_bot(won[seated]),
@@ -172,7 +172,7 @@ class Resampling:
     """(G, B) how often each group was drawn."""
 
     @classmethod
-    def of(cls, matches: int) -> Resampling:
+    def from_matches(cls, matches: int) -> Resampling:
         """Draw: the same for the same number of matches."""
         rng = np.random.default_rng(_SEED)
         group = np.arange(matches)
@@ -229,19 +229,19 @@ class Certainty:
         deviation: Floats = np.sqrt(variance) * self._shrunk()
         return deviation
 
-    def around(self, values: Floats, drawn: Floats) -> list[Estimate]:
+    def mean_intervals(self, values: Floats, drawn: Floats) -> list[Estimate]:
         """Intervals of means: (F,) values, with as much on either side."""
         margins = self.deviation(drawn) * self._quantiles()
         return _estimates(values, values - margins, values + margins)
 
-    def skewed(self, values: Floats, drawn: Floats) -> list[Estimate]:
+    def percentile_intervals(self, values: Floats, drawn: Floats) -> list[Estimate]:
         """Intervals of (F,) values whose drawings may go farther to one side: by percentiles."""
         tails = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tails, 1 - tails], axis=0)
         wider = self._quantiles() / ndtri(1 - tails) * self._shrunk()
         return _estimates(values, values - (values - low) * wider, values + (high - values) * wider)
 
-    def shares(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
+    def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
         """Intervals of (F,) shares of so many: Wilson's, which know that 0 of 5 is not "never".
 
         What that takes for independent is not; the drawings tell how many independent ones would be

@@ -24,7 +24,7 @@ _GROWTH = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
+class StopCondition:
     """What must be shown."""
 
     confidence: float
@@ -33,7 +33,7 @@ class Until:
     """Bots whose ratings differ by less are called equal, where that is as sure; 0: never."""
 
 
-def looks(rounds: int) -> list[int]:
+def look_rounds(rounds: int) -> list[int]:
     """After how many rounds to look, of so many; the last look is after the last one."""
     found: list[int] = []
     following = 1
@@ -62,7 +62,9 @@ class Neighbours:
     verdict: Verdict
 
 
-def neighbours(analyses: Sequence[Analysis], until: Until, *, looks: int) -> list[list[Neighbours]]:
+def compare_neighbours(
+    analyses: Sequence[Analysis], until: StopCondition, *, looks: int
+) -> list[list[Neighbours]]:
     """What is known of every two neighbours in the tables; it is settled when none of it is open.
 
     Args:

@@ -173,7 +173,7 @@ class Ratings:
             before = self._predecessors.get(before)
         return self.prior if before is None else Rating(ratings[before].mu, self.prior.sigma)
 
-    def of(self, ruleset: str, bot: str) -> Rating:
+    def rating(self, ruleset: str, bot: str) -> Rating:
         """The rating of a bot that has played. Raises KeyError for any other."""
         return self._ratings[ruleset][bot]
 
@@ -185,7 +185,7 @@ class Ratings:
         }
 
     @classmethod
-    def restore(
+    def from_table(
         cls,
         table: Table,
         settings: Settings | None = None,
@@ -221,7 +221,7 @@ class Point(NamedTuple):
     rating: Rating
 
 
-def history(
+def rating_history(
     games: Iterable[GameResult],
     bot: str,
     settings: Settings | None = None,
@@ -240,6 +240,6 @@ def history(
                 game.tournament,
                 game.round,
                 played[game.ruleset],
-                ratings.of(game.ruleset, bot),
+                ratings.rating(game.ruleset, bot),
             )
     return {ruleset: list(each.values()) for ruleset, each in sorted(points.items())}

@@ -33,8 +33,8 @@ from itertools import chain, combinations
 from random import Random
 
 from referee.records import ScheduledGame
-from referee.schedule.round_robin import even_orders
-from referee.schedule.stages import Match, Stage, check, unfold
+from referee.schedule.round_robin import choose_orders
+from referee.schedule.stages import Match, Stage, check_stages, expand_matches
 
 Table = tuple[int, ...]
 
@@ -168,19 +168,19 @@ def _in_turn(bots: int, tables: list[Table]) -> Iterator[Table]:
         yield table
 
 
-def balanced(
+def balanced_schedule(
     tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
 ) -> tuple[ScheduledGame, ...]:
     """The schedule of a tournament, in the order of play; it depends on nothing but the arguments.
 
-    Raises ValueError as `games.check` does.
+    Raises ValueError as `check_stages` does.
     """
-    check(bots, stages, lanes)
-    matches = rounds_in_turn(stages, _rounds(len(bots), stages))
-    return unfold(tournament, bots, matches, lanes=lanes)
+    check_stages(bots, stages, lanes)
+    matches = interleave_rounds(stages, _rounds(len(bots), stages))
+    return expand_matches(tournament, bots, matches, lanes=lanes)
 
 
-def rounds_in_turn(
+def interleave_rounds(
     stages: Sequence[Stage], rounds: Iterable[Iterable[Sequence[Table]]]
 ) -> Iterator[Match]:
     """The matches of the rounds of each stage, whose tables are cyclic orders.
@@ -210,5 +210,5 @@ def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
         for bot, name in names.items():
             played[name] += plays[bot]
         tables = [tuple(sorted(names[bot] for bot in table)) for each in rounds for table in each]
-        orders = iter(even_orders(tables))
+        orders = iter(choose_orders(tables))
         yield [[next(orders) for _ in each] for each in rounds]

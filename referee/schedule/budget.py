@@ -23,9 +23,9 @@ Affords = Callable[[Sequence[Stage]], bool]
 """Whether stages are within a budget. What is not must not become so by more matches."""
 
 
-def least(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
+def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
     """The smallest balanced choice: every bot plays in every stage."""
-    return tuple(replace(stage, matches=stage.least(bots), balanced=True) for stage in stages)
+    return tuple(replace(stage, matches=stage.min_matches(bots), balanced=True) for stage in stages)
 
 
 def buy(
@@ -51,7 +51,7 @@ def buy(
     rounds = bisect_right(range(1, too_many), 0, key=lambda number: 1 - affords(whole(number)))
     if rounds:
         return whole(rounds)
-    bought = list(least(stages, bots))
+    bought = list(smallest_choice(stages, bots))
     while sum(games := [stage.games(bots) for stage in bought]) <= most_games:
         number = games.index(min(games))
         before = bought[number]
@@ -99,7 +99,7 @@ class Pace(Protocol):
         ...
 
 
-def settle(
+def spend(
     budget: Budget,
     stages: Sequence[Stage],
     bots: int,
@@ -122,7 +122,7 @@ def settle(
     known how long games last.
     """
     price = _Price(budget.unit, bots, workers, _durations(budget, stages, pace))
-    smallest = least(stages, bots)
+    smallest = smallest_choice(stages, bots)
     if price.of(smallest) > budget.amount:
         raise ValueError(
             f"{budget} are less than one round, in which every bot plays: {price.told(smallest)}"

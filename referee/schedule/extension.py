@@ -17,7 +17,7 @@ from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
 
 from referee.records import ScheduledGame
-from referee.schedule.balanced import balanced
+from referee.schedule.balanced import balanced_schedule
 from referee.schedule.gauntlet import gauntlet
 from referee.schedule.round_robin import round_robin
 from referee.schedule.stages import Stage
@@ -25,11 +25,13 @@ from referee.schedule.stages import Stage
 ROUND_ROBIN = "round-robin-1"
 BALANCED = "balanced-1"
 GAUNTLET = "gauntlet-1"
-ALGORITHMS = MappingProxyType({ROUND_ROBIN: round_robin, BALANCED: balanced, GAUNTLET: gauntlet})
+ALGORITHMS = MappingProxyType(
+    {ROUND_ROBIN: round_robin, BALANCED: balanced_schedule, GAUNTLET: gauntlet}
+)
 """All that ever made schedules. One that makes other schedules gets a new name."""
 
 
-def algorithm(stages: Iterable[Stage]) -> str:
+def select_algorithm(stages: Iterable[Stage]) -> str:
     """The name of what makes the schedule of a new tournament; its stages are of one kind."""
     kinds = {(stage.challengers > 0, stage.balanced) for stage in stages}
     if any(challenged for challenged, _ in kinds):
@@ -40,17 +42,17 @@ def algorithm(stages: Iterable[Stage]) -> str:
 Schedule = Callable[[Sequence[Stage]], Sequence[ScheduledGame]]
 
 
-def longer(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
+def lengthen(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
     """Stages with so many more matches, at each table or in the whole balanced choice."""
     return tuple(replace(stage, matches=stage.matches + matches) for stage in stages)
 
 
-def shorter(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
+def shorten(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
     """Stages that end after so many rounds: their schedule is what the longer ones' begins with."""
     return tuple(replace(stage, matches=min(stage.matches, rounds)) for stage in stages)
 
 
-def extended(
+def extended_schedule(
     algorithm: str,
     tournament: str,
     bots: Sequence[str],
@@ -91,7 +93,7 @@ def _rounds(
     schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
 ) -> Iterator[list[ScheduledGame]]:
     """The games of the rounds that each extension adds; stages take turns, round by round."""
-    totals = accumulate(extensions, longer, initial=tuple(stages))
+    totals = accumulate(extensions, lengthen, initial=tuple(stages))
     for before, after in pairwise(totals):
         new = [game for game in schedule(after) if game.round >= before[game.stage].matches]
         yield sorted(new, key=lambda game: (game.round - before[game.stage].matches, game.stage))

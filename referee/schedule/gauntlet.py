@@ -28,9 +28,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from referee.records import ScheduledGame
-from referee.schedule.balanced import rounds_in_turn
-from referee.schedule.round_robin import even_orders, tables_in_turn, whole_rounds
-from referee.schedule.stages import Stage, check, unfold
+from referee.schedule.balanced import interleave_rounds
+from referee.schedule.round_robin import choose_orders, list_tables, whole_rounds
+from referee.schedule.stages import Stage, check_stages, expand_matches
 
 Table = tuple[int, ...]
 
@@ -49,16 +49,16 @@ def gauntlet(
         stages: all of them with the same challengers, all of them balanced or none.
         lanes: at least as many as the largest table has seats.
 
-    Raises ValueError as `games.check` does, for stages that differ, and where a table cannot be
+    Raises ValueError as `check_stages` does, for stages that differ, and where a table cannot be
     filled.
     """
-    check(bots, stages, lanes)
+    check_stages(bots, stages, lanes)
     _check(len(bots), stages)
     if stages[0].balanced:
-        matches = rounds_in_turn(stages, _choices(len(bots), stages))
+        matches = interleave_rounds(stages, _choices(len(bots), stages))
     else:
         matches = whole_rounds(stages, [list(_round(len(bots), stage)) for stage in stages])
-    return unfold(tournament, bots, matches, lanes=lanes)
+    return expand_matches(tournament, bots, matches, lanes=lanes)
 
 
 def _check(bots: int, stages: Sequence[Stage]) -> None:
@@ -71,7 +71,7 @@ def _check(bots: int, stages: Sequence[Stage]) -> None:
             raise ValueError("a gauntlet has challengers")
         if field < stage.seats - 1:
             raise ValueError(f"a field of {field} does not fill {stage.seats - 1} seats")
-        if stage.balanced and stage.matches < stage.least(bots):
+        if stage.balanced and stage.matches < stage.min_matches(bots):
             raise ValueError(f"in {stage.matches} matches not every bot plays")
 
 
@@ -79,8 +79,7 @@ def _round(bots: int, stage: Stage) -> Iterator[Table]:
     """All tables of a stage, challengers in turn; they begin at different places of the same order."""
     first = stage.challengers
     groups = [
-        tuple(first + bot for bot in group)
-        for group in tables_in_turn(bots - first, stage.seats - 1)
+        tuple(first + bot for bot in group) for group in list_tables(bots - first, stage.seats - 1)
     ]
     apart = len(groups) / first
     left = [groups[(at := int(number * apart)) :] + groups[:at] for number in range(first)]
@@ -104,7 +103,7 @@ def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
     quotas = _Quotas(bots, stages[0].challengers)
     for stage in stages:
         tables = quotas.tables(stage.seats, stage.matches)
-        orders = even_orders(tables)
+        orders = choose_orders(tables)
         yield [
             orders[first : first + stage.challengers]
             for first in range(0, len(orders), stage.challengers)

@@ -22,10 +22,10 @@ from itertools import chain, combinations, pairwise, permutations
 from random import Random
 
 from referee.records import ScheduledGame
-from referee.schedule.stages import Match, Stage, check, unfold
+from referee.schedule.stages import Match, Stage, check_stages, expand_matches
 
 
-def tables_in_turn(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
+def list_tables(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
     """All tables of `seats` of the bots 0, 1, …, each once, as ascending numbers.
 
     A table is made up bot by bot: each time the one that has played least so far, the lowest number
@@ -67,7 +67,7 @@ _FIRST_CHANCE = 0.05
 """Of an order to be chosen at random, in the first passes that do so: every other one does."""
 
 
-class Neighbours:
+class SeatingOrders:
     """Chooses the cyclic orders of all tables of one stage.
 
     A table goes through all (k-1)! cyclic orders of its k bots before one comes again; then
@@ -95,14 +95,14 @@ class Neighbours:
         return sum(self._met[pair] for pair in _pairs(order))
 
 
-def even_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def choose_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """The clockwise orders of all matches of one stage, seen together, neighbours as even as can be.
 
-    Beginning with what `Neighbours` chooses, the order of each match is chosen anew, given all the
+    Beginning with what `SeatingOrders` chooses, the order of each match is chosen anew, given all the
     others, again and again; some at random, fewer each time, so that it does not end too early. The
     best of what was found counts: that with the least sum of squares over all ordered pairs.
     """
-    neighbours = Neighbours()
+    neighbours = SeatingOrders()
     orders = [neighbours.seat(table) for table in tables]
     met = Counter(pair for order in orders for pair in _pairs(order))
     best, least, ideal = list(orders), _squares(met), _least_squares(tables)
@@ -161,18 +161,18 @@ def round_robin(
     It depends on nothing but the arguments. When matches are added to the stages that have most of
     them, the longer schedule begins with the shorter one, and ids stay what they were.
 
-    Raises ValueError as `games.check` does.
+    Raises ValueError as `check_stages` does.
     """
-    check(bots, stages, lanes)
-    tables = [list(tables_in_turn(len(bots), stage.seats)) for stage in stages]
-    return unfold(tournament, bots, whole_rounds(stages, tables), lanes=lanes)
+    check_stages(bots, stages, lanes)
+    tables = [list(list_tables(len(bots), stage.seats)) for stage in stages]
+    return expand_matches(tournament, bots, whole_rounds(stages, tables), lanes=lanes)
 
 
 def whole_rounds(
     stages: Sequence[Stage], tables: Sequence[Sequence[tuple[int, ...]]]
 ) -> Iterator[Match]:
     """The matches of stages that have all these tables in each of their rounds, in this order."""
-    neighbours = [Neighbours() for _ in stages]
+    neighbours = [SeatingOrders() for _ in stages]
     for round_number in range(max(stage.matches for stage in stages)):
         for number, stage in enumerate(stages):
             if round_number < stage.matches:

@@ -47,7 +47,7 @@ class Stage:
             self._share(self.seats - 1, field, bots) * self.seats,
         )
 
-    def least(self, bots: int) -> int:
+    def min_matches(self, bots: int) -> int:
         """The matches of the smallest balanced choice in which every bot plays."""
         if not self.challengers:
             return -(-bots // self.seats)
@@ -74,7 +74,7 @@ class Match:
     """The bots of the table, clockwise."""
 
 
-def unfold(
+def expand_matches(
     tournament: str,
     bots: Sequence[str],
     matches: Iterable[Match],
@@ -105,7 +105,7 @@ def unfold(
     return tuple(games)
 
 
-def check(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> None:
+def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> None:
     """Raise ValueError for what cannot be scheduled.
 
     That is a bot named twice, a stage without enough bots or with a table size that its ruleset does

@@ -39,7 +39,7 @@ def file_url(path: Path) -> URL:
     return URL.create(SQLITE, database=str(path))
 
 
-def parse(text: str) -> URL:
+def parse_url(text: str) -> URL:
     """The URL that a text is. Raises UserError where it is none, or of a database that is not known."""
     try:
         url = make_url(text)
@@ -47,16 +47,20 @@ def parse(text: str) -> URL:
         raise UserError(f"the database is not given by a URL, as in {_FORMS}") from None
     if url.drivername not in {SQLITE, POSTGRES}:
         raise UserError(
-            f"{shown(url)}: {url.drivername} is not supported; a league's database is {_FORMS}"
+            f"{without_password(url)}: {url.drivername} is not supported; a league's database is {_FORMS}"
         )
     if url.drivername == SQLITE and (url.query or url.database in {None, "", ":memory:"}):
-        raise UserError(f"{shown(url)}: it has to name a file and no more, {SQLITE}:///FILE")
+        raise UserError(
+            f"{without_password(url)}: it has to name a file and no more, {SQLITE}:///FILE"
+        )
     if url.drivername == POSTGRES and not url.database:
-        raise UserError(f"{shown(url)}: it has to name a database, {POSTGRES}://USER@HOST/DATABASE")
+        raise UserError(
+            f"{without_password(url)}: it has to name a database, {POSTGRES}://USER@HOST/DATABASE"
+        )
     return url
 
 
-def shown(url: URL) -> str:
+def without_password(url: URL) -> str:
     """The URL without its passwords, for messages and for commands to be typed again."""
     secrets = [key for key in url.query if "password" in key.lower()]
     return url.difference_update_query(secrets).render_as_string(hide_password=True)
@@ -86,7 +90,7 @@ class Sqlite:
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
 
-    def may_be_there(self) -> bool:
+    def may_exist(self) -> bool:
         """Whether the file is there: to look into it would make it."""
         try:
             return Path(self.where).is_file()
@@ -105,7 +109,7 @@ class Sqlite:
         """Nothing: who plays has the lock of the folder, and a file is on one machine."""
         yield
 
-    def keep_lock(self) -> None:
+    def renew_lock(self) -> None:
         """Nothing: see `lock`."""
 
 
@@ -148,7 +152,7 @@ def _begin(connection: Connection) -> None:
 
 CONNECT_S = 10
 """How long to wait for a server that does not answer."""
-BUSY_MS_of_postgres = 5_000
+BUSY_MS = 5_000
 """How long to wait for another process that writes."""
 _GONE_MS = 2_000
 """How long the server may take to see that a process is gone that had a lock."""
@@ -162,7 +166,7 @@ class Postgres:
     """A database of a PostgreSQL server. See `database.Backend`."""
 
     def __init__(self, url: URL) -> None:
-        self.where = shown(url)
+        self.where = without_password(url)
         options: dict[str, str | int] = {"client_encoding": "utf8"}
         if "connect_timeout" not in url.query:
             options["connect_timeout"] = CONNECT_S
@@ -173,7 +177,7 @@ class Postgres:
                 f"{self.where}: the driver of PostgreSQL is not installed:"
                 " pip install 'linko-referee[postgres]'"
             ) from None
-        event.listen(self._engine, "begin", _begin_of_postgres)
+        event.listen(self._engine, "begin", _begin_postgres)
         self._holder: Connection | None = None
         """The connection that has the lock, while it is held."""
         self.reading: Engine = self._engine.execution_options(
@@ -183,7 +187,7 @@ class Postgres:
             isolation_level="READ COMMITTED", writing=True
         )
 
-    def may_be_there(self) -> bool:
+    def may_exist(self) -> bool:
         """Always: only the server knows."""
         return True
 
@@ -204,8 +208,8 @@ class Postgres:
             self._holder.close()
             self._holder = None
 
-    def keep_lock(self) -> None:
-        """See `Backend.keep_lock`: a server that was started anew knows nothing of the lock."""
+    def renew_lock(self) -> None:
+        """See `Backend.renew_lock`: a server that was started anew knows nothing of the lock."""
         if self._holder is None:
             return
         try:
@@ -243,7 +247,7 @@ _OWNER = text(
 )
 
 
-def _begin_of_postgres(connection: Connection) -> None:
+def _begin_postgres(connection: Connection) -> None:
     if connection.get_execution_options().get("writing", False):
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS_of_postgres}")
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER})")

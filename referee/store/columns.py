@@ -38,31 +38,31 @@ _HALF = 32
 _RULESETS = tuple(sorted(RULESETS))
 
 
-class _Part(NamedTuple):
+class _Bits(NamedTuple):
     """Some bits of a number. Numbers that are small are packed into one: there is less to be read."""
 
     shift: int
     bits: int
 
-    def put(self, column: ColumnElement[int]) -> ColumnElement[int]:
+    def pack(self, column: ColumnElement[int]) -> ColumnElement[int]:
         """To be added to the others; a wide number in PostgreSQL, which keeps products as narrow as factors."""
         return column * cast(_constant(1 << self.shift), BigInteger)
 
-    def taken(self, numbers: Ints) -> Ints:
+    def unpack(self, numbers: Ints) -> Ints:
         """What was put there."""
         return numbers >> self.shift & (1 << self.bits) - 1
 
 
-_FORFEITED = _Part(0, 1)
-_RANK = _Part(1, 3)
-_SCORE = _Part(4, 16)
-_SEAT = _Part(20, 3)
-_GAME = _Part(23, 24)
-_BOT = _Part(47, 16)
-_RULESET = _Part(0, len(_RULESETS).bit_length())
+_FORFEITED = _Bits(0, 1)
+_RANK = _Bits(1, 3)
+_SCORE = _Bits(4, 16)
+_SEAT = _Bits(20, 3)
+_GAME = _Bits(23, 24)
+_BOT = _Bits(47, 16)
+_RULESET = _Bits(0, len(_RULESETS).bit_length())
 
 
-def result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
+def read_result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
     game, ruleset, match, position, league = _played(connection)
     order = np.argsort(league << _HALF | position, kind="stable")
@@ -71,7 +71,7 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
     game, match = game[order], match[order]
     _check_room(connection)
     sat, struck = _sat(connection), _struck(connection)
-    of_seat, of_strike = _GAME.taken(sat), _GAME.taken(struck)
+    of_seat, of_strike = _GAME.unpack(sat), _GAME.unpack(struck)
     most = max(each.max(initial=0) for each in (game, of_seat, of_strike))
     rows = np.full(most + 1, NOBODY)
     rows[game] = np.arange(len(game))
@@ -79,7 +79,7 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
     if len(game) < most:  # some are not wanted, or not played
         sat, row = sat[row != NOBODY], row[row != NOBODY]
         struck, struck_row = struck[struck_row != NOBODY], struck_row[struck_row != NOBODY]
-    seat = _SEAT.taken(sat)
+    seat = _SEAT.unpack(sat)
     seats = int(seat.max(initial=0)) + 1
     place = row * seats + seat
 
@@ -89,7 +89,7 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         return filled.reshape(len(game), seats)
 
     strikes = np.zeros((len(game), seats), dtype=np.int64)
-    np.add.at(strikes, (struck_row, _SEAT.taken(struck)), 1)
+    np.add.at(strikes, (struck_row, _SEAT.unpack(struck)), 1)
     bots, numbers = _bots(connection)
     rulesets, ruleset = _present(_RULESETS, ruleset[order])
     return ResultColumns(
@@ -97,10 +97,10 @@ def result_columns(connection: Connection, tournament: str | None) -> ResultColu
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=placed(numbers[_BOT.taken(sat)], NOBODY),
-        score=placed(_SCORE.taken(sat) - _MIDDLE),
-        rank=placed(_RANK.taken(sat)),
-        forfeited=placed(_FORFEITED.taken(sat)).astype(bool),
+        bot=placed(numbers[_BOT.unpack(sat)], NOBODY),
+        score=placed(_SCORE.unpack(sat) - _MIDDLE),
+        rank=placed(_RANK.unpack(sat)),
+        forfeited=placed(_FORFEITED.unpack(sat)).astype(bool),
         strikes=strikes,
     )
 
@@ -124,11 +124,11 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     told, of_match, position = _numbers(
         connection,
         select().select_from(scheduled).where(game.match_id.is_not(None)),
-        _GAME.put(game.id) + ruleset,
+        _GAME.pack(game.id) + ruleset,
         game.match_id,
         game.position,
     )
-    key, rules = _GAME.taken(told), _RULESET.taken(told)
+    key, rules = _GAME.unpack(told), _RULESET.unpack(told)
     if rules.max(initial=0) == len(_RULESETS):
         raise StoreError("the league has games of a ruleset that this version does not know")
     matches, tournaments = _numbers(
@@ -151,11 +151,11 @@ def _sat(connection: Connection) -> Ints:
     """Of each seat of each game who sat there, and what came of it."""
     seat = schema.seats.c
     packed = (
-        _BOT.put(seat.bot_id)
-        + _GAME.put(seat.game_id)
-        + _SEAT.put(seat.seat)
-        + _SCORE.put(seat.score + _constant(_MIDDLE))
-        + _RANK.put(seat.rank)
+        _BOT.pack(seat.bot_id)
+        + _GAME.pack(seat.game_id)
+        + _SEAT.pack(seat.seat)
+        + _SCORE.pack(seat.score + _constant(_MIDDLE))
+        + _RANK.pack(seat.rank)
         + cast(seat.forfeited, Integer)
     )
     [numbers] = _numbers(connection, select().select_from(schema.seats), packed)
@@ -166,7 +166,7 @@ def _struck(connection: Connection) -> Ints:
     """Of each strike the seat of the game that got it."""
     fault = schema.faults.c
     strikes = select().select_from(schema.faults).where(fault.forfeit.is_(False))
-    [numbers] = _numbers(connection, strikes, _GAME.put(fault.game_id) + _SEAT.put(fault.seat))
+    [numbers] = _numbers(connection, strikes, _GAME.pack(fault.game_id) + _SEAT.pack(fault.seat))
     return numbers
 
 

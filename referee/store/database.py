@@ -30,7 +30,7 @@ class Backend(Protocol):
     writing: Engine
     """Its transactions come one after the other, over all processes."""
 
-    def may_be_there(self) -> bool:
+    def may_exist(self) -> bool:
         """Whether it makes sense to look into it; False where that would make it."""
 
     def prepare(self) -> None:
@@ -39,7 +39,7 @@ class Backend(Protocol):
     def lock(self) -> AbstractContextManager[None]:
         """Keep out referees that have another folder. Raises UserError when there is one."""
 
-    def keep_lock(self) -> None:
+    def renew_lock(self) -> None:
         """Take the lock again, if it is to be held and was lost. Raises UserError as `lock` does."""
 
 
@@ -68,7 +68,7 @@ class Database:
         that this one was to hold.
         """
         try:
-            self._backend.keep_lock()
+            self._backend.renew_lock()
             with self._backend.writing.begin() as connection:
                 yield connection
         except IntegrityError as error:
@@ -88,7 +88,7 @@ class Database:
 
     def has_league(self) -> bool:
         """Whether a league has been made in it. Raises UserError when it cannot be used."""
-        if not self._backend.may_be_there():
+        if not self._backend.may_exist():
             return False
         with self.reading() as connection:
             return _revision(connection) is not None

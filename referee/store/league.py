@@ -50,7 +50,7 @@ class League:
         self._database = database
 
     @staticmethod
-    def is_at(folder: Path, db: str | None = None) -> bool:
+    def exists_at(folder: Path, db: str | None = None) -> bool:
         """Whether there is a league in this folder, or in the database of this URL.
 
         Raises UserError when the database cannot be asked.
@@ -74,7 +74,7 @@ class League:
         it was made by a newer version of the referee.
         """
         database = _database(folder, db)
-        league = cls(folder, database, None if db is None else shown_url(db))
+        league = cls(folder, database, None if db is None else url_without_password(db))
         try:
             league._prepare(create=create)
         except UserError:
@@ -195,14 +195,14 @@ class League:
         with self._database.writing() as connection:
             writes.add_extension(connection, tournament, extension, schedule)
 
-    def settle(self, tournament: str, *, rounds: int, games: int) -> None:
+    def stop_early(self, tournament: str, *, rounds: int, games: int) -> None:
         """Keep that a tournament, which must be known, is finished after so many rounds.
 
         Its first so many games are those of these rounds, and played; the others are dropped. Raises
         UserError where one of them is played.
         """
         with self._database.writing() as connection:
-            writes.settle(connection, tournament, rounds=rounds, games=games)
+            writes.stop_early(connection, tournament, rounds=rounds, games=games)
 
     def extensions(self, tournament: str) -> list[StoredExtension]:
         """What was added to a tournament, in its order."""
@@ -231,7 +231,7 @@ class League:
             for record in records:
                 writes.add_game(connection, record)
 
-    def stored(self, tournament: str) -> dict[str, tuple[int, ...]]:
+    def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
         """The played games of a tournament: id and the seats that forfeited."""
         return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
 
@@ -258,13 +258,13 @@ class League:
 
     def columns(self, *, tournament: str | None = None) -> ResultColumns:
         """The same results in columns, without free games: quick where there are many."""
-        from referee.store.columns import result_columns  # noqa: PLC0415 - numpy takes a while to load
+        from referee.store.columns import read_result_columns  # noqa: PLC0415 - numpy takes a while to load
 
         with self._database.reading() as connection:
-            return result_columns(connection, tournament)
+            return read_result_columns(connection, tournament)
 
     def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
-        """Faults of stored games, their texts as `storable` makes them, in the order of `results`, each game's in its own order."""
+        """Faults of stored games, their texts as `escape_nul` makes them, in the order of `results`, each game's in its own order."""
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
 
@@ -286,13 +286,13 @@ class League:
             writes.keep_checkpoint(connection, name, content)
 
 
-def shown_url(db: str) -> str:
+def url_without_password(db: str) -> str:
     """A database's URL without its password. Raises UserError where it is none."""
-    return backends.shown(backends.parse(db))
+    return backends.without_password(backends.parse_url(db))
 
 
 def _database(folder: Path, db: str | None) -> Database:
-    return Database(backends.file_url(folder / _FILE) if db is None else backends.parse(db))
+    return Database(backends.file_url(folder / _FILE) if db is None else backends.parse_url(db))
 
 
 def _make(folder: Path) -> None:

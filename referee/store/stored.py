@@ -100,7 +100,7 @@ class StoredGame:
     duration_us: int
 
 
-def storable(text: str) -> str:
+def escape_nul(text: str) -> str:
     r"""A text as tables keep it: without NUL, which PostgreSQL refuses, and most tools cut at.
 
     It is written `\x00`, as control characters in what a bot wrote to standard error are. Records

@@ -12,7 +12,7 @@ from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import BotId, GameRecord, ScheduledGame
 from referee.store import schema
-from referee.store.stored import NewExtension, NewTournament, StoredBot, storable
+from referee.store.stored import NewExtension, NewTournament, StoredBot, escape_nul
 
 
 def add_bot(connection: Connection, bot: StoredBot) -> None:
@@ -61,8 +61,8 @@ def add_extension(
     _add_schedule(connection, key, schedule)
 
 
-def settle(connection: Connection, tournament: str, *, rounds: int, games: int) -> None:
-    """See `League.settle`."""
+def stop_early(connection: Connection, tournament: str, *, rounds: int, games: int) -> None:
+    """See `League.stop_early`."""
     table, matches, results = schema.tournaments, schema.matches, schema.results
     key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
     own = select(matches.c.id).where(matches.c.tournament_id == key)
@@ -215,11 +215,11 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
                     "cause": fault.cause.value,
                     "forfeit": fault.forfeit,
                     "move": fault.move,
-                    "detail": storable(fault.evidence.detail),
+                    "detail": escape_nul(fault.evidence.detail),
                     "exit_code": fault.evidence.exit_code,
                     "signal": fault.evidence.signal,
                     "elapsed_us": fault.evidence.elapsed_us,
-                    "stderr_tail": storable(fault.evidence.stderr_tail),
+                    "stderr_tail": escape_nul(fault.evidence.stderr_tail),
                 }
                 for fault in record.faults
             ],

@@ -46,7 +46,7 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
     """
     tournament = find_tournament(league, name)
     # Read this after `tournament`: a game that is stored in between must not make a seed public.
-    played = league.stored(name)
+    played = league.forfeits(name)
     seeds = tuple(_publishable_seed(tournament, part, played) for part in tournament.parts)
     games = [game for game in tournament.schedule if game.game_id in played]
     records = [league.record(game.game_id) for game in games]

@@ -236,7 +236,7 @@ class Conductor:
         parts = {part.first for part in self._tournament.parts}
         lanes = Lanes(
             self._tournament.schedule[:games],
-            self._league.stored(self._tournament.name),
+            self._league.forfeits(self._tournament.name),
             bounds=sorted(parts | {look.games for look in list_looks(config)}),
             games_in_flight=config.games_in_flight,
             workers=len(workers),
@@ -267,11 +267,11 @@ class Conductor:
         results = self._league.results(tournament=tournament.name)
         if not await asyncio.to_thread(is_table_settled, tournament.config, results):
             return False
-        self._league.settle(tournament.name, rounds=look.rounds, games=look.games)
+        self._league.stop_early(tournament.name, rounds=look.rounds, games=look.games)
         return True
 
     def _count_stored(self) -> int:
-        return len(self._league.stored(self._tournament.name))
+        return len(self._league.forfeits(self._tournament.name))
 
     def _worker_settings(self, run_folder: Path) -> list[WorkerSettings]:
         settings = []

@@ -19,13 +19,13 @@ from pydantic import BaseModel, TypeAdapter
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.analysis import Analysis
-from referee.ratings.stopping import Until, all_settled, looks, neighbours
+from referee.ratings.stopping import StopCondition, all_settled, compare_neighbours, look_rounds
 from referee.records import GameResult
 from referee.result_columns import ResultColumns
 from referee.sandbox.limits import DEFAULT_LIMITS, Limits
 from referee.sandbox.rungs import Rung
 from referee.schedule.budget import Budget
-from referee.schedule.extension import ROUND_ROBIN, shorter
+from referee.schedule.extension import ROUND_ROBIN, shorten
 from referee.schedule.stages import Stage
 
 FORMAT = 1
@@ -83,7 +83,7 @@ class TournamentConfig:
     """The algorithm that makes the schedule, a key of `referee.schedule.ALGORITHMS`."""
     budget: Budget | None = None
     """The budget in the file, from which the matches of the stages were computed; None if it has none."""
-    until: Until | None = None
+    until: StopCondition | None = None
     """When the tournament stops early; None: never."""
     seed: bytes | None = None
     """The seed of all deals, 32 bytes; None: drawn at random when the tournament is created."""
@@ -223,8 +223,8 @@ def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
         return ()
     bots = len(config.bots)
     return tuple(
-        Look(rounds, sum(stage.games(bots) for stage in shorter(config.stages, rounds)))
-        for rounds in looks(count_rounds(config))
+        Look(rounds, sum(stage.games(bots) for stage in shorten(config.stages, rounds)))
+        for rounds in look_rounds(count_rounds(config))
     )
 
 
@@ -235,7 +235,7 @@ def count_rounds(config: TournamentConfig) -> int:
 
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
     """Return the stages, shortened to `stopped_after` rounds if the tournament stopped early."""
-    return config.stages if stopped_after is None else shorter(config.stages, stopped_after)
+    return config.stages if stopped_after is None else shorten(config.stages, stopped_after)
 
 
 def is_table_settled(config: TournamentConfig, games: Iterable[GameResult]) -> bool:
@@ -243,4 +243,4 @@ def is_table_settled(config: TournamentConfig, games: Iterable[GameResult]) -> b
     assert config.until is not None  # noqa: S101 - callers check it
     by_ruleset = ResultColumns.from_results(games).by_ruleset()
     analyses = [Analysis(results) for results in by_ruleset.values()]
-    return all_settled(neighbours(analyses, config.until, looks=len(list_looks(config))))
+    return all_settled(compare_neighbours(analyses, config.until, looks=len(list_looks(config))))

@@ -13,11 +13,11 @@ from pathlib import Path
 from referee import toml_file
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
-from referee.ratings.stopping import Until
+from referee.ratings.stopping import StopCondition
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.limits import Limits
-from referee.schedule.budget import Budget, Pace, Unit, settle
-from referee.schedule.extension import algorithm
+from referee.schedule.budget import Budget, Pace, Unit, spend
+from referee.schedule.extension import select_algorithm
 from referee.schedule.stages import Stage
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
 from referee.tournament.config_file import (
@@ -87,7 +87,7 @@ class _ConfigReader:
             cores_per_game=file.cores_per_game,
             max_processes=file.max_processes,
             isolation=file.isolation,
-            schedule=algorithm(stages),
+            schedule=select_algorithm(stages),
             budget=budget,
             until=self._read_until(stages),
             seed=None if file.seed is None else bytes.fromhex(file.seed),
@@ -226,7 +226,7 @@ class _ConfigReader:
             lanes=self._file.lanes,
         )
         try:
-            return settle(
+            return spend(
                 budget,
                 [draft.stage for draft in drafts],
                 bots,
@@ -237,14 +237,14 @@ class _ConfigReader:
         except ValueError as error:
             raise self._error("budget", str(error)) from error
 
-    def _read_until(self, stages: Sequence[Stage]) -> Until | None:
+    def _read_until(self, stages: Sequence[Stage]) -> StopCondition | None:
         table = self._file.until
         if table is None:
             return None
         if any(stage.balanced for stage in stages):
             reason = "needs whole rounds, but the budget is less than one round of all tables"
             raise self._error("until", reason)
-        return Until(confidence=table.confidence, margin=table.margin)
+        return StopCondition(confidence=table.confidence, margin=table.margin)
 
     def _check_numbers(self, seats: int) -> None:
         """Check lanes, workers and processes against each other and the largest table."""

@@ -18,7 +18,7 @@ from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
-from referee.schedule.extension import ALGORITHMS, extended, longer
+from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen
 from referee.schedule.stages import default_lanes
 from referee.store.league import League
 from referee.store.stored import NewExtension, NewTournament, StoredExtension, StoredTournament
@@ -189,11 +189,11 @@ def extend_tournament(
         )
     played = played_stages(config, tournament.stopped_after)
     earlier = extension_matches(tournament.parts)
-    stages = longer(played, sum(earlier) + matches)
+    stages = lengthen(played, sum(earlier) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
         raise UserError(f"{config.name}: with these it has more than {MAX_GAMES} games, the limit")
     try:
-        *_, added = extended(
+        *_, added = extended_schedule(
             config.schedule,
             config.name,
             list(tournament.seats),

@@ -17,9 +17,9 @@ from referee import deals
 from referee.errors import Cause, UserError
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
-from referee.schedule.extension import ALGORITHMS, extended
+from referee.schedule.extension import ALGORITHMS, extended_schedule
 from referee.store.league import League
-from referee.store.stored import StoredGame, storable
+from referee.store.stored import StoredGame, escape_nul
 from referee.tournament.config import (
     Part,
     TournamentConfig,
@@ -125,7 +125,7 @@ def _check_schedule(claim: Claim) -> None:
             f" {config.schedule!r}, which this version of the referee does not know"
         )
     try:
-        parts = extended(
+        parts = extended_schedule(
             config.schedule,
             config.name,
             list(claim.seats),
@@ -296,12 +296,12 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
 
 
 def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
-    """Return what the table and the record must agree on; the table keeps texts as `storable`."""
+    """Return what the table and the record must agree on; the table keeps texts as `escape_nul`."""
     return (
         fault.seat,
         fault.cause,
         fault.forfeit,
         fault.move,
-        storable(fault.evidence.detail),
-        storable(fault.evidence.stderr_tail),
+        escape_nul(fault.evidence.detail),
+        escape_nul(fault.evidence.stderr_tail),
     )

@@ -18,10 +18,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.stopping import Until, Verdict, all_settled, looks, neighbours
+from referee.ratings.stopping import (
+    StopCondition,
+    Verdict,
+    all_settled,
+    compare_neighbours,
+    look_rounds,
+)
 
 ROUNDS = 60
-UNTIL = Until(confidence=0.95, margin=1.0)
+UNTIL = StopCondition(confidence=0.95, margin=1.0)
 SHAPES = [(4, 4, 2.0), (5, 4, 2.0), (5, 3, 0.5), (6, 2, 2.0)]
 """Bots, seats, standard deviation of the skills."""
 
@@ -32,7 +38,7 @@ def main(tournaments: int) -> None:
     for bots, seats, spread in SHAPES:
         shown = [
             outcome(bots, seats, spread, tournaments, shared)
-            for shared in (len(looks(ROUNDS)), None)
+            for shared in (len(look_rounds(ROUNDS)), None)
         ]
         (settled, wrong, rounds), (n_settled, n_wrong, n_rounds) = shown
         print(
@@ -64,9 +70,9 @@ def outcome(bots, seats, spread, tournaments, shared) -> tuple[float, float, flo
 def stop(whole, shared):
     """Return the rounds until the tournament stops and its table then; an empty table if it never stops."""
     per_round = whole.matches // ROUNDS
-    for played in looks(ROUNDS):
+    for played in look_rounds(ROUNDS):
         first_rounds = whole.select(whole.match < played * per_round)
-        [table] = neighbours([Analysis(first_rounds)], UNTIL, looks=shared)
+        [table] = compare_neighbours([Analysis(first_rounds)], UNTIL, looks=shared)
         if all_settled([table]):
             return played, table
     return ROUNDS, []

@@ -100,8 +100,8 @@ def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
         League.open(here.folder / "league", create=False) as league,
         League.open(here.folder / "new", create=False) as new,
     ):
-        there = new.stored("cup")
-        new.add_games(league.record(game) for game in league.stored("cup") if game not in there)
+        there = new.forfeits("cup")
+        new.add_games(league.record(game) for game in league.forfeits("cup") if game not in there)
     done = here.referee("tournament", "resume", "cup", "--league", "new")
     assert done.returncode == 0, done.stderr
     assert f"of which {2 * here.rounds} are played" in done.stdout

@@ -117,7 +117,7 @@ class Battered:
         """No game that was stored is gone or was played again, and the database is sound."""
         if self.db is None and (self.here.folder / self.league / "league.db").exists():
             assert integrity(self.here.folder / self.league / "league.db") == "ok"
-        if not League.is_at(self.here.folder / self.league, self.db):
+        if not League.exists_at(self.here.folder / self.league, self.db):
             return
         with League.open(self.here.folder / self.league, create=False, db=self.db) as league:
             self.is_stored = bool(league.tournaments())

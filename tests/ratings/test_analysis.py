@@ -59,7 +59,7 @@ def test_pairs_are_told_in_both_directions():
     assert one.better == pytest.approx((1 + 1 + 0.5) / 3)
     assert other.better == pytest.approx(1 - one.better)
     assert one.lead.value == pytest.approx((5 - 3 + 0) / 3)
-    assert other.lead == one.lead.turned()
+    assert other.lead == one.lead.negate()
     assert one.rating_lead.value == pytest.approx(-other.rating_lead.value)
     assert one.chance + other.chance == pytest.approx(1)
     assert {(pair.first, pair.second) for pair in found.pairs()} == {
@@ -135,9 +135,9 @@ def test_results_are_the_games():
 
 
 def test_an_estimate_turned():
-    assert Estimate(1.0, -2.0, 3.0).turned() == Estimate(-1.0, -3.0, 2.0)
-    assert Estimate(1.0, None, None).turned() == Estimate(-1.0, None, None)
-    assert math.copysign(1, Estimate(0.0, None, None).turned().value) == 1
+    assert Estimate(1.0, -2.0, 3.0).negate() == Estimate(-1.0, -3.0, 2.0)
+    assert Estimate(1.0, None, None).negate() == Estimate(-1.0, None, None)
+    assert math.copysign(1, Estimate(0.0, None, None).negate().value) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.ratings import checkpoint as subject
-from referee.ratings.checkpoint import rate_from
+from referee.ratings.checkpoint import rate_from_checkpoint
 from referee.ratings.trueskill import Settings, rate
 from referee.result_columns import NOBODY, ResultColumns
 
@@ -60,20 +60,20 @@ def _after_few_games():
     st.integers(0, 12),
 )
 def test_whatever_came_or_went_it_is_as_from_the_first_game_on(before, after, at, gone):
-    _, kept = rate_from(None, columns(before))
+    _, kept = rate_from_checkpoint(None, columns(before))
     now = [*before[:at], *after, *before[at + gone :]]
-    ratings, _ = rate_from(kept, columns(now))
+    ratings, _ = rate_from_checkpoint(kept, columns(now))
     assert ratings.table() == rate(now)
 
 
 @PATIENT
 @given(st.lists(one_game(), min_size=1, max_size=12), st.data())
 def test_a_game_that_is_another_now_is_rated_anew(games, data):
-    _, kept = rate_from(None, columns(games))
+    _, kept = rate_from_checkpoint(None, columns(games))
     at = data.draw(st.integers(0, len(games) - 1))
     changed = [*games]
     changed[at] = data.draw(one_game())
-    ratings, _ = rate_from(kept, columns(changed))
+    ratings, _ = rate_from_checkpoint(kept, columns(changed))
     assert ratings.table() == rate(changed)
 
 
@@ -90,7 +90,7 @@ GAMES = [
 def rated(kept, games, **more):
     """How many games were rated, and the table."""
     with patch.object(subject.Ratings, "rate", autospec=True, side_effect=_rate) as counted:
-        ratings, kept = rate_from(kept, columns(games), **more)
+        ratings, kept = rate_from_checkpoint(kept, columns(games), **more)
     return counted.call_count, ratings.table(), kept
 
 
@@ -111,14 +111,14 @@ def test_a_game_that_comes_late_costs_those_after_it():
 
 
 def test_other_names_and_numbers_do_not_matter_but_new_ones_do():
-    _, kept = rate_from(None, columns(GAMES, "abcd"))
+    _, kept = rate_from_checkpoint(None, columns(GAMES, "abcd"))
     for names, rulesets in (("dcbaxy", ("duel", "basic")), ("abcd", ("basic", "duel"))):
         with patch.object(subject.Ratings, "rate", side_effect=AssertionError):
-            ratings, _ = rate_from(kept, columns(GAMES, names, rulesets))
+            ratings, _ = rate_from_checkpoint(kept, columns(GAMES, names, rulesets))
         assert ratings.table() == rate(GAMES)
     renamed = columns(GAMES, "abcd")
     renamed = replace(renamed, bots=("a", "b", "c", "x"))
-    ratings, _ = rate_from(kept, renamed)
+    ratings, _ = rate_from_checkpoint(kept, renamed)
     assert set(ratings.table()["basic"]) == {"a", "b", "c", "x"}
 
 
@@ -128,11 +128,11 @@ def test_settings_and_predecessors_are_those_of_today():
         {"predecessors": {"d": "a"}},
         {"predecessors": {"d": "z", "z": "a"}},
     ):
-        _, kept = rate_from(None, columns(GAMES))
-        ratings, _ = rate_from(kept, columns(GAMES), **more)
+        _, kept = rate_from_checkpoint(None, columns(GAMES))
+        ratings, _ = rate_from_checkpoint(kept, columns(GAMES), **more)
         assert ratings.table() == rate(GAMES, **more) != rate(GAMES)
-        _, kept = rate_from(None, columns(GAMES), **more)
-        ratings, _ = rate_from(kept, columns(GAMES))
+        _, kept = rate_from_checkpoint(None, columns(GAMES), **more)
+        ratings, _ = rate_from_checkpoint(kept, columns(GAMES))
         assert ratings.table() == rate(GAMES)
 
 
@@ -143,7 +143,7 @@ def test_who_follows_somebody_and_has_not_played_does_not_matter():
 
 
 def spoilt():
-    _, kept = rate_from(None, columns(GAMES))
+    _, kept = rate_from_checkpoint(None, columns(GAMES))
     yield b""
     yield b"[1]"
     yield b"\xff\x00"
@@ -162,10 +162,10 @@ def spoilt():
 
 def test_what_is_damaged_is_not_used():
     for kept in spoilt():
-        ratings, _ = rate_from(kept, columns(GAMES))
+        ratings, _ = rate_from_checkpoint(kept, columns(GAMES))
         assert ratings.table() == rate(GAMES)
 
 
 def test_no_games():
-    ratings, kept = rate_from(None, columns([]))
+    ratings, kept = rate_from_checkpoint(None, columns([]))
     assert (ratings.table(), kept) == ({}, None)

@@ -65,7 +65,7 @@ def test_ratings_that_are_taken_up_know_predecessors():
     whole = Ratings(predecessors={"new": "old"})
     for game in OLD_WINS:
         whole.add(game)
-    again = Ratings.restore(whole.table(), predecessors={"new": "old"})
+    again = Ratings.from_table(whole.table(), predecessors={"new": "old"})
     for ratings in (whole, again):
         ratings.add(NEW_PLAYS)
     assert again.table() == whole.table() != rate([*OLD_WINS, NEW_PLAYS])
@@ -87,7 +87,7 @@ def test_where_the_bots_sat_changes_no_bit(played, data):
 @given(st.lists(games(), max_size=8), st.integers(0, 8))
 def test_ratings_that_are_taken_up_are_the_same_to_the_last_bit(played, cut):
     settings = Settings(tau=0.5, draw_probability=0.02)
-    again = Ratings.restore(rate(played[:cut], settings), settings)
+    again = Ratings.from_table(rate(played[:cut], settings), settings)
     for game in played[cut:]:
         again.add(game)
     assert again.table() == rate(played, settings)
@@ -96,7 +96,7 @@ def test_ratings_that_are_taken_up_are_the_same_to_the_last_bit(played, cut):
 def test_what_is_taken_up_does_not_change_with_what_follows():
     table = rate(OLD_WINS)
     before = {ruleset: dict(ratings) for ruleset, ratings in table.items()}
-    Ratings.restore(table).add(NEW_PLAYS)
+    Ratings.from_table(table).add(NEW_PLAYS)
     assert table == before
 
 

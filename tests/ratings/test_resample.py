@@ -10,13 +10,13 @@ GROUPS = 2_000
 
 
 def test_each_of_few_matches_is_drawn_by_itself():
-    resampling = Resampling.of(FEW)
+    resampling = Resampling.from_matches(FEW)
     assert resampling.group.tolist() == list(range(FEW))
     assert (resampling.counts.sum(axis=0) == FEW).all()
 
 
 def test_of_many_each_group_has_as_many_put_together_by_lot():
-    resampling = Resampling.of(MANY)
+    resampling = Resampling.from_matches(MANY)
     sizes = np.bincount(resampling.group)
     assert len(sizes) == len(resampling.counts) == GROUPS
     assert sizes.max() - sizes.min() <= 1
@@ -27,7 +27,7 @@ def test_of_many_each_group_has_as_many_put_together_by_lot():
 @pytest.mark.parametrize("matches", [FEW, MANY])
 def test_means_of_drawings_deviate_as_a_mean_does(matches):
     values = np.random.default_rng(1).normal(3, 2, (matches, 2))
-    drawn = Resampling.of(matches).means(values)
+    drawn = Resampling.from_matches(matches).means(values)
     wanted = values.std(axis=0) / np.sqrt(matches)
     assert np.abs(drawn.std(axis=0) / wanted - 1).max() < 0.08
     assert (np.abs(drawn.mean(axis=0) - values.mean(axis=0)) < wanted / 5).all()
@@ -36,6 +36,6 @@ def test_means_of_drawings_deviate_as_a_mean_does(matches):
 @pytest.mark.parametrize("matches", [FEW, MANY])
 def test_some_drawings_are_those_of_all(matches):
     values = np.random.default_rng(2).normal(size=(matches, 1))
-    resampling = Resampling.of(matches)
+    resampling = Resampling.from_matches(matches)
     part = slice(10, 30)
     assert np.allclose(resampling.sums(values, part), resampling.sums(values)[part])

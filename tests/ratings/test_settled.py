@@ -9,11 +9,17 @@ import pytest
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.stopping import Until, Verdict, all_settled, looks, neighbours
+from referee.ratings.stopping import (
+    StopCondition,
+    Verdict,
+    all_settled,
+    compare_neighbours,
+    look_rounds,
+)
 
 pytestmark = pytest.mark.unmeasured
 
-UNTIL = Until(confidence=0.95, margin=1.0)
+UNTIL = StopCondition(confidence=0.95, margin=1.0)
 
 
 def analysis(skills, matches, seats=4):
@@ -26,7 +32,7 @@ def verdicts(found):
 
 
 def test_far_apart_is_settled_soon():
-    [found] = neighbours([analysis([35.0, 30, 25, 20, 15], 20)], UNTIL, looks=1)
+    [found] = compare_neighbours([analysis([35.0, 30, 25, 20, 15], 20)], UNTIL, looks=1)
     assert [each.bot for each in found] == ["bot00", "bot01", "bot02", "bot03"]
     assert [each.below for each in found] == ["bot01", "bot02", "bot03", "bot04"]
     assert verdicts(found) == [Verdict.AHEAD] * 4
@@ -36,39 +42,39 @@ def test_far_apart_is_settled_soon():
 def test_equals_are_called_so_when_enough_is_known():
     same = [25.0] * 4
     few, many = analysis(same, 30), analysis(same, 1500)
-    assert Verdict.OPEN in verdicts(neighbours([few], UNTIL, looks=1)[0])
-    assert verdicts(neighbours([many], UNTIL, looks=1)[0]) == [Verdict.EQUAL] * 3
+    assert Verdict.OPEN in verdicts(compare_neighbours([few], UNTIL, looks=1)[0])
+    assert verdicts(compare_neighbours([many], UNTIL, looks=1)[0]) == [Verdict.EQUAL] * 3
 
 
 def test_without_a_margin_nobody_is_equal():
-    never = Until(confidence=0.95, margin=0)
+    never = StopCondition(confidence=0.95, margin=0)
     assert Verdict.EQUAL not in verdicts(
-        neighbours([analysis([25.0] * 4, 1500)], never, looks=1)[0]
+        compare_neighbours([analysis([25.0] * 4, 1500)], never, looks=1)[0]
     )
 
 
 def test_one_match_settles_nothing():
-    [found] = neighbours([analysis([40.0, 10.0], 1, seats=2)], UNTIL, looks=1)
+    [found] = compare_neighbours([analysis([40.0, 10.0], 1, seats=2)], UNTIL, looks=1)
     assert [(each.chance, each.verdict) for each in found] == [(None, Verdict.OPEN)]
 
 
 def test_who_looks_often_or_at_many_has_to_be_surer():
     rather_sure = analysis([26.5, 25.0, 20.0, 15.0], 60)
-    [[pair, *_]] = neighbours([rather_sure], UNTIL, looks=1)
+    [[pair, *_]] = compare_neighbours([rather_sure], UNTIL, looks=1)
     assert 0.99 < pair.chance < 0.9998
     assert pair.verdict is Verdict.AHEAD
-    [[often, *_]] = neighbours([rather_sure], UNTIL, looks=1000)
+    [[often, *_]] = compare_neighbours([rather_sure], UNTIL, looks=1000)
     assert often.verdict is Verdict.OPEN
     assert not all_settled([[pair], [often]])
-    [[tables_too, *_], _] = neighbours(
-        [rather_sure] * 2, Until(confidence=0.999, margin=1), looks=1
+    [[tables_too, *_], _] = compare_neighbours(
+        [rather_sure] * 2, StopCondition(confidence=0.999, margin=1), looks=1
     )
     assert tables_too.verdict is Verdict.OPEN
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7, 100, 10_000])
 def test_looks_come_less_and_less_often_and_end_with_the_last_round(rounds):
-    found = looks(rounds)
+    found = look_rounds(rounds)
     assert found[-1] == rounds
     assert found == sorted(set(found))
     assert found[0] == 1

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule.balanced import balanced
-from referee.schedule.budget import buy, least
-from referee.schedule.extension import ALGORITHMS, algorithm
+from referee.schedule.balanced import balanced_schedule
+from referee.schedule.budget import buy, smallest_choice
+from referee.schedule.extension import ALGORITHMS, select_algorithm
 from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
@@ -50,7 +50,7 @@ def schedule(bots, seats, budget, *, steps=MODULE._STEPS):
     """The games of one stage for each table size, the stages, and all bots."""
     stages = choice_within(budget, bots, seats)
     with mock.patch.object(MODULE, "_STEPS", steps):
-        return balanced("cup", names(bots), stages, lanes=5), stages, names(bots)
+        return balanced_schedule("cup", names(bots), stages, lanes=5), stages, names(bots)
 
 
 @st.composite
@@ -153,7 +153,7 @@ def test_next_is_always_a_round_of_the_stage_with_the_fewest_games(made):
     budget=st.integers(1, 2000),
 )
 def test_a_budget_is_shared_by_the_stages_and_used_up(bots, seats, budget):
-    smallest = least([Stage(BASIC, size, 0) for size in seats], bots)
+    smallest = smallest_choice([Stage(BASIC, size, 0) for size in seats], bots)
     assert games_of(smallest, bots) == sum(math.ceil(bots / size) * size for size in seats)
     budget += games_of(smallest, bots)
     games = [stage.games(bots) for stage in choice_within(budget, bots, seats)]
@@ -238,9 +238,9 @@ def test_a_schedule_is_the_same_for_ever():
 
 
 def test_the_algorithm_is_that_of_the_stages():
-    assert algorithm([Stage(BASIC, 3, 2)]) == "round-robin-1"
-    assert algorithm([Stage(BASIC, 3, 2, balanced=True)]) == "balanced-1"
-    assert ALGORITHMS["balanced-1"] is balanced
+    assert select_algorithm([Stage(BASIC, 3, 2)]) == "round-robin-1"
+    assert select_algorithm([Stage(BASIC, 3, 2, balanced=True)]) == "balanced-1"
+    assert ALGORITHMS["balanced-1"] is balanced_schedule
 
 
 @pytest.mark.parametrize(
@@ -249,4 +249,4 @@ def test_the_algorithm_is_that_of_the_stages():
 )
 def test_what_cannot_be_scheduled(bots, seats, reason):
     with pytest.raises(ValueError, match=reason):
-        balanced("cup", names(bots), [Stage(BASIC, seats, 5, balanced=True)], lanes=8)
+        balanced_schedule("cup", names(bots), [Stage(BASIC, seats, 5, balanced=True)], lanes=8)

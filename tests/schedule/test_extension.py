@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
 from referee.schedule.balanced import balanced_tables
-from referee.schedule.extension import ALGORITHMS, extended, longer, shorter
+from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen, shorten
 from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
@@ -51,7 +51,7 @@ def tournaments(draw, same_matches=False):
 
 def parts_of(tournament):
     algorithm, bots, stages, extensions = tournament
-    return extended(algorithm, "cup", bots, stages, extensions, lanes=5)
+    return extended_schedule(algorithm, "cup", bots, stages, extensions, lanes=5)
 
 
 @PATIENT
@@ -98,7 +98,7 @@ def test_each_table_gets_so_many_matches_more(tournament):
 @given(tournaments(same_matches=True))
 def test_stages_of_one_length_become_what_they_would_have_been(tournament):
     algorithm, bots, stages, extensions = tournament
-    whole = ALGORITHMS[algorithm]("cup", bots, longer(stages, sum(extensions)), lanes=5)
+    whole = ALGORITHMS[algorithm]("cup", bots, lengthen(stages, sum(extensions)), lanes=5)
     assert tuple(chain.from_iterable(parts_of(tournament))) == whole
 
 
@@ -108,7 +108,7 @@ def test_a_shorter_one_is_what_the_longer_one_begins_with(tournament, rounds):
     algorithm, bots, stages, _ = tournament
     long, short = (
         ALGORITHMS[algorithm]("cup", bots, each, lanes=5)
-        for each in (stages, shorter(stages, rounds))
+        for each in (stages, shorten(stages, rounds))
     )
     assert short == long[: len(short)]
     assert {game.round for game in short} == set(range(rounds)) & {game.round for game in long}
@@ -165,4 +165,4 @@ def test_an_extended_choice_is_as_fair_as_a_longer_one(tournament):
 def test_what_cannot_be_extended(stage, matches, reason):
     algorithm = "gauntlet-1" if stage.challengers else "round-robin-1"
     with pytest.raises(ValueError, match=reason):
-        extended(algorithm, "cup", NAMES, [stage], [matches], lanes=5)
+        extended_schedule(algorithm, "cup", NAMES, [stage], [matches], lanes=5)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule.budget import buy, least
-from referee.schedule.extension import ALGORITHMS, algorithm
+from referee.schedule.budget import buy, smallest_choice
+from referee.schedule.extension import ALGORITHMS, select_algorithm
 from referee.schedule.gauntlet import gauntlet
 from referee.schedule.stages import Stage
 
@@ -66,7 +66,7 @@ def choices(draw, most_stages=3):
     bots = len(challengers) + len(field)
     stages = []
     for seats in draw(st.lists(sizes, min_size=1, max_size=most_stages)):
-        [stage] = least([Stage(BASIC, seats, 0, challengers=len(challengers))], bots)
+        [stage] = smallest_choice([Stage(BASIC, seats, 0, challengers=len(challengers))], bots)
         matches = stage.matches + draw(st.integers(0, 20))
         stages.append(Stage(BASIC, seats, matches, balanced=True, challengers=len(challengers)))
     return gauntlet("cup", challengers + field, stages, lanes=5), stages, challengers, field
@@ -201,7 +201,7 @@ def test_a_budget_buys_whole_rounds_or_a_choice(budget, challengers, field, seat
     def games(stages):
         return sum(stage.games(bots) for stage in stages)
 
-    budget += games(least(stages, bots))
+    budget += games(smallest_choice(stages, bots))
     bought = buy(stages, bots, lambda some: games(some) <= budget, most_games=10**6)
     one_round = sum(challengers * math.comb(field, size - 1) * size for size in seats)
     assert games(bought) <= budget
@@ -279,8 +279,8 @@ def test_a_schedule_is_the_same_for_ever():
 
 
 def test_the_algorithm_is_that_of_the_stages():
-    assert algorithm([Stage(BASIC, 3, 2, challengers=1)]) == "gauntlet-1"
-    assert algorithm([Stage(BASIC, 3, 2, challengers=1, balanced=True)]) == "gauntlet-1"
+    assert select_algorithm([Stage(BASIC, 3, 2, challengers=1)]) == "gauntlet-1"
+    assert select_algorithm([Stage(BASIC, 3, 2, challengers=1, balanced=True)]) == "gauntlet-1"
     assert ALGORITHMS["gauntlet-1"] is gauntlet
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from referee.records import ScheduledGame
 from referee.rules.ruleset import RULESETS
 from referee.schedule.budget import buy
-from referee.schedule.round_robin import round_robin, tables_in_turn
+from referee.schedule.round_robin import list_tables, round_robin
 from referee.schedule.stages import Stage, default_lanes
 
 pytestmark = pytest.mark.unmeasured
@@ -158,7 +158,7 @@ def test_adding_to_the_longest_stage_only_appends():
     ("bots", "seats", "ahead"), [(12, 5, 3), (14, 4, 3), (30, 4, 4), (30, 3, 3), (50, 2, 2)]
 )
 def test_in_a_large_tournament_nobody_is_far_ahead_either(bots, seats, ahead):
-    tables = list(tables_in_turn(bots, seats))
+    tables = list(list_tables(bots, seats))
     assert sorted(tables) == list(combinations(range(bots), seats))
     played = [0] * bots
     for table in tables:

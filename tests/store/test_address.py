@@ -8,7 +8,7 @@ import pytest
 from records import bot
 
 from referee.errors import UserError
-from referee.store.league import League, shown_url
+from referee.store.league import League, url_without_password
 
 FORMS = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 
@@ -27,7 +27,7 @@ FORMS = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
     ],
 )
 def test_a_url_is_shown_without_its_password(text, shown):
-    assert shown_url(text) == shown
+    assert url_without_password(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_server_that_cannot_be_reached(tmp_path, where):
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
     with pytest.raises(UserError):
-        League.is_at(tmp_path / "league", url)
+        League.exists_at(tmp_path / "league", url)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,5 +89,5 @@ def test_an_sqlite_file_may_be_elsewhere(tmp_path):
         league.add_bot(bot("ann"))
         assert (league.where, league.db) == (str(tmp_path / "other.db"), db)
     assert list((tmp_path / "league").iterdir()) == []
-    assert League.is_at(tmp_path / "nowhere", db)
-    assert not League.is_at(tmp_path / "league")
+    assert League.exists_at(tmp_path / "nowhere", db)
+    assert not League.exists_at(tmp_path / "league")

@@ -65,12 +65,12 @@ def test_the_schema_s_revision_is_the_last_migration():
 
 
 def test_no_league_is_made_unless_asked(place):
-    assert not League.is_at(place.folder, place.db)
+    assert not League.exists_at(place.folder, place.db)
     with pytest.raises(UserError, match="there is no league here"):
         place.open()
     assert not place.folder.exists()
     place.open(create=True).close()
-    assert League.is_at(place.folder, place.db)
+    assert League.exists_at(place.folder, place.db)
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path):
@@ -131,7 +131,7 @@ def test_a_locked_database_is_told_and_intact(folder, monkeypatch):
             league.add_game(played(row))
         holder.execute("ROLLBACK")
         league.add_game(played(row))
-        assert set(league.stored("cup")) == {"cup-1"}
+        assert set(league.forfeits("cup")) == {"cup-1"}
     holder.close()
 
 
@@ -147,10 +147,10 @@ def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
     with League.open(folder, create=False) as league:
         with pytest.raises(StoreError, match=r"league\.db: database or disk is full"):
             store_all(league, rows[1:])
-        stored = league.stored("cup")
+        stored = league.forfeits("cup")
     monkeypatch.undo()
     with League.open(folder, create=False) as league:
-        assert league.stored("cup") == stored
+        assert league.forfeits("cup") == stored
         assert "cup-1" in stored
         missing = [row for row in rows if row.game_id not in stored]
         league.add_game(played(missing[0]))
@@ -220,7 +220,7 @@ sys.path.insert(0, sys.argv[3])
 from records import played
 from referee.store.league import League
 with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as league:
-    stored = league.stored("cup")
+    stored = league.forfeits("cup")
     for row in league.schedule("cup"):
         if row.game_id not in stored:
             league.add_game(played(row))
@@ -243,7 +243,7 @@ def test_every_game_that_was_acknowledged_survives_sigkill(closed):
         os.kill(writer.pid, signal.SIGKILL)
         writer.communicate()
     with closed.open() as league:
-        stored = league.stored("cup")
+        stored = league.forfeits("cup")
         assert acknowledged - {""} <= set(stored)
         assert len(league.games()) == len(stored)
         for game_id in stored:

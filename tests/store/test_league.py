@@ -81,7 +81,7 @@ def test_two_tournaments_do_not_mix(league):
     assert [row.stored for row in league.tournaments()] == [0, 1]
     assert league.schedule("cup") == first
     assert league.schedule("open") == second
-    assert league.stored("cup") == {}
+    assert league.forfeits("cup") == {}
     assert [row.tournament for row in league.results()] == ["open"]
 
 
@@ -120,7 +120,7 @@ def test_a_game_of_a_bot_that_is_not_known_leaves_nothing(league):
         league.add_game(stranger)
     assert league.results() == []
     league.add_game(played(rows[0]))
-    assert set(league.stored("cup")) == {"cup-1"}
+    assert set(league.forfeits("cup")) == {"cup-1"}
 
 
 def test_what_is_missing_is_the_schedule_less_what_is_stored(league):
@@ -128,7 +128,7 @@ def test_what_is_missing_is_the_schedule_less_what_is_stored(league):
     for row in reversed(rows[3:9]):
         league.add_game(played(row))
     league.add_game(faulty(played(rows[20])))
-    stored = league.stored("cup")
+    stored = league.forfeits("cup")
     missing = [row.game_id for row in league.schedule("cup") if row.game_id not in stored]
     assert missing == [row.game_id for row in (*rows[:3], *rows[9:20], *rows[21:])]
     assert stored["cup-21"] == (1,)
@@ -184,7 +184,7 @@ def test_what_a_settled_tournament_leaves_unplayed_is_dropped(league):
     for row in round_0:
         league.add_game(replace(played(row), duration_us=row.index))
     league.add_game(played(others[0]))
-    league.settle("cup", rounds=1, games=len(round_0))
+    league.stop_early("cup", rounds=1, games=len(round_0))
     assert league.schedule("cup") == round_0
     assert league.schedule("other") == others
     cup, other = league.tournaments()
@@ -198,7 +198,7 @@ def test_no_game_that_was_played_is_dropped(league):
     for row in rows[:5]:
         league.add_game(played(row))
     with pytest.raises(UserError, match=r"FOREIGN KEY|foreign key"):
-        league.settle("cup", rounds=1, games=4)
+        league.stop_early("cup", rounds=1, games=4)
     assert league.schedule("cup") == rows
     assert league.tournament("cup").stopped_after is None
 

@@ -27,7 +27,7 @@ def test_another_program_s_database_is_not_touched(place):
         place.open(create=True)
     with pytest.raises(UserError, match="there is no league here"):
         place.open()
-    assert not League.is_at(place.folder, place.db)
+    assert not League.exists_at(place.folder, place.db)
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
     assert place.execute(tables) == [("recipes",)]
 
@@ -41,10 +41,10 @@ def test_a_writer_waits_for_another_but_not_for_ever(place, monkeypatch):
             holder.exec_driver_sql(f"SELECT pg_advisory_xact_lock({backend._WRITER})")
             with pytest.raises(StoreError, match="lock timeout"):
                 league.add_game(played(rows[0]))
-            assert league.stored("cup") == {}
+            assert league.forfeits("cup") == {}
         other.dispose()
         league.add_game(played(rows[0]))
-        assert set(league.stored("cup")) == {"cup-1"}
+        assert set(league.forfeits("cup")) == {"cup-1"}
 
 
 def test_a_reader_sees_one_moment(place):
@@ -86,7 +86,7 @@ def test_a_server_that_is_cut_off_while_a_game_is_stored(place, postgres):
         with pytest.raises(StoreError, match="terminating connection") as caught:
             league.add_games(records())
         assert "\n" not in str(caught.value)
-        assert league.stored("cup") == {}
+        assert league.forfeits("cup") == {}
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
@@ -113,7 +113,7 @@ def test_a_role_that_may_only_read(place):
     )
     guest = Place(place.folder, place.db.replace("postgres@", "guest@"))
     with guest.open() as league:
-        assert set(league.stored("cup")) == {"cup-1"}
+        assert set(league.forfeits("cup")) == {"cup-1"}
         with pytest.raises(StoreError, match="permission denied"):
             league.add_game(played(rows[1]))
     execute(place.db, "DROP OWNED BY guest", "DROP ROLE guest")
@@ -126,7 +126,7 @@ def test_a_server_that_is_cut_off_while_it_keeps_others_out(place, postgres):
             postgres.cut_off()
             league.add_game(played(rows[0]))
         with league.lock():
-            assert set(league.stored("cup")) == {"cup-1"}
+            assert set(league.forfeits("cup")) == {"cup-1"}
 
 
 def test_a_lock_that_was_lost_is_taken_again_before_anything_is_written(place, postgres):
@@ -155,4 +155,4 @@ def test_a_lock_that_another_referee_has_taken_meanwhile(place, postgres):
                     league.add_game(played(rows[0]))
                 beside.add_game(played(rows[1]))
             league.add_game(played(rows[2]))
-            assert set(league.stored("cup")) == {"cup-2", "cup-3"}
+            assert set(league.forfeits("cup")) == {"cup-2", "cup-3"}

@@ -6,10 +6,10 @@ import pytest
 from config_files import BASIC, BOTS, GAUNTLET, GOOD, HEAD, FakePace, with_bots, write
 
 from referee.clocks import Clocks
-from referee.ratings.stopping import Until
+from referee.ratings.stopping import StopCondition
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.sandbox.limits import Limits
-from referee.schedule.balanced import balanced
+from referee.schedule.balanced import balanced_schedule
 from referee.schedule.budget import Budget, Unit
 from referee.schedule.round_robin import round_robin
 from referee.schedule.stages import Stage
@@ -118,7 +118,7 @@ def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
     )
     assert config.schedule == "balanced-1"
     assert config.games == 22
-    games = balanced("cup", ["a", "b", "c", "d"], config.stages, lanes=4)
+    games = balanced_schedule("cup", ["a", "b", "c", "d"], config.stages, lanes=4)
     assert len(games) == config.games
     assert from_canonical_json(canonical_json(config)) == config
 
@@ -227,10 +227,10 @@ def test_paths_count_from_the_folder_of_the_file(folder, monkeypatch):
 
 def test_until(folder):
     given = load_tournament(write(folder, GOOD + "[until]\nconfidence = 0.9\nmargin = 0\n"))
-    assert given.until == Until(confidence=0.9, margin=0)
+    assert given.until == StopCondition(confidence=0.9, margin=0)
     assert from_canonical_json(canonical_json(given)) == given
     default = load_tournament(write(folder, GOOD + "until = { confidence = 0.95 }\n"))
-    assert default.until == Until(confidence=0.95, margin=1)
+    assert default.until == StopCondition(confidence=0.95, margin=1)
     assert load_tournament(write(folder, GOOD)).until is None
 
 
