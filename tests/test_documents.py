@@ -162,11 +162,11 @@ def test_a_good_link_is_not_reported(tmp_path, text):
 # README.md
 
 
-def test_the_readme_is_short():
+def test_readme_has_at_most_8192_bytes():
     assert (ROOT / "README.md").stat().st_size <= MOST_BYTES
 
 
-def test_the_readme_lists_every_page():
+def test_readme_lists_every_page():
     """The pages of single sample bots are listed in the page of the sample bots."""
     index = section("README.md", "Where the rest is")
     listed = re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\) \|", index, re.MULTILINE)
@@ -179,7 +179,7 @@ def test_the_readme_lists_every_page():
     assert bots <= linked
 
 
-def test_the_picture_shows_the_ratings_of_the_demo():
+def test_picture_shows_the_ratings_of_the_demo():
     [target] = [target for _, target in links(ROOT / "README.md") if target.endswith(".svg")]
     picture = (ROOT / target).read_text()
     assert "Generated with Rich" in picture
@@ -191,7 +191,7 @@ def test_the_picture_shows_the_ratings_of_the_demo():
 # Commands
 
 
-def test_the_reference_of_the_commands_is_up_to_date():
+def test_command_reference_is_up_to_date():
     script = runpy.run_path(str(ROOT / ".github" / "write_commands.py"))
     page = (ROOT / "referee" / "cli" / "README.md").read_text()
     assert page == script["reference"](), "run `python .github/write_commands.py`"
@@ -200,7 +200,7 @@ def test_the_reference_of_the_commands_is_up_to_date():
 # Tournaments
 
 
-def test_exit_codes():
+def test_listed_exit_codes_are_those_of_the_commands():
     codes = {int(row[0]) for row in table("tournaments/README.md", "Exit codes")}
     assert codes == {0, options.UNSOUND, options.USER_ERROR, options.INTERRUPTED}
     assert all(str(code) in cli.__doc__ for code in codes)
@@ -231,7 +231,7 @@ def test_every_key_of_a_tournament_file_is_listed_with_its_default():
         ("tournaments/README.md", "Tournament files"),
     ],
 )
-def test_the_example_of_a_tournament_file_is_one(tmp_path, page, title):
+def test_example_tournament_file_can_be_loaded(tmp_path, page, title):
     [example] = blocks("toml", section(page, title))
     (tmp_path / "sample_bots").symlink_to(ROOT / "sample_bots")
     [*_, own] = tomllib.loads(example)["bots"]
@@ -276,7 +276,7 @@ def test_every_ruleset_has_its_sources():
     assert sorted(listed) == sorted(RULESETS)
 
 
-def test_the_example_of_a_deal():
+def test_example_deal_is_what_the_referee_deals():
     text = section("proto/DEALS.md", "Test values")
     seed = bytes(32)
     assert deals.commitment(seed) in text
@@ -298,7 +298,7 @@ def test_every_part_of_the_package_is_in_the_map():
     assert {row[0].strip("`") for row in table("referee/README.md", "Packages")} == parts
 
 
-def test_the_layers_are_those_that_are_enforced():
+def test_listed_layers_are_those_of_import_linter():
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contract = configuration["tool"]["importlinter"]["contracts"][0]
     [listed] = blocks("", section("referee/README.md", "Import rules"))

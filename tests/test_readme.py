@@ -62,7 +62,7 @@ def test_every_command_has_help_with_an_example(words):
     assert f"Example: {words}" in COMMANDS[words].help, "no example"
 
 
-def test_the_everyday_commands_exist():
+def test_everyday_commands_exist():
     everyday = [
         " ".join(re.findall(r"\b[a-z]+\b", row[0]))
         for row in table("README.md", "Everyday commands")
@@ -71,13 +71,13 @@ def test_the_everyday_commands_exist():
     assert set(everyday) <= set(COMMANDS)
 
 
-def test_help_is_shown():
+def test_help_lists_all_commands():
     result = referee("--help", COLUMNS="80")
     assert result.returncode == 0
     assert all(words.split()[1] in result.stdout for words in COMMANDS)
 
 
-def test_the_two_commands_to_begin_with_stand_here():
+def test_readme_has_the_two_commands_that_ci_runs():
     """`.ci/run` runs them as they are."""
     lines = README.splitlines()
     assert DEMO in lines
@@ -103,7 +103,7 @@ def workplace(tmp_path_factory):
     return folder
 
 
-def test_no_other_page_has_examples():
+def test_only_listed_pages_have_console_examples():
     pages = {name_of(page) for page in PAGES if "```console" in page.read_text()}
     assert pages == set(PAGES_WITH_EXAMPLES)
 
@@ -137,5 +137,5 @@ def test_every_command_but_resume_is_in_an_example():
     assert set(COMMANDS) - tried == {"referee tournament resume"}
 
 
-def test_the_example_of_a_manifest_is_one(workplace):
+def test_example_manifest_can_be_loaded(workplace):
     assert load_manifest(workplace / "my_bot").bot.name == "my_bot"
