@@ -1,4 +1,4 @@
-"""An archive says what the league knows, and nobody can change a byte of it unnoticed."""
+"""An archive has the data of the league, and every change of a byte in it is found."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ GAMES = 3 * 2 * (2 + 1)
 NOW_US = 1_800_000_000_000_000
 
 
-class Made:
-    """A league with a tournament, which is played by stand-ins."""
+class SampleLeague:
+    """A league with a tournament; `play` plays its games with the stand-in in every seat."""
 
     def __init__(self, folder):
         self.league = League.open(folder / "league", create=True)
@@ -68,10 +68,11 @@ class Made:
         )
 
     def play(self, games):
-        """Play and store the games of a slice of the schedule."""
-        self.league.add_games(map(self.played, self.tournament.schedule[games]))
+        """Play and store some games: `games` is a slice of the schedule."""
+        self.league.add_games(map(self.make_record, self.tournament.schedule[games]))
 
-    def played(self, game):
+    def make_record(self, game):
+        """Return the record of a game that the stand-in plays in every seat."""
         ruleset = self.tournament.config.stages[game.stage].ruleset
         deck = deals.deck(SEED, game.deal_id, ruleset)
         run = Game(ruleset, len(game.bots), deck)
@@ -106,29 +107,30 @@ class Made:
 
 @pytest.fixture
 def unplayed(tmp_path):
-    made = Made(tmp_path)
-    yield made
-    made.league.close()
+    """Return a league with a tournament without any game."""
+    sample = SampleLeague(tmp_path)
+    yield sample
+    sample.league.close()
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A finished tournament."""
-    made = Made(tmp_path_factory.mktemp("made"))
-    made.play(slice(None))
-    yield made
-    made.league.close()
+def finished(tmp_path_factory):
+    """Return a league with a finished tournament."""
+    sample = SampleLeague(tmp_path_factory.mktemp("finished"))
+    sample.play(slice(None))
+    yield sample
+    sample.league.close()
 
 
 @pytest.fixture(scope="module")
-def data(made):
-    """The archive of the finished tournament."""
-    return made.export().data
+def data(finished):
+    """Return the archive of the finished tournament."""
+    return finished.export().data
 
 
 @pytest.fixture
-def checked(tmp_path):
-    """Write bytes as an archive and check it."""
+def verify(tmp_path):
+    """Return a function that writes bytes to a file and verifies this archive."""
 
     def check(content):
         path = tmp_path / "cup.zip"
@@ -138,32 +140,32 @@ def checked(tmp_path):
     return check
 
 
-def parts_of(data):
+def read_parts(data):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         return {
             name: archive.read(name) for name in archive.namelist() if name != archive_format.SUMS
         }
 
 
-# What is in it
+# The content of an archive
 
 
-def test_a_finished_tournament(made, data, checked):
-    assert checked(data) == GAMES == verify_tournament(LeagueTournament(made.league, "cup"))
-    told = made.export()
-    assert (told.played, told.games, told.has_seed) == (GAMES, GAMES, True)
+def test_the_archive_of_a_finished_tournament_verifies(finished, data, verify):
+    assert verify(data) == GAMES == verify_tournament(LeagueTournament(finished.league, "cup"))
+    export = finished.export()
+    assert (export.played, export.games, export.has_seed) == (GAMES, GAMES, True)
 
 
-def test_the_same_state_makes_the_same_bytes(made, data, unplayed):
-    assert made.export().data == data
+def test_the_same_state_makes_the_same_bytes(finished, data, unplayed):
+    assert finished.export().data == data
     unplayed.play(slice(5, None))
     unplayed.play(slice(5))
     assert unplayed.export().data == data
 
 
-def test_any_program_can_read_it(made, data, tmp_path):
-    """With zip, JSON, gzip and SHA-256 alone."""
-    parts = parts_of(data)
+def test_any_program_can_read_an_archive(finished, data, tmp_path):
+    """Read an archive with zip, JSON, gzip and SHA-256 only."""
+    parts = read_parts(data)
     assert tuple(parts) == archive_format.PARTS
     tournament = json.loads(parts["tournament.json"])
     assert tournament["format"] == 1
@@ -176,80 +178,82 @@ def test_any_program_can_read_it(made, data, tmp_path):
     ]
     bots = json.loads(parts["bots.json"])
     assert [bot["bot"] for bot in bots] == [f"{name}@1.0" for name in BOTS]
-    assert [bot["content_hash"] for bot in bots] == [row.content_hash for row in made.league.bots()]
+    assert [bot["content_hash"] for bot in bots] == [
+        row.content_hash for row in finished.league.bots()
+    ]
     assert bots[0]["manifest"]["run"]["command"] == ["python3", "bot.py"]
     ratings = json.loads(parts["ratings.json"])
     assert {ruleset: set(table) for ruleset, table in ratings.items()} == {
         ruleset: {f"{name}@1.0" for name in BOTS} for ruleset in ("classic", "duel")
     }
     stream = gzip.decompress(parts["records.binpb.gz"])
-    first = made.league.record("cup-1")
+    first = finished.league.record("cup-1")
     size = stream[0] & 127 | stream[1] << 7
     assert wire.loads(stream[2 : 2 + size]) == first
     assert str(tmp_path).encode() not in data
-    assert str(made.league.folder).encode() not in data + stream
+    assert str(finished.league.folder).encode() not in data + stream
 
 
-def test_an_unfinished_tournament_has_no_seed(unplayed, checked):
+def test_an_unfinished_tournament_has_no_seed(unplayed, verify):
     unplayed.play(slice(2, 7))
-    told = unplayed.export()
-    assert (told.played, told.games, told.has_seed) == (5, GAMES, False)
-    assert json.loads(parts_of(told.data)["tournament.json"])["seed"] is None
-    assert SEED.hex().encode() not in told.data
-    assert SEED not in told.data
-    assert checked(told.data) == 5
+    export = unplayed.export()
+    assert (export.played, export.games, export.has_seed) == (5, GAMES, False)
+    assert json.loads(read_parts(export.data)["tournament.json"])["seed"] is None
+    assert SEED.hex().encode() not in export.data
+    assert SEED not in export.data
+    assert verify(export.data) == 5
 
 
-def test_a_tournament_before_its_first_game(unplayed, checked):
-    assert checked(unplayed.export().data) == 0
+def test_the_archive_of_an_unplayed_tournament_verifies(unplayed, verify):
+    assert verify(unplayed.export().data) == 0
 
 
-def test_a_tournament_that_the_league_does_not_have(unplayed):
+def test_exporting_an_unknown_tournament_fails(unplayed):
     with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
         export_archive(unplayed.league, unplayed.roster, "cap")
 
 
-def test_records_of_any_length_come_back(made):
-    record = made.league.record("cup-1")
+def test_records_of_any_length_can_be_stored_and_loaded(finished):
+    record = finished.league.record("cup-1")
     detailed = [replace(record, isolation="x" * length) for length in (0, 120, 20_000, 900_000)]
     assert list(archive_format.load_records(archive_format.dump_records(detailed))) == detailed
     assert list(archive_format.load_records(archive_format.dump_records([]))) == []
 
 
-# What was changed without a word: the sums tell
+# Changes that do not fit the sums
 
 
-def flipped(data, at):
+def flip_bit(data, at):
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 @pytest.mark.parametrize("name", [*archive_format.PARTS, archive_format.SUMS])
-def test_one_byte_of_a_part(data, checked, name):
+def test_a_changed_byte_in_a_part_is_found(data, verify, name):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content, begin = archive.read(name), archive.getinfo(name).header_offset
     at = data.index(content, begin) + len(content) // 2
     with pytest.raises(Difference, match=rf"damaged.*{name}"):
-        checked(flipped(data, at))
+        verify(flip_bit(data, at))
 
 
 @pytest.mark.parametrize("name", [*archive_format.PARTS, archive_format.SUMS])
-def test_one_byte_of_a_part_in_a_zip_that_is_whole(data, checked, name):
-    """As a program does that unpacks, changes and packs."""
+def test_a_changed_part_in_an_intact_zip_is_found(data, verify, name):
+    """Change a part as a program does that unpacks and packs the archive."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
         parts = {each: archive.read(each) for each in archive.namelist()}
-    parts[name] = flipped(parts[name], len(parts[name]) // 2)
+    parts[name] = flip_bit(parts[name], len(parts[name]) // 2)
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for each, content in parts.items():
             archive.writestr(each, content)
-    with pytest.raises(Difference, match=r": its SHA-256 is not the one in SHA256SUMS") as told:
-        checked(buffer.getvalue())
-    assert name == archive_format.SUMS or str(told.value).startswith(name)
+    with pytest.raises(Difference, match=r": its SHA-256 is not the one in SHA256SUMS") as caught:
+        verify(buffer.getvalue())
+    assert name == archive_format.SUMS or str(caught.value).startswith(name)
 
 
-def test_one_byte_anywhere(data, checked):
-    """Those of the zip itself, and some of what is in it."""
-    parts = list(parts_of(data).values())
+def test_a_changed_byte_anywhere_is_found(data, verify):
+    """Change each byte of the zip structure, and some bytes of the parts."""
+    parts = list(read_parts(data).values())
     inside = {
         at
         for content in parts
@@ -258,48 +262,48 @@ def test_one_byte_anywhere(data, checked):
     places = [at for at in range(len(data)) if at not in inside] + sorted(inside)[::997]
     for at in places:
         with pytest.raises((Difference, UserError)):
-            checked(flipped(data, at))
+            verify(flip_bit(data, at))
 
 
-def test_cut_off_anywhere(data, checked):
+def test_an_archive_that_is_cut_off_anywhere_is_refused(data, verify):
     for size in (*range(0, len(data), 499), len(data) - 1):
-        with pytest.raises((Difference, UserError)) as told:
-            checked(data[:size])
-        assert size < 4 or "the zip is damaged or cut off" in str(told.value)
+        with pytest.raises((Difference, UserError)) as caught:
+            verify(data[:size])
+        assert size < 4 or "the zip is damaged or cut off" in str(caught.value)
 
 
-def test_bytes_before_and_after(data, checked):
+def test_bytes_before_or_after_the_zip_are_found(data, verify):
     for content in (b"\0" + data, data + b"\0"):
         with pytest.raises(Difference, match="the zip"):
-            checked(content)
+            verify(content)
 
 
-def test_packed_by_another_program(data, checked):
+def test_a_zip_that_another_program_packed_is_refused(data, verify):
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive, zipfile.ZipFile(BytesIO(data)) as old:
         for name in old.namelist():
             archive.writestr(name, old.read(name))
     with pytest.raises(Difference, match="the zip was not packed by the referee: byte"):
-        checked(buffer.getvalue())
+        verify(buffer.getvalue())
 
 
-# What was changed by somebody who mends the sums: the parts tell
+# Changes by somebody who corrects the sums, too: the parts do not fit each other
 
 
-def json_changed(parts, name, change):
+def change_json(parts, name, change):
     values = json.loads(parts[name])
     change(values)
     return parts | {name: (json.dumps(values) + "\n").encode()}
 
 
-def records_changed(parts, change):
+def change_records(parts, change):
     records = list(archive_format.load_records(parts[archive_format.RECORDS]))
     change(records)
     return parts | {archive_format.RECORDS: archive_format.dump_records(records)}
 
 
 def put(*path, value):
-    """Put a value where a path of keys leads."""
+    """Return a function that puts a value at the end of a path of keys."""
 
     def change(values):
         *way, last = path
@@ -311,6 +315,8 @@ def put(*path, value):
 
 
 def drop(*path):
+    """Return a function that removes the value at the end of a path of keys."""
+
     def change(values):
         *way, last = path
         for key in way:
@@ -320,26 +326,26 @@ def drop(*path):
     return change
 
 
-def worse_deck(records):
+def swap_two_cards(records):
     cards = {records[1].deck[0]: records[1].deck[-1], records[1].deck[-1]: records[1].deck[0]}
     deck = tuple(cards.get(card, card) for card in records[1].deck)
     records[1] = replace(records[1], deck=deck)
 
 
-def other_rank(records):
+def change_rank(records):
     records[1] = replace(records[1], ranks=(records[1].ranks[1], 3))
 
 
-def other_action(records):
+def change_seat_of_move(records):
     moves = records[1].moves
     records[1] = replace(records[1], moves=(*moves[:3], replace(moves[3], seat=9), *moves[4:]))
 
 
-def other_seat(records):
+def change_seating(records):
     records[1] = replace(records[1], seating=(BotId("eve", "1"), records[1].seating[1]))
 
 
-def exchange(records):
+def swap_records(records):
     records[1], records[2] = records[2], records[1]
 
 
@@ -446,11 +452,11 @@ RATINGS = {
     "not a number": (put("duel", "bait@1.0", "mu", value=float("nan")), "ratings.json: "),
 }
 RECORDS = {
-    "deck": (worse_deck, "cup-2: the deck is not that of the seed"),
-    "rank": (other_rank, "cup-2: result: the record says "),
-    "action": (other_action, "cup-2: move 4: seat 9 moves, but seat "),
-    "seating": (other_seat, "cup-2: the record has eve@1 "),
-    "order": (exchange, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or is out of"),
+    "deck": (swap_two_cards, "cup-2: the deck is not that of the seed"),
+    "rank": (change_rank, "cup-2: result: the record says "),
+    "action": (change_seat_of_move, "cup-2: move 4: seat 9 moves, but seat "),
+    "seating": (change_seating, "cup-2: the record has eve@1 "),
+    "order": (swap_records, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or is out of"),
     "gone": (drop(4), "17 of 18 games check; cup-5 is not stored"),
     "twice": (
         lambda records: records.append(records[-1]),
@@ -460,29 +466,29 @@ RECORDS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "says"),
+    ("name", "change", "message"),
     [
-        pytest.param(name, *case, id=f"{name}: {what}")
+        pytest.param(name, *case, id=f"{name}: {change}")
         for name, cases in (
             (archive_format.TOURNAMENT, TOURNAMENT),
             (archive_format.BOTS, BOTS_PART),
             (archive_format.RATINGS, RATINGS),
         )
-        for what, case in cases.items()
+        for change, case in cases.items()
     ],
 )
-def test_a_part_that_says_something_else(data, checked, name, change, says):
-    with pytest.raises(Difference) as told:
-        checked(archive_format.pack(json_changed(parts_of(data), name, change)))
-    assert str(told.value).startswith(says)
+def test_a_changed_part_with_correct_sums_is_found(data, verify, name, change, message):
+    with pytest.raises(Difference) as caught:
+        verify(archive_format.pack(change_json(read_parts(data), name, change)))
+    assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("what", RECORDS)
-def test_records_that_say_something_else(data, checked, what):
-    change, says = RECORDS[what]
-    with pytest.raises(Difference) as told:
-        checked(archive_format.pack(records_changed(parts_of(data), change)))
-    assert str(told.value).startswith(says)
+@pytest.mark.parametrize("case", RECORDS)
+def test_changed_records_with_correct_sums_are_found(data, verify, case):
+    change, message = RECORDS[case]
+    with pytest.raises(Difference) as caught:
+        verify(archive_format.pack(change_records(read_parts(data), change)))
+    assert str(caught.value).startswith(message)
 
 
 STREAMS = {
@@ -499,61 +505,61 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("what", STREAMS)
-def test_records_that_cannot_be_read(data, checked, what):
-    stream, says = STREAMS[what]
-    with pytest.raises(Difference, match=rf"^cup-1: records\.binpb\.gz: record 1: {says}"):
-        checked(archive_format.pack(parts_of(data) | {archive_format.RECORDS: stream}))
+@pytest.mark.parametrize("case", STREAMS)
+def test_records_that_cannot_be_read_are_found(data, verify, case):
+    stream, message = STREAMS[case]
+    with pytest.raises(Difference, match=rf"^cup-1: records\.binpb\.gz: record 1: {message}"):
+        verify(archive_format.pack(read_parts(data) | {archive_format.RECORDS: stream}))
 
 
-# What is no archive
+# Files that are not archives
 
 
-def test_no_zip(checked):
+def test_a_file_that_is_not_a_zip_is_refused(verify):
     for content in (b"", b"name = 'cup'\n", b"\x1f\x8b", bytes(10_000)):
         with pytest.raises(
             UserError, match=r"cup\.zip: this is not a zip file, and so not an archive"
         ):
-            checked(content)
+            verify(content)
 
 
-def test_another_format(data, checked):
-    parts = json_changed(parts_of(data), archive_format.TOURNAMENT, put("format", value=3))
+def test_an_archive_of_another_format_is_refused(data, verify):
+    parts = change_json(read_parts(data), archive_format.TOURNAMENT, put("format", value=3))
     with pytest.raises(
         UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1$"
     ):
-        checked(archive_format.pack({**parts, "more": b""}))
+        verify(archive_format.pack({**parts, "more": b""}))
 
 
 @pytest.mark.parametrize("name", archive_format.PARTS)
-def test_a_part_that_is_missing(data, checked, name):
-    parts = parts_of(data)
+def test_a_missing_part_is_named(data, verify, name):
+    parts = read_parts(data)
     del parts[name]
     with pytest.raises(Difference, match=f"^{name}: the part is missing"):
-        checked(archive_format.pack(parts))
+        verify(archive_format.pack(parts))
 
 
-def test_a_part_too_many(data, checked):
+def test_an_unknown_part_is_refused(data, verify):
     with pytest.raises(Difference, match=r"^evil\.sh: an archive has no part of this name"):
-        checked(archive_format.pack({**parts_of(data), "evil.sh": b""}))
+        verify(archive_format.pack({**read_parts(data), "evil.sh": b""}))
 
 
-def test_a_zip_bomb(data, checked):
+def test_a_zip_bomb_is_refused(data, verify):
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(archive_format.TOURNAMENT, bytes(10**8))
     with pytest.raises(
         Difference, match=r"^tournament\.json: parts of an archive are not compressed"
     ):
-        checked(buffer.getvalue())
+        verify(buffer.getvalue())
     lies = bytearray(data)
     directory = data.rindex(b"PK\x01\x02")
     lies[directory + 20 : directory + 28] = struct.pack("<II", 2**31, 2**31)
     with pytest.raises(Difference, match="the parts of the zip are larger than the file"):
-        checked(bytes(lies))
+        verify(bytes(lies))
 
 
-def test_a_file_that_is_too_large(tmp_path):
+def test_a_file_that_is_too_large_is_refused(tmp_path):
     path = tmp_path / "cup.zip"
     with path.open("wb") as file:
         file.truncate(archive_format.MAX_SIZE + 1)
@@ -561,7 +567,7 @@ def test_a_file_that_is_too_large(tmp_path):
         ArchivedTournament.open(path)
 
 
-def test_no_file(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     for path in (tmp_path, tmp_path / "cup.zip"):
         with pytest.raises(UserError, match=f"{path}: no such file"):
             ArchivedTournament.open(path)
