@@ -1,4 +1,4 @@
-"""Tournament files and the bots that they name."""
+"""Write tournament files and the folders of the bots that they name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GAUNTLET = GOOD.replace(', "./dee"]', "]") + 'format = "gauntlet"\nchallengers =
 
 
 class FakePace:
-    """What games last, in microseconds, by ruleset and seats."""
+    """Knows the duration of games in microseconds, by ruleset and seats."""
 
     def __init__(self, known, cores=1):
         self.cores = cores
@@ -29,7 +29,7 @@ class FakePace:
 
 
 def with_bots(folder):
-    """Put some bots into a folder."""
+    """Write the folders of four bots into a folder; return this folder."""
     for name in ("ann", "bob", "cy", "dee"):
         (folder / name).mkdir()
         (folder / name / "bot.toml").write_text(
@@ -40,12 +40,14 @@ def with_bots(folder):
 
 
 def write(folder, text):
+    """Write a tournament file."""
     path = folder / "cup.toml"
     path.write_text(text)
     return path
 
 
 def error_of(folder, text):
+    """Return the error message of a wrong tournament file."""
     with pytest.raises(UserError) as caught:
         load_tournament(write(folder, text))
     return str(caught.value)

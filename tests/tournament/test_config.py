@@ -1,4 +1,4 @@
-"""Tournament files that are right."""
+"""Correct tournament files are read into the right configurations."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def folder(tmp_path):
     return with_bots(tmp_path)
 
 
-def test_the_common_case(folder):
+def test_a_short_file_gets_the_default_values(folder):
     config = load_tournament(write(folder, GOOD))
     assert config.name == "cup"
     assert config.stages == (Stage(BASIC, 3, 2),)
@@ -46,7 +46,7 @@ def test_the_common_case(folder):
     assert config.file == (folder / "cup.toml").resolve()
 
 
-def test_everything_said(folder):
+def test_every_key_is_read(folder):
     text = GOOD + (
         'end_on = "deck"\nmax_turns = 90\n'
         f'seed = "{"0F" * 32}"\nshow_names = true\n'
@@ -74,7 +74,7 @@ def test_everything_said(folder):
     assert from_canonical_json(canonical_json(config)).limits == config.limits
 
 
-def test_stages_say_what_the_top_does_not(folder):
+def test_a_stage_inherits_missing_keys_from_the_top_of_the_file(folder):
     text = (
         HEAD
         + BOTS
@@ -123,7 +123,7 @@ def test_a_budget_too_small_for_all_tables_buys_a_balanced_choice(folder):
     assert from_canonical_json(canonical_json(config)) == config
 
 
-def test_a_budget_that_is_a_number_is_one_of_games(folder):
+def test_a_budget_that_is_a_number_is_a_number_of_games(folder):
     config = load_tournament(write(folder, GOOD.replace("matches = 2", "budget = 100")))
     assert config.budget == Budget(Unit.GAMES, 100)
     said = GOOD.replace("matches = 2", "budget = { games = 100 }")
@@ -131,14 +131,14 @@ def test_a_budget_that_is_a_number_is_one_of_games(folder):
     assert from_canonical_json(canonical_json(config)) == config
 
 
-def test_a_budget_of_games_of_a_bot(folder):
+def test_a_budget_of_games_per_bot_limits_the_bot_that_plays_most(folder):
     text = GOOD.replace("matches = 2", "budget = { games_per_bot = 20 }")
     assert load_tournament(write(folder, text)).stages == (Stage(BASIC, 3, 2),)  # 9 a round
     text = GOOD.replace("matches = 2", "budget = { games_per_bot = 8 }")
     assert load_tournament(write(folder, text)).stages == (Stage(BASIC, 3, 2, balanced=True),)
 
 
-def test_minutes_buy_what_games_of_the_league_make_likely(folder):
+def test_a_budget_of_minutes_uses_the_duration_of_earlier_games(folder):
     text = GOOD.replace("matches = 2", "budget = { minutes = 0.5 }\nworkers = 2")
     config = load_tournament(write(folder, text), FakePace({("basic", 3): 1_000_000}))
     assert config.stages == (Stage(BASIC, 3, 5),)  # 60 games of a second, two at a time
@@ -175,14 +175,14 @@ def test_the_field_of_a_gauntlet_may_have_fewer_bots_than_a_table_seats(folder):
     assert load_tournament(write(folder, text)).games == 2 * 1 * 2 * 3
 
 
-def test_tables_of_several_sizes_are_stages_of_the_same_rules(folder):
+def test_each_table_size_makes_a_stage_with_the_same_rules(folder):
     config = load_tournament(write(folder, GOOD.replace("seats = 3", "tables = [4, 2, 3]")))
     assert config.stages == (Stage(BASIC, 4, 2), Stage(BASIC, 2, 2), Stage(BASIC, 3, 2))
     assert config.games == 2 * (4 + 6 * 2 + 4 * 3)
     assert config.schedule == "round-robin-1"
 
 
-def test_sizes_of_a_stage_replace_those_of_the_top_whichever_way_they_are_said(folder):
+def test_seats_or_tables_of_a_stage_replace_those_of_the_top(folder):
     text = GOOD.replace("seats = 3", "tables = [3, 4]") + (
         '[[stage]]\n[[stage]]\nruleset = "duel"\nseats = 2\n'
     )
@@ -193,7 +193,7 @@ def test_sizes_of_a_stage_replace_those_of_the_top_whichever_way_they_are_said(f
     assert sizes == [2, 4, 3]
 
 
-def test_tables_of_several_sizes_share_a_budget(folder):
+def test_several_table_sizes_share_a_budget(folder):
     text = GOOD.replace("seats = 3\nmatches = 2", "tables = [2, 3]\nbudget = 20")
     assert load_tournament(write(folder, text)).stages == (
         Stage(BASIC, 2, 5, balanced=True),
@@ -225,7 +225,7 @@ def test_paths_count_from_the_folder_of_the_file(folder, monkeypatch):
     ]
 
 
-def test_until(folder):
+def test_until_is_read_with_its_default_margin(folder):
     given = load_tournament(write(folder, GOOD + "[until]\nconfidence = 0.9\nmargin = 0\n"))
     assert given.until == StopCondition(confidence=0.9, margin=0)
     assert from_canonical_json(canonical_json(given)) == given
@@ -244,7 +244,7 @@ def test_until(folder):
         ("languages", ["basic", "duel"], 120),
     ],
 )
-def test_the_tournaments_that_come_along(name, rulesets, games):
+def test_the_tournament_files_of_the_project_are_correct(name, rulesets, games):
     config = load_tournament(TOURNAMENTS / f"{name}.toml")
     assert config.name == name
     assert [stage.ruleset.name for stage in config.stages] == rulesets
@@ -253,7 +253,7 @@ def test_the_tournaments_that_come_along(name, rulesets, games):
     check_bots(config, None)
 
 
-def test_all_tournaments_that_come_along_are_tried_here():
+def test_all_tournament_files_of_the_project_are_tested():
     assert {path.stem for path in TOURNAMENTS.glob("*.toml")} == {
         "demo",
         "duel",

@@ -1,4 +1,4 @@
-"""Configurations as the league keeps them."""
+"""Configurations are stored as JSON and read back, also by later versions."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,7 @@ def folder(tmp_path):
     return with_bots(tmp_path)
 
 
-def test_json_gives_the_configuration_back_but_for_the_seed(folder):
+def test_json_gives_the_configuration_back_without_the_seed(folder):
     text = GOOD.replace('"./bob"', '"zoe"') + (
         f'end_on = "deck"\nworkers = 2\nseed = "{"ab" * 32}"\n[clocks]\nbank = "60+0.1"\n'
     )
@@ -41,8 +41,8 @@ def test_json_gives_the_configuration_back_but_for_the_seed(folder):
     assert "seed" not in json.loads(stored)
 
 
-def test_what_the_first_release_stored_can_be_read_for_ever():
-    """The file is never changed: add another beside it when configurations have more to say."""
+def test_a_configuration_without_gauntlets_can_still_be_read():
+    """The golden file must never change. When configurations get new keys, add another file."""
     stages = (
         Stage(BASIC.with_options(end_on=EndOn.DECK, max_turns=300), 4, 10),
         Stage(RULESETS["duel"], 2, 5),
@@ -71,7 +71,7 @@ def test_what_the_first_release_stored_can_be_read_for_ever():
     )
 
 
-def test_what_was_stored_since_there_are_gauntlets_can_be_read_for_ever():
+def test_a_configuration_with_a_gauntlet_can_still_be_read():
     config = from_canonical_json(GAUNTLETS.read_text())
     assert config.stages == (Stage(BASIC, 3, 4, balanced=True, challengers=1),)
     assert config.challengers == 1

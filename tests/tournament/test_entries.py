@@ -1,4 +1,4 @@
-"""The bots of a tournament: folders, names and versions."""
+"""The bots of a tournament are found by folder, name or version, and checked before anything is created."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def cup(tmp_path, *bots, ruleset="basic", more=""):
     return load_tournament(path)
 
 
-async def entered(roster, config):
+async def enter(roster, config):
     check_bots(config, roster)
     return [str(spec.bot) for spec in await enter_bots(config, roster, now_us=1)]
 
@@ -47,17 +47,17 @@ async def test_bots_come_from_paths_and_from_the_league(roster, tmp_path):
     await roster.submit(bot(tmp_path / "zoe2", "zoe", version="2"), now_us=0)
     bot(tmp_path / "ann", "ann")
     config = cup(tmp_path, "./ann", "zoe@1", "zoe")
-    assert await entered(roster, config) == ["ann@1", "zoe@1", "zoe@2"]
+    assert await enter(roster, config) == ["ann@1", "zoe@1", "zoe@2"]
 
 
 async def test_two_versions_of_a_bot_may_meet(roster, tmp_path):
     bot(tmp_path / "old", "ann")
     bot(tmp_path / "new", "ann", more='description = "better"\n')
-    assert await entered(roster, cup(tmp_path, "./old", "./new")) == ["ann@1", "ann@1+2"]
+    assert await enter(roster, cup(tmp_path, "./old", "./new")) == ["ann@1", "ann@1+2"]
 
 
 @pytest.mark.parametrize("texts", [("./ann", "./bob", "./ann"), ("ann", "./bob", "ann")])
-async def test_a_bot_that_is_there_twice_is_refused_before_anything_is_made(
+async def test_a_bot_that_is_listed_twice_is_refused_before_anything_is_created(
     roster, tmp_path, texts
 ):
     await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
@@ -68,15 +68,15 @@ async def test_a_bot_that_is_there_twice_is_refused_before_anything_is_made(
     assert str(caught.value) == f"{config.file}: bots[2]: it is bots[0] too"
 
 
-async def test_a_bot_that_is_there_in_two_guises_is_refused(roster, tmp_path):
+async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path):
     await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
     config = cup(tmp_path, "ann", "./ann")
     with pytest.raises(UserError) as caught:
-        await entered(roster, config)
+        await enter(roster, config)
     assert str(caught.value) == f"{config.file}: bots[1]: ann@1 is bots[0] too"
 
 
-async def test_names_that_cannot_be_had(roster, tmp_path):
+async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
     await roster.submit(bot(tmp_path / "ann", "ann"), now_us=0)
     for text, reason in (
         ("zed", "the league has no bot 'zed'"),
@@ -90,13 +90,13 @@ async def test_names_that_cannot_be_had(roster, tmp_path):
         )
 
 
-async def test_a_name_where_there_is_no_league(tmp_path):
+async def test_a_name_without_a_league_is_refused(tmp_path):
     bot(tmp_path / "ann", "ann")
     with pytest.raises(NotFoundError, match="the league has no bot 'zed'"):
         check_bots(cup(tmp_path, "./ann", "zed"), None)
 
 
-async def test_a_bot_with_a_bad_manifest(tmp_path):
+async def test_a_bot_with_a_bad_manifest_is_refused(tmp_path):
     bot(tmp_path / "ann", "ann")
     (bot(tmp_path / "bob", "bob") / "bot.toml").write_text("")
     with pytest.raises(UserError, match=r"/bob/bot\.toml: name: missing \(and 4 more\)$"):
@@ -104,7 +104,7 @@ async def test_a_bot_with_a_bad_manifest(tmp_path):
 
 
 @pytest.mark.parametrize("by_name", [True, False])
-async def test_a_bot_that_does_not_play_the_ruleset(roster, tmp_path, by_name):
+async def test_a_bot_that_does_not_play_the_ruleset_is_refused(roster, tmp_path, by_name):
     folder = bot(tmp_path / "ann", "ann", more='rulesets = ["basic", "classic"]\n')
     bot(tmp_path / "bob", "bob")
     await roster.submit(folder, now_us=0)
@@ -116,7 +116,9 @@ async def test_a_bot_that_does_not_play_the_ruleset(roster, tmp_path, by_name):
 
 
 @pytest.mark.parametrize("by_name", [True, False])
-async def test_a_bot_that_asks_for_more_than_the_tournament_allows(roster, tmp_path, by_name):
+async def test_a_bot_that_asks_for_more_than_the_tournament_allows_is_refused(
+    roster, tmp_path, by_name
+):
     folder = bot(tmp_path / "ann", "ann", more="[limits]\nmemory_mib = 512\ncpus = 1.5\n")
     bot(tmp_path / "bob", "bob")
     await roster.submit(folder, now_us=0)

@@ -1,4 +1,4 @@
-"""Clocks of a worker whose core is busy with other work: the bench of 10,000 decisions, in short."""
+"""Clocks stay fair on a worker whose core is busy with other work: a short form of `bench_fair_clocks`."""
 
 import os
 import sys
@@ -11,7 +11,8 @@ from bench_fair_clocks import busy, played, timeouts
 
 pytestmark = pytest.mark.unmeasured
 SURELY = 0.8
-"""A machine that stands still by itself makes the referee late, to the good of the bot."""
+"""The part of late decisions that must be timeouts. The others are late because the machine stood still, which
+is not charged to the bot."""
 
 
 @pytest.mark.extended("measures large schedules and long statistics")

@@ -1,4 +1,4 @@
-"""Whole games by real processes, as a worker plays them: what only a worker can get wrong."""
+"""Play whole games with real bot processes, in this process and in a worker process."""
 
 import ast
 import asyncio
@@ -38,8 +38,8 @@ PATIENT = Clocks(
 )
 
 
-def order(number, *kinds, clocks=PATIENT, suspended=()):
-    """A game of bots of these kinds (see tests/misbehaving)."""
+def make_task(number, *kinds, clocks=PATIENT, suspended=()):
+    """Return the task of a game with bots of these kinds (see tests/misbehaving)."""
     bots = tuple(
         BotSpec(BotId(f"{kind}-{seat}", "1"), BOTS, ("python3", "bot.py", kind))
         for seat, kind in enumerate(kinds)
@@ -77,11 +77,13 @@ def settings(tmp_path_factory):
 
 @pytest.fixture
 async def play(settings):
-    before = set(psutil.Process().children(recursive=True))  # another test's resource tracker, say
+    before = set(
+        psutil.Process().children(recursive=True)
+    )  # for example the resource tracker of another test
     player = GamePlayer(settings)
 
-    async def play(*orders):
-        records = await player.play_assignment(Assignment(0, orders))
+    async def play(*tasks):
+        records = await player.play_assignment(Assignment(0, tasks))
         for record in records:
             check_record(record)
         return records
@@ -92,8 +94,8 @@ async def play(settings):
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
-async def test_what_a_bot_wrote_stands_with_every_fault(play):
-    (record,) = await play(order(1, "always_plays_what_it_lacks", "fair"))
+async def test_every_fault_has_the_standard_error_of_its_bot(play):
+    (record,) = await play(make_task(1, "always_plays_what_it_lacks", "fair"))
     assert [fault.cause for fault in record.faults] == [Cause.ILLEGAL, Cause.ILLEGAL, Cause.STRIKES]
     assert {fault.evidence.stderr_tail for fault in record.faults} == {
         "I am always_plays_what_it_lacks\n"
@@ -101,15 +103,15 @@ async def test_what_a_bot_wrote_stands_with_every_fault(play):
 
 
 async def test_a_suspended_bot_is_not_started(play):
-    (record,) = await play(order(1, "exits_with_1", "fair", suspended={"exits_with_1-0@1"}))
+    (record,) = await play(make_task(1, "exits_with_1", "fair", suspended={"exits_with_1-0@1"}))
     assert [(fault.seat, fault.cause) for fault in record.faults] == [(0, Cause.SUSPENDED)]
     assert record.faults[0].evidence.stderr_tail == ""
     assert record.ranks == (2, 1)
 
 
-async def test_a_bot_that_burns_the_core_is_ended_when_it_has_forfeited(play, settings):
+async def test_a_bot_that_keeps_computing_is_killed_after_its_forfeit(play, settings):
     clocks = replace(PATIENT, decision_us=SECOND_US // 2)
-    (record,) = await play(order(1, "runs_in_circles", "fair", clocks=clocks))
+    (record,) = await play(make_task(1, "runs_in_circles", "fair", clocks=clocks))
     assert [fault.cause for fault in record.faults] == [Cause.TIMEOUT, Cause.TIMEOUT, Cause.STRIKES]
     burners = [bot for bot in bots_in(settings.folder) if bot.cmdline()[-1] == "runs_in_circles"]
     _, alive = await asyncio.to_thread(psutil.wait_procs, burners, timeout=30)
@@ -117,7 +119,7 @@ async def test_a_bot_that_burns_the_core_is_ended_when_it_has_forfeited(play, se
 
 
 class VoidSeats:
-    """Lets some of the attempts to seat a bot be void, and counts those that are not."""
+    """Makes the first attempts to start a bot void, and lists the processes of all other attempts."""
 
     def __init__(self, monkeypatch, name, times):
         self.seated = []
@@ -137,22 +139,22 @@ class VoidSeats:
 
 async def test_a_void_game_is_played_again_by_new_processes(play, monkeypatch):
     seats = VoidSeats(monkeypatch, "fair-1", times=VOID_ATTEMPTS - 1)
-    (record,) = await play(order(1, "fair", "fair"))
+    (record,) = await play(make_task(1, "fair", "fair"))
     assert record.faults == ()
     assert len(set(seats.seated)) == VOID_ATTEMPTS + 1
 
 
-async def test_a_game_that_is_always_void_is_given_up(play, monkeypatch):
+async def test_a_game_that_is_void_every_time_raises_void_game(play, monkeypatch):
     VoidSeats(monkeypatch, "fair-0", times=VOID_ATTEMPTS)
     with pytest.raises(VoidGame, match=f"game-1 was void {VOID_ATTEMPTS} times: no room"):
-        await play(order(1, "fair", "fair"))
+        await play(make_task(1, "fair", "fair"))
 
 
-async def test_a_void_game_harms_none_that_is_played_beside_it(play, monkeypatch):
+async def test_a_void_game_does_not_disturb_the_other_games_of_its_batch(play, monkeypatch):
     kinds = ("holds_four_games", "holds_four_games")
-    await play(order(1, *kinds))
+    await play(make_task(1, *kinds))
     VoidSeats(monkeypatch, "holds_four_games-1", times=1)
-    records = await play(*(order(number, *kinds) for number in (2, 3, 4)))
+    records = await play(*(make_task(number, *kinds) for number in (2, 3, 4)))
     assert [record.game_id for record in records] == ["game-2", "game-3", "game-4"]
     assert [record.faults for record in records] == [(), (), ()]
 
@@ -169,13 +171,13 @@ def executor(settings):
         with suppress(BrokenProcessPool):
             executor.submit(worker.stop_worker).result()
     del executor
-    gc.collect()  # its semaphores, which would call the tracker back
-    resource_tracker._resource_tracker._stop()  # other tests count the children of this process
+    gc.collect()  # semaphores that are collected later would start the tracker again
+    resource_tracker._resource_tracker._stop()  # else other tests find it among the children of this process
 
 
-def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
+def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
     report = executor.submit(
-        worker.play_games, Assignment(0, (order(1, "tells_what_it_sees", "fair"),))
+        worker.play_games, Assignment(0, (make_task(1, "tells_what_it_sees", "fair"),))
     )
     (fault,) = report.result()[0].faults
     _, environment, descriptors = map(str.strip, fault.evidence.stderr_tail.splitlines())
@@ -185,21 +187,21 @@ def test_a_bot_of_a_worker_gets_nothing_of_the_referee(executor):
     assert ast.literal_eval(descriptors) == ["0", "1", "2", "3"]  # 3 lists the folder
 
 
-def test_a_worker_runs_before_its_bots_where_it_may(executor):
+def test_a_worker_has_real_time_priority_if_that_is_allowed(executor):
     pid = executor.submit(os.getpid).result()
     assert os.getsid(pid) == pid
     assert os.sched_getscheduler(pid) == (os.SCHED_RR if may_be_real_time() else os.SCHED_OTHER)
 
 
 def may_be_real_time():
-    """Asked of another process, to leave this one as it is."""
+    """Return True if processes may become real-time processes; another process tries it."""
     ask = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False)
     return asked.returncode == 0
 
 
 def bots_in(folder):
-    """Processes that were started with a socket in this folder."""
+    """Return the bot processes whose socket is in this folder."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -211,7 +213,7 @@ def bots_in(folder):
 @pytest.mark.parametrize("kind", ["hangs", "runs_in_circles"])
 def test_bots_die_with_their_worker_however_it_dies(executor, settings, kind):
     pid = executor.submit(os.getpid).result()
-    playing = executor.submit(worker.play_games, Assignment(0, (order(1, kind, kind),)))
+    playing = executor.submit(worker.play_games, Assignment(0, (make_task(1, kind, kind),)))
     while len(bots := bots_in(settings.folder)) < 2:
         assert not playing.done()
     os.kill(pid, signal.SIGKILL)

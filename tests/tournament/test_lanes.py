@@ -1,4 +1,4 @@
-"""What the driver gives to which worker, and what it does when one dies."""
+"""`Lanes` gives every game once, to the worker of its lane, and suspends bots lane by lane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def schedule(matches: int = 4, lanes: int = 4):
     return round_robin("t", BOTS, [Stage(RULESETS["classic"], 3, matches)], lanes=lanes)
 
 
-def lanes_of(games, *, stored=(), games_in_flight=1, workers=1, suspend_after=0) -> Lanes:
+def make_lanes(games, *, stored=(), games_in_flight=1, workers=1, suspend_after=0) -> Lanes:
     return Lanes(
         games,
         dict.fromkeys(stored, ()),
@@ -28,7 +28,7 @@ def lanes_of(games, *, stored=(), games_in_flight=1, workers=1, suspend_after=0)
 
 
 def drain(lanes: Lanes, workers: int) -> list[tuple[int, tuple[str, ...]]]:
-    """Everything that is handed out when every worker finishes at once: (worker, game ids)."""
+    """Take all bundles, with workers that finish at once; return the worker and the game ids of each bundle."""
     out = []
     while True:
         bundles = [(worker, lanes.take(worker)) for worker in range(workers)]
@@ -43,16 +43,18 @@ def drain(lanes: Lanes, workers: int) -> list[tuple[int, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 5])
-def test_every_game_is_handed_out_once_to_the_worker_of_its_lane(workers):
+def test_every_game_is_given_once_to_the_worker_of_its_lane(workers):
     games = schedule()
-    handed = drain(lanes_of(games, workers=workers), workers)
-    assert sorted(game for _, ids in handed for game in ids) == sorted(g.game_id for g in games)
+    bundles_taken = drain(make_lanes(games, workers=workers), workers)
+    assert sorted(game for _, ids in bundles_taken for game in ids) == sorted(
+        g.game_id for g in games
+    )
     lane_of = {game.game_id: game.lane for game in games}
-    assert all(lane_of[game] % workers == worker for worker, ids in handed for game in ids)
+    assert all(lane_of[game] % workers == worker for worker, ids in bundles_taken for game in ids)
 
 
-def test_a_lane_has_one_assignment_at_a_time():
-    lanes = lanes_of(schedule(), workers=2)
+def test_a_lane_gives_one_bundle_at_a_time():
+    lanes = make_lanes(schedule(), workers=2)
     first, second = lanes.take(0), lanes.take(0)
     assert {first.lane, second.lane} == {0, 2}
     assert lanes.take(0) is None
@@ -63,10 +65,10 @@ def test_a_lane_has_one_assignment_at_a_time():
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 100])
-def test_bundles_are_those_of_the_schedule_whoever_plays_them(size):
+def test_bundles_do_not_depend_on_the_number_of_workers(size):
     games = schedule(matches=8)
-    alone = drain(lanes_of(games, games_in_flight=size), 1)
-    shared = drain(lanes_of(games, games_in_flight=size, workers=3), 3)
+    alone = drain(make_lanes(games, games_in_flight=size), 1)
+    shared = drain(make_lanes(games, games_in_flight=size, workers=3), 3)
     assert {ids for _, ids in alone} == {ids for _, ids in shared}
     for lane in range(4):
         own = [game.game_id for game in games if game.lane == lane]
@@ -74,24 +76,24 @@ def test_bundles_are_those_of_the_schedule_whoever_plays_them(size):
         assert [ids for _, ids in alone if ids[0] in own] == cut
 
 
-def test_a_resumed_run_has_the_same_bundles_without_what_is_played():
+def test_a_resumed_run_has_the_same_bundles_without_the_stored_games():
     games = schedule(matches=8)
-    whole = [ids for _, ids in drain(lanes_of(games, games_in_flight=4), 1)]
+    whole = [ids for _, ids in drain(make_lanes(games, games_in_flight=4), 1)]
     stored = {*whole[0], whole[1][2]}
-    rest = [ids for _, ids in drain(lanes_of(games, stored=stored, games_in_flight=4), 1)]
+    rest = [ids for _, ids in drain(make_lanes(games, stored=stored, games_in_flight=4), 1)]
     kept = [tuple(game for game in ids if game not in stored) for ids in whole]
     assert set(rest) == set(filter(None, kept))
 
 
-def test_games_of_a_dead_worker_come_first_again_and_in_order():
-    lanes = lanes_of(schedule())
+def test_the_bundle_of_a_lost_worker_is_given_again_first():
+    lanes = make_lanes(schedule())
     bundle = lanes.take(0)
     lanes.put_back(bundle)
     assert lanes.take(0) == bundle
 
 
-def test_games_that_kill_their_worker_every_time_stop_the_run():
-    lanes = lanes_of(schedule())
+def test_a_bundle_that_loses_its_worker_three_times_stops_the_run():
+    lanes = make_lanes(schedule())
     for _ in range(MAX_LOSSES - 1):
         lanes.put_back(lanes.take(0))
     with pytest.raises(RefereeError, match=r"died 3 times while it played t-1"):
@@ -99,7 +101,7 @@ def test_games_that_kill_their_worker_every_time_stop_the_run():
 
 
 def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]:
-    """Play everything with one bot forfeiting each game: (lane, who was suspended) a bundle."""
+    """Let one bot forfeit all of its games; return the lane and the suspended bots of each bundle."""
     out = []
     while bundle := lanes.take(0):
         out.append((bundle.lane, bundle.suspended))
@@ -111,21 +113,21 @@ def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]
 
 
 def test_a_bot_that_keeps_forfeiting_is_suspended_lane_by_lane():
-    lanes = lanes_of(schedule(matches=10), suspend_after=3)
+    lanes = make_lanes(schedule(matches=10), suspend_after=3)
     history = play_lane(lanes, "b")
     assert all("b" not in suspended for _, suspended in history[:12])
     assert {suspended for _, suspended in history[-4:]} == {frozenset({"b"})}
     assert lanes.suspended() == {"b"}
 
 
-def test_suspension_can_be_switched_off():
-    history = play_lane(lanes_of(schedule()), "b")
+def test_no_bot_is_suspended_if_suspension_is_switched_off():
+    history = play_lane(make_lanes(schedule()), "b")
     assert {suspended for _, suspended in history} == {frozenset()}
 
 
-def test_a_finished_game_ends_the_row_of_forfeits():
+def test_a_game_without_a_forfeit_resets_the_count_of_forfeits():
     games = schedule(matches=10, lanes=3)
-    lanes = lanes_of(games, suspend_after=2)
+    lanes = make_lanes(games, suspend_after=2)
     mine = [game for game in games if game.lane == 0 and "a" in game.bots]
     for number, game in enumerate(mine[:6]):
         lanes.note_result(game, [game.bots.index("a")] if number % 2 else [])
@@ -135,9 +137,9 @@ def test_a_finished_game_ends_the_row_of_forfeits():
     assert lanes.suspended() == {"a"}
 
 
-def test_who_is_suspended_does_not_depend_on_the_number_of_workers():
+def test_suspensions_do_not_depend_on_the_number_of_workers():
     def suspended(workers: int) -> dict[str, frozenset[str]]:
-        lanes = lanes_of(schedule(matches=10), workers=workers, suspend_after=3)
+        lanes = make_lanes(schedule(matches=10), workers=workers, suspend_after=3)
         out = {}
         while bundles := [b for w in range(workers) if (b := lanes.take(w))]:
             for bundle in bundles:
@@ -152,10 +154,10 @@ def test_who_is_suspended_does_not_depend_on_the_number_of_workers():
 
 def test_forfeits_of_an_earlier_run_count_after_a_resume():
     games = schedule(matches=10)
-    whole = lanes_of(games, suspend_after=3)
+    whole = make_lanes(games, suspend_after=3)
     uninterrupted = play_lane(whole, "b")
     half = len(games) // 2
-    lanes = lanes_of(games[half:], suspend_after=3)
+    lanes = make_lanes(games[half:], suspend_after=3)
     for game in games[:half]:
         lanes.note_result(game, [seat for seat, bot in enumerate(game.bots) if bot == "b"])
     assert play_lane(lanes, "b") == uninterrupted[half:]

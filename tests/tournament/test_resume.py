@@ -1,4 +1,4 @@
-"""A run that is killed or interrupted, whenever that is: nothing is lost, doubled or left behind."""
+"""A run that was killed or interrupted can be resumed: no game is lost or doubled, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAGUE = "the league"
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """What comes of the tournament where nothing happens to it."""
+    """Return the records of an uninterrupted run."""
     with place(tmp_path_factory.mktemp("whole")) as here:
         done = here.referee("tournament", "run", here.tournament(matches=MATCHES))
         assert done.returncode == 0, done.stderr
@@ -39,7 +39,8 @@ def here(tmp_path):
         yield made
 
 
-def stored(here):
+def load_records(here):
+    """Return the stored records by game id."""
     with League.open(here.folder / LEAGUE, create=False) as league:
         return {row.game_id: league.record(row.game_id) for row in league.results()}
 
@@ -58,7 +59,7 @@ def resume(here):
 
 
 @pytest.mark.extended("crashes, interrupts and starves the referee")
-def test_killed_while_it_is_being_created(here, uninterrupted):
+def test_a_run_killed_during_its_creation_stores_a_whole_schedule_or_none(here, uninterrupted):
     for moment in (0.4, 0.8):
         with run(here) as process:
             let_run(process, moment)
@@ -78,15 +79,15 @@ def test_killed_while_it_is_being_created(here, uninterrupted):
 
 
 def interrupt(process):
-    """Ctrl-C, which a terminal sends to everybody in the foreground."""
+    """Send Ctrl-C to the whole process group, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
 
 
-def command_of(said):
+def find_resume_command(said):
     return re.search(r"^Interrupted\. To resume: (.*)$", said, re.MULTILINE)[1]
 
 
-def test_ctrl_c_lets_the_games_in_play_finish_and_says_how_to_go_on(here, uninterrupted):
+def test_ctrl_c_finishes_the_games_in_play_and_prints_how_to_resume(here, uninterrupted):
     with run(here) as process:
         read_until(process, 1)
         interrupt(process)
@@ -97,8 +98,8 @@ def test_ctrl_c_lets_the_games_in_play_finish_and_says_how_to_go_on(here, uninte
     assert "Traceback" not in said
     assert here.processes() == []
     assert here.run_folders() == []
-    assert 0 < len(stored(here)) < GAMES
-    last = here.shell(command_of(said))
+    assert 0 < len(load_records(here)) < GAMES
+    last = here.shell(find_resume_command(said))
     assert last.returncode == 0, last.stderr
     assert "All games are played." in last.stdout
     assert here.records(LEAGUE) == uninterrupted
@@ -120,17 +121,17 @@ def test_ctrl_c_twice_stops_at_once_and_can_be_resumed(here):
     assert "Traceback" not in said
     assert here.left_alone()
     assert here.run_folders() == []
-    assert len(stored(here)) < 40
-    last = here.shell(command_of(said))
+    assert len(load_records(here)) < 40
+    last = here.shell(find_resume_command(said))
     assert last.returncode == 0, last.stderr
-    assert len(stored(here)) == 40
+    assert len(load_records(here)) == 40
     whole = here.referee("tournament", "run", file, "--league", "whole")
     assert whole.returncode == 0
     assert here.records(LEAGUE) == here.records("whole")
 
 
 @pytest.mark.extended("crashes, interrupts and starves the referee")
-def test_ctrl_c_before_the_first_game(here, uninterrupted):
+def test_ctrl_c_before_the_first_game_can_be_resumed(here, uninterrupted):
     with run(here) as process:
         process.stdout.readline()
         interrupt(process)
@@ -138,7 +139,7 @@ def test_ctrl_c_before_the_first_game(here, uninterrupted):
     assert process.returncode == 130
     assert "Traceback" not in said
     assert here.processes() == []
-    last = here.shell(command_of(said))
+    last = here.shell(find_resume_command(said))
     assert last.returncode == 0, last.stderr
     assert here.records(LEAGUE) == uninterrupted
 
@@ -151,7 +152,7 @@ def test_ctrl_c_before_the_first_game(here, uninterrupted):
     )
 )
 def started_in(request):
-    """A script's background: what it starts ignores SIGINT, and hands that on."""
+    """Start programs in the foreground, or in the background of a script, where they ignore SIGINT at first."""
     before = signal.getsignal(signal.SIGINT)
     if request.param == "background":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -161,7 +162,7 @@ def started_in(request):
 
 @pytest.mark.usefixtures("started_in")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_while_a_bot_is_built_leaves_nothing(here, number):
+def test_ctrl_c_while_a_bot_is_built_leaves_nothing_behind(here, number):
     bot = here.bot("built", "")
     manifest = bot / "bot.toml"
     build = '[build]\ncommand = ["sh", "-c", "sleep 1000 & sleep 1000"]\n'
@@ -203,13 +204,13 @@ def test_a_bot_that_crashes_now_and_then_crashes_in_the_same_games(here):
         read_until(process, 4)
         kill(process)
         assert here.left_alone()
-    assert 0 < len(stored(here)) < len(whole)
+    assert 0 < len(load_records(here)) < len(whole)
     assert here.referee("tournament", "resume", "--league", LEAGUE).returncode == 0
     assert here.records(LEAGUE) == whole
 
 
 @pytest.mark.extended("crashes, interrupts and starves the referee")
-def test_what_a_bot_has_started_does_not_outlive_the_next_run(here):
+def test_orphans_of_a_bot_are_killed_by_the_next_run(here):
     parent = here.bot("parent", PARENT)
     file = here.tournament(bots=(parent, "greedy"), matches=40)
     with here.started("tournament", "run", file, "--league", LEAGUE) as process:

@@ -1,4 +1,4 @@
-"""The tables of a league are held against the records of its games."""
+"""The verification compares the tables of a league with the records of its games."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""A bot that forfeits again and again is not started any more; the others play on."""
+"""A bot that forfeits again and again is suspended; the other bots play on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def course_and_result(record):
 
 
 def causes(records):
-    """Of every game in which there was a fault: whose, why, when and what it cost."""
+    """Return bot, cause, move and forfeit of each fault, by game; games without faults are left out."""
     return {
         record.game_id: [
             (str(record.seating[fault.seat]), fault.cause, fault.move, fault.forfeit)
@@ -94,7 +94,7 @@ def test_a_bot_that_always_crashes_is_suspended_and_the_others_play_on(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_what_a_resumed_run_remembers_of_forfeits(here):
+def test_a_resumed_run_counts_the_forfeits_before_the_interruption(here):
     bot = here.bot("crashes", CRASHES)
     _, whole = play(here, bot, 1)
     file = here.folder / "cup.toml"

@@ -1,4 +1,4 @@
-"""Workers: what a run makes of dead ones, that their number is no matter, and what their bots get to see."""
+"""Lost workers are replaced, results do not depend on the number of workers, and no process meets a deal twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from referee.tournament.create import create_tournament, enter_bots
 
 pytestmark = pytest.mark.unmeasured
 BOTS = Path(__file__).parent / "bots"
-FAULT_OF_MEMORY = 77
+MET_A_DEAL_AGAIN = 77
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_worker_that_dies_of_the_same_games_every_time_stops_the_run(here):
+def test_a_game_that_kills_its_worker_three_times_stops_the_run(here):
     killer = here.bot("killer", KILLS_ITS_WORKER)
     file = here.tournament(bots=(killer, "greedy"), matches=1, more="workers = 1\nlanes = 2\n")
     done = here.referee("tournament", "run", file)
@@ -76,19 +76,19 @@ def test_ratings_do_not_depend_on_the_number_of_workers(here):
     assert all(row["games"] == 8 for row in rows)
 
 
-def test_a_worker_and_its_bots_stay_on_the_worker_s_core(here):
+def test_a_worker_and_its_bots_run_on_the_core_of_the_worker(here):
     cores = sorted(os.sched_getaffinity(0))
     file = here.tournament(matches=50, more="workers = 2\n")
     with here.started("tournament", "run", file) as process:
         read_until(process, 1)
-        process.send_signal(signal.SIGSTOP)  # nothing further is begun, all bots stay
+        process.send_signal(signal.SIGSTOP)  # the driver starts no further game, so all bots stay
         seen = workers(process)
-        families = [[worker, *worker.children(recursive=True)] for worker in seen]
-        assert len(families) == 2
-        for number, family in enumerate(families):
-            assert len(family) >= 1 + 2
+        trees = [[worker, *worker.children(recursive=True)] for worker in seen]
+        assert len(trees) == 2
+        for number, tree in enumerate(trees):
+            assert len(tree) >= 1 + 2
             own = {cores[number % len(cores)]}
-            assert all(set(each.cpu_affinity()) == own for each in family)
+            assert all(set(each.cpu_affinity()) == own for each in tree)
         process.kill()
         process.wait()
         assert here.left_alone()
@@ -104,7 +104,7 @@ def remembering(here):
     ]
 
 
-def test_no_process_meets_a_deal_again(here):
+def test_no_process_meets_a_deal_twice(here):
     file = here.tournament(bots=remembering(here), matches=8, more="workers = 2\n")
     done = here.referee("tournament", "run", file)
     assert done.returncode == 0, done.stderr
@@ -114,8 +114,8 @@ def test_no_process_meets_a_deal_again(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-async def test_a_bot_that_remembers_would_notice(here):
-    """The same bots where all games are played in one lane, which no tournament file can have."""
+async def test_a_process_that_meets_a_deal_twice_is_detected(here):
+    """Check the bots of the test above: play all games in one lane, which no tournament file can ask for."""
     config = load_tournament(here.tournament(bots=remembering(here), matches=2))
     with League.open(here.folder / "league", create=True) as league:
         workshop = Workshop(league.folder, ProcessGroupLauncher(), on_build=print)
@@ -126,12 +126,12 @@ async def test_a_bot_that_remembers_would_notice(here):
     assert here.referee("tournament", "resume").returncode == 0
     faults = [fault for record in here.records("league") for fault in record.faults]
     assert faults
-    assert {fault.evidence.exit_code for fault in faults} == {FAULT_OF_MEMORY}
+    assert {fault.evidence.exit_code for fault in faults} == {MET_A_DEAL_AGAIN}
     assert all("met this deal before" in fault.evidence.stderr_tail for fault in faults)
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_bot_that_ends_between_games_is_started_anew_and_charged_with_nothing(here):
+def test_a_bot_that_ends_between_games_is_restarted_without_a_fault(here):
     tired = here.bot("tired", TIRED)
     file = here.tournament(bots=(tired, "greedy"), matches=8, more="lanes = 2\nworkers = 2\n")
     assert here.referee("tournament", "run", file).returncode == 0
@@ -142,7 +142,7 @@ def test_a_bot_that_ends_between_games_is_started_anew_and_charged_with_nothing(
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_games_in_flight_together_end_as_they_do_one_by_one(here):
+def test_games_in_flight_have_the_results_of_games_played_one_by_one(here):
     runs = {}
     for capacity in (1, 4):
         bots = []

@@ -1,4 +1,4 @@
-"""Tournament files that are wrong: each in one line that names file, key and reason."""
+"""A wrong tournament file gives one line with the file, the key and the reason."""
 
 import pytest
 from config_files import BOTS, GAUNTLET, GOOD, HEAD, FakePace, error_of, with_bots, write
@@ -321,11 +321,11 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
-def test_what_is_wrong_is_said_in_one_line(folder, text, reason):
+def test_a_wrong_file_gives_one_line_with_key_and_reason(folder, text, reason):
     assert error_of(folder, text) == f"{folder}/cup.toml: {reason}"
 
 
-def test_minutes_that_are_too_few_or_too_many(folder):
+def test_a_budget_of_too_few_or_too_many_minutes_is_refused(folder):
     text = GOOD.replace("matches = 2", "budget = { minutes = 1 }")
     for lasting_us, reason in (
         (
@@ -339,7 +339,7 @@ def test_minutes_that_are_too_few_or_too_many(folder):
         assert str(caught.value) == f"{folder}/cup.toml: budget: {reason}"
 
 
-def test_a_missing_file(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(UserError) as caught:
         load_tournament(tmp_path / "cup.toml")
     assert str(caught.value) == f"{tmp_path}/cup.toml: no such file"

@@ -1,8 +1,8 @@
-"""A bot that keeps what it sees of every deal, and exits with 77 when it meets one again.
+"""A bot that remembers every deal, and exits with 77 when it meets a deal again.
 
-Two games have the same deal when the same cards lie in the display at the start: it knows then which
-hand it had at the other seat, and so what somebody else holds now. It remembers in its process and in
-its scratch folder, which another process might have left to it.
+Two games have the same deal if their displays are the same at the start. The bot would then know the hand
+that it had in the other seat, which is now the hand of an opponent. It remembers deals in its process and in
+its scratch folder, because a later process might get the same folder.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from referee.sdk import Bot, run
 
 MEMORY = Path(os.environ["HOME"]) / "memory"
-SEEN = dict(eval(line) for line in MEMORY.open()) if MEMORY.exists() else {}  # noqa: S307 - its own
+SEEN = dict(eval(line) for line in MEMORY.open()) if MEMORY.exists() else {}  # noqa: S307 - the bot wrote it
 
 
 class Remembers(Bot):
@@ -25,7 +25,7 @@ class Remembers(Bot):
             memory.write(f"{(display, tuple(view.hand))!r}\n")
 
     def decide(self, request):
-        if self.met is not None:  # not before: who dies at the start is given another one
+        if self.met is not None:  # not in `start`: the referee would start another process
             sys.stderr.write(f"met this deal before, with the hand {self.met} at a seat\n")
             sys.stderr.flush()
             os._exit(77)
