@@ -28,7 +28,8 @@ With REFEREE_REQUIRE_ALL=1, as in CI, a skip is a failure, so that no test is si
 isolation rung that the kernel does not give, because nobody can install it; `referee doctor` shows it in the CI log.
 
 A test that spends most of its time on lines that other tests cover is excluded from coverage, because measuring makes
-Python up to three times slower. This holds for its fixtures and for the processes it starts too:
+Python up to three times slower. This also holds for its fixtures and for the processes that it starts. There is no
+other way to switch coverage off:
 
     @pytest.mark.unmeasured
 """
@@ -72,7 +73,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 configure_process()  # before anything imports gRPC
 
-import postgres_server  # noqa: E402 - after that
+import postgres_server  # noqa: E402 - imports of the project come after `configure_process`
 from strongest_isolation import strongest  # noqa: E402 - the same
 
 from referee.sandbox.missing_programs import how_to_install  # noqa: E402 - the same

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: made, started and thrown away, on a UNIX socket in a folder of its own."""
+"""Start a PostgreSQL server for tests, on a UNIX socket in a temporary folder, and delete it afterwards."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ SETTINGS = (
     "shared_buffers=16MB",
     "max_connections=40",
 )
-"""Cheap, and for nobody but the tests."""
+"""Settings that save time and memory; data would be lost in a crash."""
 PATIENCE_S = 60
+"""A timeout that no program of the server reaches, however busy the machine is."""
 
 
 def programs() -> Path | None:
-    """The folder with the server's programs, which Debian has not in PATH; None: it is not installed."""
+    """Return the folder of the server's programs, which Debian does not put into PATH; None if not installed."""
     found = shutil.which("initdb")
     folders = [Path(found).resolve().parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
@@ -39,21 +40,21 @@ def _version(folder):
 
 
 class Server:
-    """A running server that trusts whoever reaches its socket."""
+    """A running server that accepts every connection to its socket."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
         self._numbers = count(1)
 
     def url(self, database: str, **more: str) -> str:
-        """The address of a database."""
+        """Return the URL of a database."""
         query = {"host": str(self.socket)} | more
         url = URL.create("postgresql+psycopg", "postgres", database=database, query=query)
         return url.render_as_string()
 
     @contextmanager
     def database(self, options: str = ""):
-        """A new, empty database; yields its URL."""
+        """Create an empty database, yield its URL, and drop the database."""
         name = f"league{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name} {options}")
         try:
@@ -73,7 +74,7 @@ class Server:
 
 
 def execute(url: str, *statements: str) -> list[tuple]:
-    """Run statements, each on its own; returns the rows of the last one."""
+    """Run each statement in its own transaction; return the rows of the last one."""
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     try:
         with engine.connect() as connection:
@@ -86,10 +87,10 @@ def execute(url: str, *statements: str) -> list[tuple]:
 
 @contextmanager
 def server(folder: Path):
-    """Start a server with the programs of `folder`, and stop it."""
-    home = Path(tempfile.mkdtemp(prefix="pg-"))  # sockets have short paths
+    """Start a server with the programs in `folder`, yield it, and stop it."""
+    home = Path(tempfile.mkdtemp(prefix="pg-"))  # the path of a socket must be short
     data = home / "data"
-    if os.geteuid() == 0:  # as root it does not start
+    if os.geteuid() == 0:  # the server refuses to run as root
         account = pwd.getpwnam("postgres")
         os.chown(home, account.pw_uid, account.pw_gid)
         home.chmod(0o755)

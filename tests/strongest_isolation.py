@@ -1,4 +1,4 @@
-"""The isolation that this machine gives, probed once in a process."""
+"""Find the strongest isolation that this machine gives, once in each process."""
 
 import asyncio
 from functools import cache
