@@ -71,6 +71,7 @@ def test_any_bytes_are_a_message_or_a_value_error(ask):
     again(check)
 
 
+@pytest.mark.extended("sends random messages to the referee")
 def test_any_bytes_are_an_action_or_a_value_error(ask):
     @settings(max_examples=300, deadline=None, database=None)
     @given(st.binary(max_size=200))
@@ -81,6 +82,7 @@ def test_any_bytes_are_an_action_or_a_value_error(ask):
     again(check)
 
 
+@pytest.mark.extended("sends random messages to the referee")
 @pytest.mark.parametrize(
     "data",
     [
@@ -254,6 +256,7 @@ def scripts(draw):
     return script
 
 
+@pytest.mark.extended("sends random messages to the referee")
 def test_no_bytes_on_its_socket_let_a_bot_do_more_than_lose(live):
     @settings(
         max_examples=60,
