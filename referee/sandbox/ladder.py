@@ -61,7 +61,9 @@ def make_launcher(isolation: Isolation) -> Launcher:
         case Rung.FULL | Rung.NAMESPACES:
             bwrap = bubblewrap.find_bubblewrap()
             if bwrap is None:
-                raise VoidGame("bubblewrap is gone")
+                raise VoidGame(
+                    "bubblewrap is gone since the isolation was selected: install it again"
+                )
             return SandboxLauncher(bwrap, cgroups, isolation.summary)
         case Rung.UID:
             return UidLauncher(cgroups, isolation.summary)

@@ -55,7 +55,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
                 dies = await _kill_parent(launcher, folder)
                 findings[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
-            raise VoidGame(f"no sandbox was probed within {_PROBE_LIMIT_S:g} s") from None
+            raise VoidGame(f"the sandbox could not be probed within {_PROBE_LIMIT_S:g} s") from None
         finally:
             launcher.reap()
     return tuple(findings[each] for each in Protection)

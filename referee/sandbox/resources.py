@@ -1,7 +1,7 @@
-"""Create what a sandbox needs outside of itself, and remove it when the program is gone.
+"""Create the sandbox resources of a program, and remove them when the program is gone.
 
-The sandbox resources of a program are a user id, a cgroup, and folders that belong to this user while the program
-runs. Only root can give a program its own user id; otherwise the program has the referee's.
+The sandbox resources are a user id, a cgroup, and the ownership of the program's folders while it runs. Only root can
+give a program its own user id; otherwise the program has the referee's.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ class SandboxResources:
         mode = folder.stat().st_mode
         if folder not in access.writable and mode & _READABLE_FOR_ALL != _READABLE_FOR_ALL:
             raise VoidGame(
-                f"{folder} must be readable for everybody, since the referee is root and gives each bot a"
-                f" user of its own: chmod -R o+rX {folder}"
+                f"{folder} must be readable for everybody, because the referee is root and each bot runs as"
+                f" another user: chmod -R o+rX {folder}"
             )
 
 

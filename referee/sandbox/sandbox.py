@@ -244,7 +244,9 @@ class SandboxedProgram:
         assert self._bubblewrap.stderr is not None  # noqa: S101 - it was started with pipes
         errors = self._bubblewrap.stderr
         text = line or (await errors.read(_MESSAGE_BYTES)).decode("utf-8", "replace")
-        return VoidGame(f"the sandbox cannot be set up: {text.strip() or 'nobody says why'}")
+        return VoidGame(
+            f"the sandbox cannot be set up: {text.strip() or 'bubblewrap printed no reason'}"
+        )
 
     def _find_init(self) -> psutil.Process | None:
         """Return process 1 of the sandbox; None if it does not exist."""

@@ -87,5 +87,5 @@ def _check_reachable(path: Path) -> None:
     for parent in path.parents:
         if not parent.stat().st_mode & 0o001:
             raise VoidGame(
-                f"{path} cannot be reached by the user that a bot has on this rung of isolation: chmod o+x {parent}"
+                f"{path} cannot be reached by the bot, which runs as another user with this isolation: chmod o+x {parent}"
             )

@@ -69,12 +69,15 @@ class Games:
         check_record(record)
         return record
 
-    async def play_healthy(self):
+    async def assert_healthy_game(self):
         record = await self.play(HEALTHY, OTHER)
         assert not record.faults
 
     async def each_seat(self, wrong, **options):
-        """Yield the seat and the record of a game with `wrong` in each seat; play a healthy game after each."""
+        """Yield the seat and the record of a game with `wrong` in each seat; play a healthy game after each.
+
+        Asserts that no other bot is charged.
+        """
         for seat in (0, 1):
             bots = [HEALTHY, HEALTHY]
             bots[seat] = wrong
@@ -83,12 +86,13 @@ class Games:
                 "only the misbehaving bot is charged"
             )
             yield seat, record
-            await self.play_healthy()
+            await self.assert_healthy_game()
 
     def process(self, spec, lane=0):
         return self.player._pool._processes[lane, str(spec.bot)]
 
-    async def end(self):
+    async def close(self):
+        """Stop all bots, and assert that no process, folder or cgroup is left."""
         await self.player.close()
         self.player._launcher.reap()
         assert running() <= self.strangers

@@ -55,7 +55,7 @@ def plain(names):
 async def games(tmp_path_factory):
     games = Games(tmp_path_factory.mktemp("i"))
     yield games
-    await games.end()
+    await games.close()
 
 
 def test_every_kind_of_burglar_has_a_test():
@@ -115,7 +115,7 @@ async def test_network_cannot_be_reached(games):
 
 
 async def test_another_bot_cannot_be_reached(games):
-    await games.play_healthy()
+    await games.assert_healthy_game()
     victim = games.process(HEALTHY)
     folder = victim._folder.socket.parent
     wrong = spec("spies", psutil.Process().pid, victim.pid, folder)
@@ -126,7 +126,7 @@ async def test_another_bot_cannot_be_reached(games):
 
 
 async def test_signals_reach_no_other_program(games):
-    await games.play_healthy()
+    await games.assert_healthy_game()
     victims = games.process(HEALTHY), games.process(OTHER)
     async for _, record in games.each_seat(spec("kills_everybody")):
         assert not record.faults

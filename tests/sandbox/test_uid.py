@@ -43,10 +43,15 @@ def launch(place):
     return launch
 
 
+@pytest.fixture(autouse=True)
+def _assert_nothing_left():
+    yield
+    assert not running()
+
+
 async def read_words(launched):
     text = await launched.process.stdout.read()
     await launched.kill()
-    assert not running()
     return text.decode().split()
 
 
@@ -101,5 +106,5 @@ async def test_folder_that_the_user_cannot_reach_voids_the_game(launch, place):
     hidden = place / "hidden"
     (hidden / "bot").mkdir(parents=True)
     hidden.chmod(0o700)
-    with pytest.raises(VoidGame, match="cannot be reached by the user that a bot has"):
+    with pytest.raises(VoidGame, match="cannot be reached by the bot, which runs as another user"):
         await launch("true", folder=hidden / "bot")
