@@ -1,16 +1,16 @@
-"""The table of a game as it lies, for people who may see everything.
+"""Show a game to people: a line for each event, and the table as it lies.
 
-A game told to people, a line an event: as it is played, or again from its record.
-
-Events are told as they happened, hidden cards included: this is for who may see everything.
+`Narrator` writes the lines while a game is played. `playthrough` writes them from the record of a game. Hidden cards
+are shown, so none of this may reach a bot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -40,10 +40,13 @@ from referee.rules.view import View
 
 
 def table_view(game: Game, names: Sequence[str]) -> Group:
-    """Each seat's points, hand and layers, then display, deck, discard pile and ghost.
+    """Return points, hand and layers of each seat, then display, deck, discard pile and ghost.
 
-    `names` are the bots', seat 0 first. The active seat is marked; of its layers the top one, which
-    alone can be snatched, comes last.
+    A mark stands beside the active seat. The top layer of a seat comes last: only this one can be snatched.
+
+    Args:
+        game: the game at this moment.
+        names: the names of the bots, seat 0 first.
     """
     views = [game.view(seat) for seat in range(game.players)]
     seats = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -99,40 +102,55 @@ def _middle(view: View) -> Table:
 _INDENT = " " * 10
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a game. Where it wraps, it goes on below its text, not below the number of the turn."""
+
+    text: Text
+    """The whole line, with the number of the turn or an indent at its start."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        start, text = self.text.divide([len(_INDENT)])
+        for line in text.wrap(console, max(len(_INDENT), options.max_width - len(_INDENT))):
+            line.rstrip()
+            yield start + line
+            start = Text(_INDENT)
+
+
 class Narrator:
-    """Tells the events of one game, each as one line.
+    """Writes a line for each event of one game.
 
     Args:
-        names: of the bots, seat 0 first; anything may be in them.
+        names: the names of the bots, seat 0 first. They may contain any characters.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(map(visible, names))
         self._turn = 0
 
-    def line(self, event: Event) -> Text:
-        """What happened. Events are to be told in order, from the first, each once."""
+    def line(self, event: Event) -> Line:
+        """Return the line of an event. Call this for each event once, in the order of the game."""
         if isinstance(event, Played):
             self._turn += 1
-            told = f"turn {self._turn}".ljust(len(_INDENT)) + self._told(event)
-            return Text(told, style="bold")
+            start = f"turn {self._turn}".ljust(len(_INDENT))
+            return Line(Text(start + self._describe(event), style="bold"))
         if isinstance(event, GameOver):
-            return Text(self._told(event), style="bold")
-        return Text(_INDENT + self._told(event))
+            return Line(Text(self._describe(event), style="bold"))
+        return Line(Text(_INDENT + self._describe(event)))
 
-    def charge(self, fault: Fault) -> Text:
-        """What a bot did wrong and what it cost."""
+    def charge(self, fault: Fault) -> Line:
+        """Return the line of a fault: what the bot did wrong and what this costs."""
         cost = "forfeits the game" if fault.forfeit else "strike"
         detail = visible(fault.evidence.detail)
-        return Text(
-            f"{_INDENT}{self.who(fault.seat)}: {cost}, {fault.cause.value}: {detail}", "red"
+        return Line(
+            Text(f"{_INDENT}{self.who(fault.seat)}: {cost}, {fault.cause.value}: {detail}", "red")
         )
 
     def who(self, seat: int) -> str:
-        """A seat as `greedy (seat 1)`."""
+        """Return the name of a seat, such as `greedy (seat 1)`."""
         return f"{self._names[seat]} (seat {seat})"
 
-    def _told(self, event: Event) -> str:  # noqa: C901, PLR0911 - one line a kind of event
+    def _describe(self, event: Event) -> str:  # noqa: C901, PLR0911 - one line a kind of event
         match event:
             case Played(seat, layer):
                 return f"{self.who(seat)} plays {layer_name(layer)}"
@@ -154,8 +172,8 @@ class Narrator:
             case GhostSnatched(seat, layer):
                 return f"{self.who(seat)} snatches {layer_name(layer)} from the ghost"
             case GhostRefilled(ghost_cards, display_cards):
-                told = f"ghost refilled: {spaced(map(card_name, ghost_cards))}"
-                return told + (f"; display: {_into_slots(display_cards)}" if display_cards else "")
+                ghost = f"ghost refilled: {spaced(map(card_name, ghost_cards))}"
+                return ghost + (f"; display: {_into_slots(display_cards)}" if display_cards else "")
             case Passed(seat):
                 return f"{self.who(seat)} passes"
             case GameOver(termination, scores, ranks):
@@ -167,9 +185,13 @@ class Narrator:
 
 
 def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[RenderableType]:
-    """A game told again from its record: events, faults, and with `tables` the table at each turn.
+    """Yield the lines of a recorded game: its events and its faults.
 
-    Raises `referee.match.replay.Difference`, after what could be told, where the record does not play out.
+    Args:
+        record: the game.
+        tables: also yield the table before each turn.
+
+    Raises `referee.match.replay.Difference` at the first move that does not follow from the record.
     """
     names = [bot.name for bot in record.seating]
     narrator = Narrator(names)
@@ -179,7 +201,9 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         yield from (narrator.charge(fault) for fault in record.faults if fault.move == number)
         for place, event in enumerate(step.events):
             line = narrator.line(event)
-            yield line.append(" (stand-in)") if step.move.stand_in and not place else line
+            if step.move.stand_in and not place:
+                line.text.append(" (stand-in)")
+            yield line
         decision = step.game.decision
         if tables and decision is not None and decision.kind is DecisionKind.PLAY:
             yield table_view(step.game, names)

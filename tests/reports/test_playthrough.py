@@ -70,24 +70,29 @@ def shown(renderables, width=80):
 
 @pytest.mark.parametrize(("event", "line"), TOLD, ids=[type(event).__name__ for event, _ in TOLD])
 def test_each_event_is_a_line(event, line):
-    assert Narrator(["greedy", "bait"]).line(event).plain.strip() == line
+    assert Narrator(["greedy", "bait"]).line(event).text.plain.strip() == line
 
 
 def test_every_kind_of_event_is_tried():
     assert {type(event) for event, _ in TOLD} == set(Event.__args__)
 
 
+def test_a_long_line_goes_on_below_its_text():
+    line = Narrator(["greedy", "bait"]).line(Played(1, Layer(7, 3, 1)))
+    assert shown([line], 30) == "turn 1    bait (seat 1) plays\n          3×7+J\n"
+
+
 def test_turns_are_counted():
     narrator = Narrator(["greedy", "bait"])
-    lines = [narrator.line(Played(seat, Layer(1, 1, 0))).plain for seat in (0, 1, 0)]
+    lines = [narrator.line(Played(seat, Layer(1, 1, 0))).text.plain for seat in (0, 1, 0)]
     assert [line.split()[:2] for line in lines] == [["turn", "1"], ["turn", "2"], ["turn", "3"]]
 
 
 def test_names_and_details_from_outside_are_harmless():
     narrator = Narrator(["[red]\x1b[31mx", "y"])
-    assert narrator.line(Passed(0)).plain.strip() == r"[red]\x1b[31mx (seat 0) passes"
+    assert narrator.line(Passed(0)).text.plain.strip() == r"[red]\x1b[31mx (seat 0) passes"
     fault = Fault(1, Cause.ILLEGAL, False, 0, Evidence(detail="[b]\x07"))  # noqa: FBT003
-    assert narrator.charge(fault).plain.strip() == r"y (seat 1): strike, illegal: [b]\x07"
+    assert narrator.charge(fault).text.plain.strip() == r"y (seat 1): strike, illegal: [b]\x07"
 
 
 def test_a_game_is_told_from_its_record():
@@ -128,7 +133,7 @@ def test_a_record_that_does_not_play_out_is_told_so_far():
     game = record()
     told = playthrough(replace(game, moves=game.moves[:5]))
     first = next(told)
-    assert first.plain.startswith("turn 1")
+    assert first.text.plain.startswith("turn 1")
     with pytest.raises(Difference):
         list(told)
 
