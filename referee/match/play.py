@@ -1,8 +1,8 @@
 """Play one game from the deal to its record.
 
-`play_game` asks each player in turn, charges faults to the seat that commits them, and lets the
-stand-in decide where a player cannot. `EventLog` keeps the events that each seat has yet to see.
-Players are known only by the `Player` protocol of `referee.records`, never as processes.
+`play_game` requests every decision from its player. After a fault it charges the seat, and the stand-in
+decides. `EventLog` keeps the events that each seat has not seen yet. This module knows players only by the
+`Player` protocol of `referee.records`, never as processes.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class EventLog:
 
     def __init__(self, seats: int) -> None:
         self._public: list[Event] = []
-        """Every event as a seat sees it that the event does not concern."""
+        """Every event, redacted for the seats that are not part of it."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: the private events that it has yet to see, with their index in `_public`."""
+        """For each seat: its unseen private events, with their index in `_public`."""
         self._seen = [0] * seats
         """For each seat: how many events it has seen."""
 
@@ -95,11 +95,11 @@ class GameSetup:
 
 @dataclass(frozen=True, slots=True)
 class RecordedGame:
-    """A finished game: its record, and the events that its seats have yet to see."""
+    """A finished game: its record, and the last events for its seats."""
 
     record: GameRecord
     unseen_events: tuple[tuple[Event, ...], ...]
-    """For each seat, redacted: the events since its last request."""
+    """For each seat: the redacted events since its last request."""
 
 
 class _Seat:
@@ -232,7 +232,7 @@ class _Run:
         self._let_stand_in_decide(decision, elapsed_us, spent_us - elapsed_us)
 
     def _let_stand_in_decide(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
-        """Apply the stand-in's action; the times are those that the bot used before."""
+        """Apply the stand-in's action. The times are what the bot used before its fault, else 0."""
         action = stand_in_action(decision)
         self.moves.append(Move(decision.seat, action, elapsed_us, lag_us, stand_in=True))
         self._record_events(self.game.apply(action))

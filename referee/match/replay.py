@@ -24,20 +24,20 @@ class Step(NamedTuple):
     decision: Decision
     move: Move
     events: tuple[Event, ...]
-    """What the move caused, unredacted."""
+    """The events that the move caused, unredacted."""
     game: Game
     """The game after the move; the same object in every step."""
 
 
 class Difference(Exception):
-    """A record does not agree with its replay. The message names the first difference."""
+    """A record differs from its replay. The message names the first difference."""
 
 
 def replay_moves(record: GameRecord) -> Iterator[Step]:
     """Replay a record move by move.
 
-    Raises Difference where the deck, a seat, an action or the result does not follow from the rules
-    and the stand-in, and where faults have no or other consequences than they must.
+    Raises Difference if the deck, a seat, an action or the result does not follow from the rules and the
+    policy of the stand-in, or if a fault does not have its consequences.
     """
     try:
         game = Game(record.ruleset, len(record.seating), record.deck)
@@ -126,7 +126,7 @@ class _StandInCheck:
         self._faults = {(fault.seat, fault.move) for fault in record.faults}
 
     def check(self, number: int, move: Move, decision: Decision) -> None:
-        """Raise Difference when the wrong one decided move `number`, or the stand-in chose wrongly."""
+        """Raise Difference if the wrong side took move `number`, or if the stand-in chose wrongly."""
         forfeited = self._forfeited_at.get(move.seat, number) < number
         if not move.stand_in:
             if forfeited:

@@ -1,6 +1,6 @@
-"""Choose the actions of the stand-in, which decides where a bot cannot.
+"""Choose the actions of the stand-in, which decides instead of a bot after a fault.
 
-The stand-in is fixed and deterministic. It is documented for bot authors in `proto/README.md`, and
+The policy of the stand-in is fixed and deterministic. `proto/README.md` documents it for bot authors, and
 `referee verify` checks every stand-in move of a record against it.
 """
 
@@ -23,7 +23,7 @@ def stand_in_action(decision: Decision) -> Action:
     it, and passes an optional draw. It draws from the deck, or from the leftmost filled slot of the
     display when the deck is empty, and snatches the ghost's lowest set.
 
-    It discards because a game of two players that always reclaim need never end (ruling R12).
+    It discards, because a game of two players that always reclaim might never end (ruling R12).
     """
     if decision.kind is DecisionKind.PLAY:
         return max(decision.legal, key=_preference)

@@ -1,7 +1,7 @@
-"""Decode the messages of bots, which are not to be trusted.
+"""Decode the messages of bots, which may have any content.
 
-Every function raises ValueError for bytes or values that it cannot understand. Whether an action is
-legal is not decided here.
+The functions raise ValueError for bytes or values that they cannot understand. They do not check whether
+an action is legal; `Game.apply` does.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def parse_bot_message(data: bytes) -> play_pb2.BotMessage:
 def find_lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
     """Return the serialised action of a message that is only the reply to one given decision.
 
-    Returns None for any other message, and for a message that is encoded in another way than protobuf
-    does it; `parse_bot_message` reads those. This function is for speed: it takes a third of the
-    time. The bytes that it returns may be anything.
+    Returns None for any other message, and for a message that is not encoded exactly as protobuf
+    encodes it. `parse_bot_message` reads those, but takes three times as long. This function does not
+    check the bytes of the action.
     """
     expected = _game(game_id) + _decision_id(number)
     size = len(data) - 2  # the prefixes of the reply and of its action have two bytes each
@@ -59,14 +59,14 @@ def _action(data: bytes) -> Action:
 
 
 _short_action = memoize(1 << 12)(_action)
-"""Bots echo the actions that they are offered, so most actions have been seen before. Long ones are
-no echo and are not kept, because a bot could fill the referee's memory with them."""
+"""Bots send back the legal actions of their requests, so most actions have been seen before. Long
+actions are not kept, because a bot could fill the referee's memory with them."""
 
 
 def parse_action(data: bytes, request: Request) -> Action:
     """Return the action in the bytes of a reply to `request`. It may be illegal.
 
-    Of several slots of the display with the same cards, any stands for the leftmost one (ruling R8).
+    If several slots of the display have the same cards, each of them means the leftmost one (ruling R8).
     Raises ValueError when the bytes name no action.
     """
     action = _short_action(data) if len(data) < ONE_BYTE_LIMIT else _action(data)

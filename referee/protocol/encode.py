@@ -1,10 +1,10 @@
 """Encode the messages that the referee sends to bots.
 
 Every function returns a serialised `RefereeMessage`. Such messages can be concatenated, because
-protobuf merges them when it parses; that is how the requests of several games are sent as one message.
+protobuf merges them when it parses them. So the requests of several games are sent as one message.
 
-A request carries the whole view and every legal action, up to a kilobyte. Building it as one protobuf
-object took longer than sending it. So parts that recur (an event, an action) are serialised once and
+A request has the whole view and every legal action, up to a kilobyte. Building it as one protobuf object
+took longer than sending it. So parts that recur, such as an event or an action, are serialised once and
 concatenated.
 """
 
@@ -38,7 +38,7 @@ _first_view_prefix = prefix(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"]
 _end_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
 _FINAL_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
 _PLAY = DecisionKind.PLAY
-"""Looked up once, because the look-up of an enum member costs as much as a function call."""
+"""Kept here, because looking up an enum member costs as much as a function call."""
 
 
 class RequestEncoder:

@@ -1,9 +1,9 @@
 """Convert the values of the rules to protobuf messages and back.
 
-The enum tables here are the only mapping between the enums of the schema and those of the project; a
-test checks that they are complete. `encode` and `record` build their messages from these parts, and
-the SDK of bots reads requests with them. So this module must stay cheap to import: a bot imports it
-at every start-up.
+The tables of enums here are the only mapping between the enums of the schema and those of the project.
+A test checks that they are complete. `encode` and `record` build their messages with these functions, and
+the SDK reads requests with them. Every Python bot imports this module when it starts, so it must stay
+cheap to import.
 """
 
 from __future__ import annotations

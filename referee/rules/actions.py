@@ -1,8 +1,8 @@
 """Define the decisions of the game, the actions that can be chosen, and the legal plays of a hand.
 
-Actions are named tuples, because those are compared and hashed in C: every turn builds and searches a
-list of up to forty plays. The kinds of actions have tuples of different shapes, so actions of
-different kinds are never equal.
+Actions are named tuples, because Python compares and hashes tuples in C. Every turn builds and searches
+a list of up to forty plays. Each kind of action has a tuple of another shape, so actions of different
+kinds are never equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from referee.rules.cards import COPIES, JOKER, JOKERS, Group, Layer
 
 
 class Choice(Enum):
-    """An action without a number."""
+    """An action without parameters."""
 
     TAKE = "take"
     """The attacker takes the snatched layer into its hand; the owner draws as many cards."""
@@ -34,7 +34,7 @@ class Choice(Enum):
     PASS = "pass"  # noqa: S105 - no password
     """Decline the optional draw."""
 
-    __hash__ = object.__hash__  # is in C; the one of Enum is a Python function
+    __hash__ = object.__hash__  # in C; the hash of Enum is a slower Python function
 
 
 class Play(NamedTuple):
@@ -44,10 +44,13 @@ class Play(NamedTuple):
 
 
 class DrawDisplay(NamedTuple):
-    """Draw the cards in a slot of the display; of equal slots, the leftmost one (ruling R8)."""
+    """Draw the cards in a slot of the display.
+
+    Of several slots with the same cards only the leftmost one is legal (ruling R8).
+    """
 
     slot: int
-    """From 0 to 5."""
+    """The number of the slot, from 0 to 5."""
     cards: Group = ()
     """The cards in the slot. A bot may leave them out of its reply."""
 
@@ -84,8 +87,8 @@ class DecisionKind(Enum):
 class Decision:
     """A decision that one seat has to take.
 
-    Treat it as immutable. This class and others that are created at every decision are not frozen,
-    because creating a frozen one takes three times as long.
+    Treat it as immutable. It is not frozen, because creating a frozen object takes three times as long,
+    and the referee creates one for every decision. The same holds for requests and replies.
     """
 
     seat: int
@@ -108,9 +111,9 @@ def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
 
 @cache
 def _plays() -> list[list[list[tuple[Play, ...]]]]:
-    """Return the plays by jokers held, card and copies held; built at the first use.
+    """Return a table of legal plays, indexed by jokers held, card, and copies of the card held.
 
-    The card `JOKER` stands for the plays of jokers alone.
+    The card `JOKER` has the plays of jokers alone. The table is built at the first call.
     """
     jokers_alone = [
         tuple(Play(Layer(JOKER, 0, size)) for size in range(1, held + 1))
@@ -129,8 +132,8 @@ def _plays() -> list[list[list[tuple[Play, ...]]]]:
 
 
 def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
-    """Return every legal play of a hand of 15 counts (turn, step 1; ruling R1).
+    """Return every legal play of a hand, which is 15 counts (turn, step 1; ruling R1).
 
-    They are ordered by value, naturals and jokers; plays of jokers alone come last.
+    The plays are ordered by value, naturals and jokers; plays of jokers alone come last.
     """
     return tuple(chain.from_iterable(map(getitem, _plays()[hand[JOKER]], hand)))

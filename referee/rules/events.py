@@ -1,6 +1,6 @@
 """Define the events of a game, and redact them for a seat.
 
-Events are complete. `redact` hides the only thing that a seat may not see: the card that another seat
+Events are complete. `redact` hides the only part that a seat may not see: the card that another seat
 drew from the deck (ruling R13).
 """
 
@@ -79,7 +79,7 @@ class Drawn(NamedTuple):
 
     seat: int
     slot: int | None
-    """None for the deck."""
+    """The slot of the display; None for the deck."""
     cards: Group
     """The card of the deck, or all cards of the slot."""
 
@@ -88,7 +88,7 @@ class DisplayRefilled(NamedTuple):
     """The display was refilled from the deck."""
 
     cards: tuple[SlotCard, ...]
-    """In drawing order."""
+    """The new cards, in drawing order."""
 
 
 class GhostSnatched(NamedTuple):
@@ -102,6 +102,7 @@ class GhostRefilled(NamedTuple):
     """The duel's ghost was refilled."""
 
     ghost_cards: tuple[int, ...]
+    """The cards that joined the ghost."""
     display_cards: tuple[SlotCard, ...]
     """The 13s and jokers, which go onto the display."""
 

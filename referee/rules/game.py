@@ -1,4 +1,7 @@
-"""Play a game of LINKO! decision by decision: the interface to the generators of `turn`."""
+"""Play a game of LINKO! decision by decision.
+
+`Game` is the interface of the rules. It runs the generators of `turn` and checks every action.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class Game:
         self._base = self.table.copy()
         """The table at the start of this turn or of an earlier one; `copy` replays from it."""
         self._since: list[Action] = []
-        """The actions since then."""
+        """The actions after `_base`."""
         self._before_turn = 0
         """The number of those actions that belong to earlier turns."""
         self._begin_turn()
@@ -93,9 +96,9 @@ class Game:
     def copy(self) -> Game:
         """Return an independent game in the same position, for search.
 
-        A generator cannot be copied, so the copy replays the actions of the current turn from a copy
-        of the table. The first copy in a turn also replays the turns since the last copy; this way a
-        game that is never copied costs nothing extra.
+        Python cannot copy a generator. So the copy starts from a copy of the table at the start of the turn
+        and replays the actions of the turn. The first copy in a turn also replays the turns since the last
+        copy, so that a game without copies costs nothing extra.
         """
         if self.outcome is not None:
             copied = Game.__new__(Game)

@@ -1,6 +1,6 @@
-"""Define the rulesets and their options: the differences between the rulebooks.
+"""Define the rulesets: which options each of them has, and its deck.
 
-`turn`, `table` and `scoring` implement the options; this module says which ruleset has which.
+The options are the differences between the rulebooks. `turn`, `table` and `scoring` implement them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ JOKERS_DEALT = 2
 
 
 class EndOn(Enum):
-    """Which empty supply of cards ends a game."""
+    """Which cards end a game when they run out."""
 
     DECK_AND_DISPLAY = "deck-and-display"
     """The game ends when both are empty, as in all the rulebooks."""
     DECK = "deck"
-    """The game ends when the deck is empty, as in the Czech/English summary; in no preset."""
+    """The game ends when the deck is empty, as in the Czech/English summary. No preset uses this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,9 @@ class Ruleset:
     name: str
     """`classic`, `basic`, `advanced`, `expert`, `expert-jokers` or `duel`."""
     min_players: int
+    """The smallest number of seats."""
     max_players: int
+    """The largest number of seats."""
     optional_draw: bool = False
     """An active player who snatched nothing may draw one card (turn, step 4)."""
     ones_snatch_jokers: bool = False
@@ -93,8 +95,8 @@ RULESETS: dict[str, Ruleset] = {
         Ruleset(name="duel", min_players=2, max_players=2, optional_draw=True, ghost=True),
     )
 }
-"""The presets by name. The 2022 rulebooks have no two-player game except the duel; the other presets
-allow two players because bot authors want them."""
+"""The presets by name. In the rulebooks of 2022, two players can play only the duel. The other presets
+also allow two players, because bot authors want to play them."""
 
 
 def full_deck(ruleset: Ruleset) -> Counts:

@@ -1,7 +1,7 @@
-"""Keep the state of a game: the place of every card, and the moves of cards that the rules allow.
+"""Keep the state of a game: the place of every card, and the methods that move cards.
 
-Each method moves cards and records the event. It raises `GameEnded` when the move ends the game. The
-order of the moves and of the decisions belongs to `turn`.
+Each method moves cards and records the event. It raises `GameEnded` when the move ends the game. `turn`
+defines the order of moves and decisions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from referee.rules.view import View
 
 GHOST_LIMIT = 13
 """The ghost has only cards below this."""
-_draw_display = lru_cache(1 << 10)(DrawDisplay)
+_draw_display = lru_cache(1 << 10)(DrawDisplay)  # equal draws recur at every decision
 
 
 class GameEnded(Exception):
@@ -52,7 +52,10 @@ class GameEnded(Exception):
 
 
 class Table:
-    """All cards of a game, with whose turn it is. Games create it with `deal`, tests directly."""
+    """All cards of a game and the state of its turn.
+
+    `Game` creates a table with `deal`. Tests also create one in any other position.
+    """
 
     __slots__ = (
         "active",
@@ -85,11 +88,15 @@ class Table:
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
+        """The seat of the active player."""
         self.turn = 1
+        """The number of the turn, from 1."""
         self.snatched: Layer | None = None
         """The snatched layer, until it is taken, reclaimed or discarded."""
         self.victim: int | None = None
+        """The seat that lost the snatched layer, until it has drawn or reclaimed."""
         self.cards_to_draw = 0
+        """The number of cards that a seat still has to draw."""
         self.events: list[Event] = []
         """The events that `Game` has not collected yet."""
 
@@ -226,7 +233,7 @@ class Table:
         return tuple(options)
 
     def draw(self, seat: int, source: Action) -> None:
-        """Draw once. When no card is left after it, the game ends, even with draws missing (R5)."""
+        """Draw once. If no card is left then, the game ends, even if draws remain (R5)."""
         self.cards_to_draw -= 1
         if isinstance(source, DrawDisplay):
             slot, cards = source

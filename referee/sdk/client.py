@@ -1,7 +1,7 @@
 """Run a bot as a process: open the stream to the referee, let the bot decide, and exit.
 
 `Session` is the bot's side of the protocol without any I/O: it receives messages and returns
-messages. `run` puts a gRPC stream and a process around it; tests and tools put recorded messages in.
+messages. `run` connects it to the gRPC stream of a process. Tests and tools pass recorded messages.
 
 Exit codes: 0 after the referee's goodbye or a SIGTERM, 1 when the bot raised an exception, 2 when the
 program was not started by a referee, 3 when the stream broke.
@@ -177,7 +177,10 @@ async def _stream_operation(operation: Awaitable[Any]) -> Any:
 
 
 def _program_folder() -> str:
-    """Return the name of the folder of this program; pathlib would add 3 ms to each start-up."""
+    """Return the name of the folder of this program.
+
+    It does not use pathlib, whose import would add 3 ms to each start-up.
+    """
     return os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
 
 

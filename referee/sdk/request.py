@@ -1,7 +1,7 @@
 """Read a request of the referee: the view of your seat, the events and the legal actions.
 
-Everything is decoded from the message only when it is read, and views field by field, so that a bot
-pays only for what it uses. The message stays available as `.message`.
+A value is decoded from the message only when it is read, so that a bot pays only for what it uses. The
+message stays available as `.message`.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ func (DecisionKind) EnumDescriptor() ([]byte, []int) {
 	return file_linko_v1_table_proto_rawDescGZIP(), []int{0}
 }
 
-// An action without a number.
+// An action without parameters.
 type Choice int32
 
 const (
@@ -221,7 +221,7 @@ func (Termination) EnumDescriptor() ([]byte, []int) {
 	return file_linko_v1_table_proto_rawDescGZIP(), []int{2}
 }
 
-// Which empty supply of cards ends a game.
+// Which cards end a game when they run out.
 type EndOn int32
 
 const (
@@ -741,7 +741,7 @@ type Action_Play struct {
 }
 
 type Action_Choice struct {
-	// Make a choice without a number.
+	// Make a choice.
 	Choice Choice `protobuf:"varint,2,opt,name=choice,proto3,enum=linko.v1.Choice,oneof"`
 }
 
@@ -997,7 +997,7 @@ type Event_Played_ struct {
 }
 
 type Event_Snatched_ struct {
-	// The top layer of a seat was snatched. Later events say what becomes of it.
+	// The top layer of a seat was snatched. Later events tell what happens to it.
 	Snatched *Event_Snatched `protobuf:"bytes,2,opt,name=snatched,proto3,oneof"`
 }
 
@@ -1090,7 +1090,7 @@ type Ruleset struct {
 	HandSizeBreaksTies bool `protobuf:"varint,5,opt,name=hand_size_breaks_ties,json=handSizeBreaksTies,proto3" json:"hand_size_breaks_ties,omitempty"`
 	// The game has the duel's ghost, dealt jokers and groups in the display.
 	Ghost bool `protobuf:"varint,6,opt,name=ghost,proto3" json:"ghost,omitempty"`
-	// Which empty supply of cards ends the game.
+	// Which cards end the game when they run out.
 	EndOn EndOn `protobuf:"varint,7,opt,name=end_on,json=endOn,proto3,enum=linko.v1.EndOn" json:"end_on,omitempty"`
 	// The game ends after this many turns.
 	MaxTurns      uint32 `protobuf:"varint,8,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
