@@ -1,4 +1,4 @@
-"""A tournament that is hit at random moments and resumed each time, and what must hold after each blow."""
+"""Kill or interrupt a tournament at random moments, resume it, and assert what must hold after each blow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from real_runs import let_run
 from referee.store.league import League
 
 SEED = int(os.environ.get("REFEREE_SEED") or secrets.randbelow(1_000_000))
-"""Of the moments, for a failure to be seen again."""
+"""The seed of the random moments."""
 GAMES = 60
 MOODY = """
 import os
@@ -38,21 +38,21 @@ run(Moody)
 
 
 def tournament(here):
-    """A file, with a bot that plays the same each time, and one that also crashes in the same games."""
+    """Write a tournament file with two deterministic bots; one of them crashes, always in the same games."""
     bots = (here.bot("moody", MOODY), "greedy")
     more = "max_turns = 500\nworkers = 2\nlanes = 4\n"
     return here.tournament(bots=bots, matches=GAMES // 2, more=more)
 
 
 class Battered:
-    """Plays one tournament after the other, each in a league of its own, until enough blows have hit.
+    """Plays one tournament after the other, each in a league of its own, and strikes them.
 
     Args:
-        here: the place.
-        file: the tournament.
+        here: the place in which the commands run.
+        file: the tournament file.
         whole: the records of an uninterrupted run.
-        span_s: how long that took: blows come within this time.
-        db: a function that makes a database and returns its URL; by default a file of the league.
+        span_s: the duration of that run in seconds; each blow comes within this time.
+        db: creates a database and returns its URL; by default the league has an SQLite file.
     """
 
     def __init__(self, here, file, whole, span_s, db=None):
@@ -63,9 +63,9 @@ class Battered:
         self.chance = Random(SEED)
         self.blows = 0
         self.between = 0
-        """How many of the blows fell between the first and the last game."""
+        """Number of blows between the first and the last game."""
         self.ended = 0
-        """How many tournaments were played to their end."""
+        """Number of tournaments that were played to their end."""
         self._new_db = db or (lambda: None)
         self._begin()
 
@@ -83,38 +83,38 @@ class Battered:
         return self.here.started("tournament", *words, *self.options())
 
     def strike(self, blow):
-        """Start or resume, hit at a random moment with `blow(process)`, and look at what is there.
+        """Start or resume, call `blow(process)` at a random moment, and check the league.
 
-        Returns what the process has said, and its exit code.
+        Returns the output of the process and its exit code.
         """
         with self.started() as process:
             wait_for_handlers(process)
             began = time.monotonic()
             let_run(process, self.chance.uniform(0, self.span_s))
             hit = process.poll() is None
-            if not hit:  # the machine was busier when the span was measured
+            if not hit:  # the machine was busier while the span was measured
                 self.span_s = min(self.span_s, time.monotonic() - began)
             blow(process)
             said, _ = process.communicate()
             assert self.here.left_alone()
         self.blows += hit
-        self._look()
+        self._check()
         self.between += hit and 0 < len(self.kept) < GAMES
         if process.returncode == 0:
-            self._end()
+            self._finish_tournament()
         return said, process.returncode
 
     def finish(self):
-        """Play the last one to its end."""
+        """Play the current tournament to its end."""
         if not self.is_stored and not self.kept:
             return
         done = self.here.referee("tournament", "resume", "cup", *self.options())
         assert done.returncode == 0, done.stderr
-        self._look()
-        self._end()
+        self._check()
+        self._finish_tournament()
 
-    def _look(self):
-        """No game that was stored is gone or was played again, and the database is sound."""
+    def _check(self):
+        """Assert that the database is intact, and that stored games are neither lost nor played again."""
         if self.db is None and (self.here.folder / self.league / "league.db").exists():
             assert integrity(self.here.folder / self.league / "league.db") == "ok"
         if not League.exists_at(self.here.folder / self.league, self.db):
@@ -126,7 +126,7 @@ class Battered:
         assert self.kept.items() <= now.items(), "a finished game was lost or played again"
         self.kept = now
 
-    def _end(self):
+    def _finish_tournament(self):
         assert self.here.records(self.league, db=self.db) == self.whole
         assert self.here.referee("verify", *self.options()).returncode == 0
         assert self.here.processes() == []
@@ -142,7 +142,7 @@ class Battered:
 
 
 def wait_for_handlers(process):
-    """Wait until the command has begun: before that, signals are Python's own affair."""
+    """Wait until the command handles signals; before that, a signal ends the interpreter."""
     while process.poll() is None:
         with Path(f"/proc/{process.pid}/status").open() as status:
             caught = next(line for line in status if line.startswith("SigCgt:"))
@@ -152,5 +152,6 @@ def wait_for_handlers(process):
 
 
 def integrity(file):
+    """Return the result of SQLite's integrity check."""
     with closing(sqlite3.connect(file)) as connection:
         return connection.execute("PRAGMA integrity_check").fetchone()[0]

@@ -1,4 +1,4 @@
-"""Mounts that only some processes see: a small disk, a folder that is read-only."""
+"""Make mounts that only some processes see: a small disk, or a read-only folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from real_runs import BIN, PATIENCE_S
 
 
 class Mounted:
-    """What a mount looks like from within. Made by `mounted`."""
+    """Runs commands that see the mounts; made by `mounted`."""
 
     def __init__(self, here, holder):
         self.here = here
@@ -20,7 +20,7 @@ class Mounted:
             *("--preserve-credentials", "env", f"--chdir={here.folder}"),
         )
         self.root = Path(f"/proc/{holder.pid}/root")
-        """The same files for those outside."""
+        """The path at which processes outside see the same files."""
 
     def run(self, *command):
         return subprocess.run(
@@ -33,13 +33,13 @@ class Mounted:
         )
 
     def referee(self, *arguments):
-        """Run a command to its end, in a process of its own."""
+        """Run a command of the referee to its end, in a process of its own."""
         return self.run(BIN / "referee", *arguments)
 
 
 @contextmanager
 def mounted(here, script, *arguments):
-    """A namespace of its own for mounts, in which a script was run; it goes with all its mounts."""
+    """Run a shell script in a new mount namespace, and give access to it; the mounts end with the block."""
     words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
     with subprocess.Popen(
         [*words, f"{script}\necho ready\nexec cat", "sh", *map(str, arguments)],
@@ -50,7 +50,7 @@ def mounted(here, script, *arguments):
         text=True,
     ) as holder:
         if holder.stdout.readline() != "ready\n":
-            pytest.skip(f"no mounts can be made here: {holder.stderr.read().strip()}")
+            pytest.skip(f"this machine allows no mounts: {holder.stderr.read().strip()}")
         yield Mounted(here, holder)
         holder.stdin.close()
 

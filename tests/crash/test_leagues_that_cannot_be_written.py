@@ -1,4 +1,4 @@
-"""A disk that is full, a database that is locked, a league that may only be read: told in a line, nothing lost."""
+"""A full disk, a locked database or a read-only league gives one line of error, and no game is lost."""
 
 from __future__ import annotations
 
@@ -40,38 +40,38 @@ def file(here, matches=3):
     return here.tournament(bots=("random", "greedy"), matches=matches)
 
 
-def told(done, code, says):
-    """A command that fails as it has to."""
+def assert_failed(done, code, says):
+    """Assert that a command has failed with this exit code and with one line that has this text."""
     assert done.returncode == code, done.stdout + done.stderr
     assert done.stderr.count("\n") == 1
     assert says in done.stderr
 
 
-def test_a_league_that_may_only_be_read_is_read(here, played):
+def test_a_read_only_league_can_be_read_but_not_written(here, played):
     league = here.folder / "a league?mode=rw#1%20"
     shutil.copytree(played.folder / "league", league)
     with mounted(here, READ_ONLY, league) as inside:
         for command in READING:
             done = inside.referee(*command, "--league", league)
             assert done.returncode == 0, done.stderr
-        told(
+        assert_failed(
             inside.referee("tournament", "run", file(here), "--league", league),
             2,
             "the league folder is not writable",
         )
-        told(
+        assert_failed(
             inside.referee("tournament", "extend", "cup", "--matches", "1", "--league", league),
             2,
             "no lock can be taken: Read-only file system",
         )
-        told(
+        assert_failed(
             inside.referee("bots", "retire", "random", "--league", league),
             1,
             "attempt to write a readonly database",
         )
 
 
-def test_a_league_that_may_only_be_read_after_a_kill_has_all_games(here):
+def test_a_read_only_league_has_all_games_after_a_kill(here):
     with here.started("tournament", "run", file(here, matches=40)) as process:
         read_until(process, 4)
         process.kill()
@@ -85,15 +85,15 @@ def test_a_league_that_may_only_be_read_after_a_kill_has_all_games(here):
     assert here.referee("tournament", "standings", "cup", "--json").stdout == done.stdout
 
 
-def test_a_disk_that_is_full_can_be_emptied_and_the_run_resumed(here):
+def test_a_run_on_a_full_disk_stops_and_can_be_resumed_with_more_space(here):
     league = here.folder / "league"
     league.mkdir()
     with mounted(here, DISK, league, "768k") as inside:
         done = inside.referee("tournament", "run", file(here, matches=20))
-        told(done, 1, "league.db: database or disk is full")
+        assert_failed(done, 1, "league.db: database or disk is full")
         assert "Stopped. To try again: referee tournament resume cup" in done.stdout
         again = inside.referee("tournament", "resume", "cup")
-        told(again, 1, "database or disk is full")
+        assert_failed(again, 1, "database or disk is full")
         kept = inside.referee("game", "list", "--json", "--limit", "1000")
         assert kept.returncode == 0, kept.stderr
         assert integrity(str(inside.root) + str(league / "league.db")) == "ok"
@@ -105,13 +105,13 @@ def test_a_disk_that_is_full_can_be_emptied_and_the_run_resumed(here):
     assert here.run_folders() == []
 
 
-def test_a_database_that_another_program_has_locked(here, played):
+def test_a_database_that_another_program_has_locked_gives_one_line(here, played):
     shutil.copytree(played.folder / "league", here.folder / "league")
     database = here.folder / "league" / "league.db"
     with closing(sqlite3.connect(database, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         done = here.referee("tournament", "extend", "cup", "--matches", "1")
-        told(done, 1, "league.db: database is locked")
+        assert_failed(done, 1, "league.db: database is locked")
         holder.execute("ROLLBACK")
     assert integrity(database) == "ok"
     done = here.referee("tournament", "extend", "cup", "--matches", "1")
@@ -119,7 +119,7 @@ def test_a_database_that_another_program_has_locked(here, played):
     assert len(here.records("league")) == 8
 
 
-def test_a_database_that_is_locked_in_the_middle_of_a_run(here):
+def test_a_database_that_is_locked_during_a_run_stops_the_run(here):
     with here.started("tournament", "run", file(here, matches=200)) as process:
         read_until(process, 1)
         database = here.folder / "league" / "league.db"

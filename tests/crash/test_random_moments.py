@@ -1,7 +1,7 @@
-"""Killed or interrupted at random moments, a tournament ends as if nothing had happened.
+"""A tournament that is killed or interrupted at random moments ends with the records of an uninterrupted one.
 
-Each test hits at 4 moments, or at as many as REFEREE_BLOWS says: 30 before a release. REFEREE_SEED repeats
-the moments of a failure.
+Each test strikes 4 times, or REFEREE_BLOWS times: 30 before a release. REFEREE_SEED repeats the moments of a
+failure.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ pytestmark = [
 ]
 BLOWS = int(os.environ.get("REFEREE_BLOWS") or 4)
 INTERPRETER_ENDING = -signal.SIGINT
-"""Python has let go of its signals by then; a shell calls that 130, too."""
+"""The exit code if the interpreter has given up its signal handlers already; a shell shows it as 130, too."""
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """What comes of the tournament where nothing happens to it, and how long it takes."""
+    """Return the records of an uninterrupted run, and its duration in seconds."""
     with place(tmp_path_factory.mktemp("whole")) as here:
         file = tournament(here)
         began = time.monotonic()
@@ -37,7 +37,7 @@ def uninterrupted(tmp_path_factory):
         assert here.run_folders() == []
         records = here.records("league")
     assert len({record.game_id for record in records}) == GAMES
-    assert any(record.faults for record in records), "the moody bot was to crash sometimes"
+    assert any(record.faults for record in records), "the moody bot never crashed"
     return records, span_s
 
 
@@ -64,11 +64,13 @@ def kill_until(battered, blows):
     assert battered.between
 
 
-def test_killed_at_random_moments(battered):
+def test_kills_at_random_moments_lose_no_game(battered):
     kill_until(battered, BLOWS)
 
 
-def test_killed_at_random_moments_with_a_database_on_a_server(tmp_path, uninterrupted, postgres):
+def test_kills_at_random_moments_lose_no_game_on_a_database_server(
+    tmp_path, uninterrupted, postgres
+):
     with ExitStack() as databases, place(tmp_path) as here:
 
         def new():
@@ -78,12 +80,12 @@ def test_killed_at_random_moments_with_a_database_on_a_server(tmp_path, uninterr
 
 
 def interrupt(process):
-    with suppress(ProcessLookupError):  # it has just ended
+    with suppress(ProcessLookupError):  # the process has just ended
         os.killpg(process.pid, signal.SIGINT)
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_interrupted_at_random_moments(battered, times):
+def test_interrupts_at_random_moments_lose_no_game(battered, times):
     def blow(process):
         interrupt(process)
         if times == 2:

@@ -1,4 +1,4 @@
-"""Descriptors, processes and room run out, the clock jumps, a worker hangs: nobody is charged, nothing is lost."""
+"""Descriptors, processes or threads run out, the clock jumps, a worker hangs: no bot is charged, no game is lost."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ def here(tmp_path):
 
 
 def file(here, matches=2):
+    """Write the tournament file of a test."""
     return here.tournament(bots=("random", "greedy"), matches=matches)
 
 
 def run(here, *words, **more):
+    """Run `referee tournament` with these words in a process of its own."""
     return subprocess.run(
         [BIN / "referee", "tournament", *map(str, words)],
         cwd=here.folder,
@@ -55,8 +57,8 @@ def run(here, *words, **more):
     )
 
 
-def stopped(here, done, says):
-    """A run that cannot go on says so, charges nobody and leaves nothing."""
+def assert_stopped(here, done, says):
+    """Assert that a run has stopped with a message, has charged no bot and has left nothing behind."""
     assert done.returncode == 1, done.stdout + done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -67,7 +69,8 @@ def stopped(here, done, says):
     assert all(record.faults == () for record in here.records("league"))
 
 
-def resumed(here):
+def assert_resumable(here):
+    """Resume the run; assert that all games are played without faults."""
     done = here.referee("tournament", "resume", "cup")
     assert done.returncode == 0, done.stderr
     records = here.records("league")
@@ -75,20 +78,20 @@ def resumed(here):
     assert all(record.faults == () for record in records)
 
 
-def test_descriptors_run_out(here):
-    def few():
+def test_a_run_without_enough_descriptors_stops_and_can_be_resumed(here):
+    def limit_descriptors():
         resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
 
-    done = run(here, "run", file(here), preexec_fn=few)
-    stopped(here, done, "no room for another process: Too many open files")
-    resumed(here)
+    done = run(here, "run", file(here), preexec_fn=limit_descriptors)
+    assert_stopped(here, done, "no room for another process: Too many open files")
+    assert_resumable(here)
 
 
-def test_far_too_few_descriptors_are_told_at_once(here):
-    def few():
+def test_a_limit_of_very_few_descriptors_is_reported_at_once(here):
+    def limit_descriptors():
         resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
 
-    done = run(here, "run", file(here), preexec_fn=few)
+    done = run(here, "run", file(here), preexec_fn=limit_descriptors)
     assert done.returncode == 1
     assert done.stderr == (
         "referee: 20 open files are allowed (`ulimit -n`), which is too few: the referee needs at least 64\n"
@@ -97,8 +100,8 @@ def test_far_too_few_descriptors_are_told_at_once(here):
 
 
 @contextmanager
-def few_processes(number):
-    """A function that lets the process that calls it have so few processes and threads."""
+def process_limit(number):
+    """Give a function that limits the process that calls it to `number` processes and threads."""
     if os.getuid() != 0:
         threads = sum(
             process.num_threads()
@@ -113,33 +116,33 @@ def few_processes(number):
         group.mkdir()
         (group / "pids.max").write_text(str(number))
     except OSError as error:
-        pytest.skip(f"root is limited by a cgroup alone, and none can be made: {error}")
+        pytest.skip(f"root can be limited only by a cgroup, and none can be created: {error}")
     try:
         yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
     finally:
         group.rmdir()
 
 
-def test_processes_run_out(here):
-    with few_processes(10) as few:
-        done = run(here, "run", file(here), preexec_fn=few)
-        stopped(here, done, "no room for another process: no thread can be started")
-    resumed(here)
+def test_a_run_without_enough_processes_stops_and_can_be_resumed(here):
+    with process_limit(10) as limit:
+        done = run(here, "run", file(here), preexec_fn=limit)
+        assert_stopped(here, done, "no room for another process: no thread can be started")
+    assert_resumable(here)
 
 
-def test_bots_that_end_for_want_of_threads_are_not_charged(here):
-    """So few that the referee begins, and that its bots cannot have all that they need."""
-    with few_processes(48) as few:
-        done = run(here, "run", file(here), preexec_fn=few)
+def test_bots_that_end_because_threads_are_missing_are_not_charged(here):
+    """Allow enough threads for the start of the referee, but not for all of its bots."""
+    with process_limit(48) as limit:
+        done = run(here, "run", file(here), preexec_fn=limit)
         assert here.left_alone()
     assert done.returncode in {0, 1}, done.stderr
     assert "Traceback" not in done.stderr
-    resumed(here)
+    assert_resumable(here)
 
 
 @pytest.mark.toolchain("faketime")
 @pytest.mark.parametrize("jump", ["+1h", "-1h"])
-def test_the_clock_of_the_wall_jumps(here, jump):
+def test_a_jump_of_the_wall_clock_changes_no_result(here, jump):
     file(here, matches=10)
     whole = here.referee("tournament", "run", "cup.toml", "--league", "whole")
     assert whole.returncode == 0, whole.stderr
@@ -165,12 +168,14 @@ def test_the_clock_of_the_wall_jumps(here, jump):
     assert process.returncode == 0, said
     with League.open(here.folder / "league", create=False) as league:
         begun = [row.started_at_us for row in league.games(tournament="cup")]
-    assert max(begun) - min(begun) > 3_000_000_000, "the clock was to jump in the middle"
+    assert max(begun) - min(begun) > 3_000_000_000, (
+        "the clock did not jump in the middle of the run"
+    )
     assert here.records("league") == here.records("whole")
 
 
-async def test_a_worker_that_hangs_is_ended_and_its_games_are_played_again(here, monkeypatch):
-    """As a run, but in this process, with a referee that waits for 6 seconds."""
+async def test_a_worker_that_hangs_is_killed_and_its_games_are_played_again(here, monkeypatch):
+    """Run the tournament in this process, with a hang timeout of 6 seconds."""
     monkeypatch.setattr(
         conduct,
         "Workers",
