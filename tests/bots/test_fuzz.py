@@ -1,6 +1,6 @@
-"""Whatever a bot sends, and whenever: nothing but faults of its own come of it, and its neighbour notices nothing.
+"""Test that arbitrary bytes from a bot cause only faults of this bot, and do not affect another bot.
 
-A short look each time; with REFEREE_FUZZ_S=600 each test goes on for so many seconds.
+Each test takes a few seconds. With REFEREE_FUZZ_S=600 each test runs for 600 seconds.
 """
 
 import asyncio
@@ -30,33 +30,34 @@ from referee.rules.ruleset import RULESETS
 FUZZ_S = float(os.environ.get("REFEREE_FUZZ_S", "0"))
 LIMIT_US = 20_000
 PATIENT_US = 60_000_000
-AT_MOST_S = 20
-"""For four limits of 20 ms: nobody waits for ever, however busy the machine is."""
+TIMEOUT_S = 20
+"""How long a script may take: five waits with `LIMIT_US`, with a wide margin for a busy machine."""
 QUICK_S = 0.2
+"""The CPU time in which a message must be parsed."""
 pytestmark = pytest.mark.unmeasured
 
 
-def again(check):
-    """Run a check of hypothesis once, or for as long as was asked."""
+def run_for_fuzz_time(check):
+    """Run a check of hypothesis once, and repeat it until `REFEREE_FUZZ_S` seconds have passed."""
     until = time.monotonic() + FUZZ_S
     check()
     while time.monotonic() < until:
         check()
 
 
-# Reading
+# Parsing
 
 
 @pytest.fixture(scope="module")
-def ask():
-    """Any decision."""
+def any_request():
+    """Return a request for some decision."""
     rules = RULESETS["basic"]
     game = Game(rules, 3, deals.deck(bytes(32), "any", rules))
     view = game.view(game.decision.seat)
     return Request(1, view, game.decision, (), DecisionTime(1, None, 0))
 
 
-def test_any_bytes_are_a_message_or_a_value_error(ask):
+def test_arbitrary_message_is_parsed_or_raises_value_error(any_request):
     @settings(max_examples=300, deadline=None, database=None)
     @given(ANYTHING | st.binary(max_size=2000))
     def check(data):
@@ -66,20 +67,20 @@ def test_any_bytes_are_a_message_or_a_value_error(ask):
             return
         for reply in said.replies:
             with suppress(ValueError):
-                decode.parse_action(reply.action.SerializeToString(), ask)
+                decode.parse_action(reply.action.SerializeToString(), any_request)
 
-    again(check)
+    run_for_fuzz_time(check)
 
 
 @pytest.mark.extended("sends random messages to the referee")
-def test_any_bytes_are_an_action_or_a_value_error(ask):
+def test_arbitrary_action_is_parsed_or_raises_value_error(any_request):
     @settings(max_examples=300, deadline=None, database=None)
     @given(st.binary(max_size=200))
     def check(data):
         with suppress(ValueError):
-            decode.parse_action(data, ask)
+            decode.parse_action(data, any_request)
 
-    again(check)
+    run_for_fuzz_time(check)
 
 
 @pytest.mark.extended("sends random messages to the referee")
@@ -88,13 +89,13 @@ def test_any_bytes_are_an_action_or_a_value_error(ask):
     [
         play_pb2.BotMessage(ready=[play_pb2.Ready()] * (MESSAGE_LIMIT // 2)).SerializeToString(),
         play_pb2.BotMessage(replies=[play_pb2.Reply()] * (MESSAGE_LIMIT // 2)).SerializeToString(),
-        b"\x7b" * MESSAGE_LIMIT,  # groups in groups
+        b"\x7b" * MESSAGE_LIMIT,  # nested groups
         b"\x1a\xff\xff\x03" * (MESSAGE_LIMIT // 4),
-        b"\x80" * MESSAGE_LIMIT,  # a number without end
+        b"\x80" * MESSAGE_LIMIT,  # a number that never ends
     ],
     ids=["readies", "replies", "groups", "lengths", "number"],
 )
-def test_no_message_takes_long_to_read(data):
+def test_message_of_maximum_size_is_parsed_quickly(data):
     assert len(data) <= MESSAGE_LIMIT
     took_s = []
     for _ in range(5):
@@ -105,12 +106,12 @@ def test_no_message_takes_long_to_read(data):
     assert min(took_s) < QUICK_S
 
 
-# A live session
+# Real sessions
 
 
 @asynccontextmanager
-async def served(folder, name):
-    """A session behind a socket."""
+async def run_session(folder, name):
+    """Serve a session on a socket."""
     session = Session(TOKEN, lambda _: False, Clock.from_loop(), lambda: None)
     server = BotServer(folder / name, session.serve)
     await server.start()
@@ -127,9 +128,9 @@ def request(number):
     return said.SerializeToString()
 
 
-async def ask_all(session):
-    """What the referee does in a game; what came of each question."""
-    came = []
+async def play_all(session):
+    """Play a short game as the referee; return the outcome of each request: "reply" or the cause of the fault."""
+    outcomes = []
     try:
         await session.wait_for_hello(LIMIT_US, time.monotonic_ns())
         await session.start_game(GAME, b"", LIMIT_US)
@@ -139,58 +140,58 @@ async def ask_all(session):
                     GAME, number, request(number), LIMIT_US
                 )
             except Strike as strike:
-                came.append(strike.cause)
+                outcomes.append(strike.cause)
             else:
                 assert isinstance(action, bytes)
                 assert elapsed_us <= LIMIT_US
-                came.append("answer")
+                outcomes.append("reply")
     except Forfeit as forfeit:
-        came.append(forfeit.cause)
-    return came
+        outcomes.append(forfeit.cause)
+    return outcomes
 
 
 async def send(address, script):
-    """Send pieces with pauses, in milliseconds, before them; whatever comes back is thrown away."""
+    """Send a script: pairs of a pause in milliseconds and the bytes to send after it. Ignore what comes back."""
     reader, writer = await asyncio.open_unix_connection(address.removeprefix("unix:"))
-    hearing = asyncio.ensure_future(reader.read())
+    reading = asyncio.ensure_future(reader.read())
     for pause_ms, piece in script:
         if pause_ms:
             await asyncio.sleep(pause_ms / 1000)
         if writer.is_closing():  # by the server
             break
         writer.write(piece)
-    await asyncio.wait((hearing,), timeout=LIMIT_US / 2e6)
-    hearing.cancel()
+    await asyncio.wait((reading,), timeout=LIMIT_US / 2e6)
+    reading.cancel()
     with suppress(asyncio.CancelledError, OSError):
-        await hearing
+        await reading
     writer.close()
 
 
 class Neighbour:
-    """A bot that answers, at a session of its own in the same process."""
+    """A healthy bot with a session of its own in the same process."""
 
     def __init__(self, folder):
-        self._served = served(folder, "neighbour")
+        self._running = run_session(folder, "neighbour")
         self._number = 0
 
     async def begin(self):
-        self.session, address = await self._served.__aenter__()
-        self._answering = asyncio.ensure_future(self._answer(address))
+        self.session, address = await self._running.__aenter__()
+        self._replying = asyncio.ensure_future(self._reply(address))
         await self.session.wait_for_hello(PATIENT_US, time.monotonic_ns())
 
-    async def _answer(self, address):
+    async def _reply(self, address):
         async with grpc.aio.insecure_channel(address) as channel:
             stream = channel.stream_stream("/linko.v1.RefereeService/Play")()
             await stream.write(hello())
             while isinstance(data := await stream.read(), bytes):
-                for asked in play_pb2.RefereeMessage.FromString(data).requests:
+                for pending in play_pb2.RefereeMessage.FromString(data).requests:
                     reply = play_pb2.Reply(
                         game_id=GAME,
-                        decision_id=asked.decision_id,
-                        action=table_pb2.Action(draw_display={"slot": asked.decision_id % 6}),
+                        decision_id=pending.decision_id,
+                        action=table_pb2.Action(draw_display={"slot": pending.decision_id % 6}),
                     )
-                    said = play_pb2.BotMessage(replies=[reply])
-                    await stream.write(said.SerializeToString())
+                    replies = play_pb2.BotMessage(replies=[reply])
+                    await stream.write(replies.SerializeToString())
 
     async def play(self):
         for _ in NUMBERS:
@@ -198,38 +199,38 @@ class Neighbour:
             written, _, _ = await self.session.request(
                 GAME, self._number, request(self._number), PATIENT_US
             )
-            answer = table_pb2.Action(draw_display={"slot": self._number % 6})
-            assert written == answer.SerializeToString()
+            expected = table_pb2.Action(draw_display={"slot": self._number % 6})
+            assert written == expected.SerializeToString()
 
     async def end(self):
         assert (self.session.dropped, self.session.failure) == (0, None)
-        await self._served.__aexit__(None, None, None)
-        self._answering.cancel()
+        await self._running.__aexit__(None, None, None)
+        self._replying.cancel()
         with suppress(asyncio.CancelledError, grpc.RpcError):
-            await self._answering
+            await self._replying
 
 
 @pytest.fixture
-def live(tmp_path_factory, caplog):
-    """Tries a script on a session, with a neighbour that plays at the same time."""
+def live_session(tmp_path_factory, caplog):
+    """Return a function that sends a script to a session while a neighbour plays."""
     folder = tmp_path_factory.mktemp("s")
-    came = set()
+    outcomes = set()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         neighbour = Neighbour(folder)
         runner.run(neighbour.begin())
 
-        async def attempt(script):
-            async with served(folder, "socket") as (session, address):
-                asked, _, _ = await asyncio.wait_for(
-                    asyncio.gather(ask_all(session), send(address, script), neighbour.play()),
-                    AT_MOST_S,
+        async def run_script(script):
+            async with run_session(folder, "socket") as (session, address):
+                played, _, _ = await asyncio.wait_for(
+                    asyncio.gather(play_all(session), send(address, script), neighbour.play()),
+                    TIMEOUT_S,
                 )
                 assert session.failure is None or isinstance(session.failure, BotFault)
-                came.update(asked)
+                outcomes.update(played)
 
-        yield lambda script: runner.run(attempt(script))
+        yield lambda script: runner.run(run_script(script))
         runner.run(neighbour.end())
-    assert "answer" in came, "some scripts get as far as that"
+    assert "reply" in outcomes, "some scripts must contain valid replies"
     assert not caplog.records
 
 
@@ -244,11 +245,11 @@ def reply(number):
 
 @st.composite
 def scripts(draw):
-    """A game as it should be, with some of it missing and anything else between its parts."""
-    right = [PREFACE + OPENING, message(hello()), message(READY)]
-    right += [message(reply(number)) for number in NUMBERS]
+    """Draw the messages of a correct game, with some of them missing and other bytes between them."""
+    correct = [PREFACE + OPENING, message(hello()), message(READY)]
+    correct += [message(reply(number)) for number in NUMBERS]
     script = []
-    for piece in right:
+    for piece in correct:
         while draw(st.integers(0, 3)) == 3:
             script.append((draw(PAUSES_MS), draw(FRAMES)))
         if draw(st.integers(0, 9)) < 9:
@@ -257,7 +258,7 @@ def scripts(draw):
 
 
 @pytest.mark.extended("sends random messages to the referee")
-def test_no_bytes_on_its_socket_let_a_bot_do_more_than_lose(live):
+def test_arbitrary_bytes_on_a_socket_harm_only_their_own_bot(live_session):
     @settings(
         max_examples=60,
         deadline=None,
@@ -266,6 +267,6 @@ def test_no_bytes_on_its_socket_let_a_bot_do_more_than_lose(live):
     )
     @given(scripts())
     def check(script):
-        live(script)
+        live_session(script)
 
-    again(check)
+    run_for_fuzz_time(check)
