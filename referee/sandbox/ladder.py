@@ -11,7 +11,7 @@ from referee.sandbox import bubblewrap
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.launcher import Launcher
 from referee.sandbox.probe import probe
-from referee.sandbox.process_group import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroupLauncher, UidLauncher
 from referee.sandbox.rungs import (
     NO_ISOLATION,
     Finding,
@@ -22,7 +22,6 @@ from referee.sandbox.rungs import (
     rung_from_findings,
 )
 from referee.sandbox.sandbox import SandboxLauncher
-from referee.sandbox.uid import UidLauncher
 
 _INSTALL = "apt install bubblewrap, or pip install 'linko-referee[sandbox]'"
 _USER_NAMESPACES = (

@@ -3,7 +3,7 @@
 Each rung of the isolation ladder has one launcher:
 
     full, namespaces   `SandboxLauncher` in `sandbox`
-    uid                `UidLauncher` in `uid`
+    uid                `UidLauncher` in `process_group`
     none               `ProcessGroupLauncher` in `process_group`
 """
 

@@ -24,11 +24,11 @@ import psutil
 from referee.errors import VoidGame
 from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.limits import Access, Limits
+from referee.sandbox.process_group import UidLauncher
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.rungs import Finding, Protection, State
 from referee.sandbox.sandbox import SandboxLauncher
 from referee.sandbox.start import shim_command
-from referee.sandbox.uid import UidLauncher
 
 _PROGRAMS = Path(__file__).with_name("probe_programs.py")
 _PYTHON = (os.path.realpath(sys.executable), "-I", "-S")

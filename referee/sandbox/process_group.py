@@ -1,6 +1,7 @@
-"""Start programs without isolation, for trusted bots only. Each program leads a process group and session of its own.
+"""Start programs without a sandbox, each as the leader of a process group and session of its own.
 
-`start_group` also serves `uid`, which starts such a process group as another user and with sandbox resources.
+This serves two rungs of the isolation ladder. On the rung `none`, programs have all rights of the referee. On the rung
+`uid`, root starts each program as another user, with sandbox resources and in a cgroup if possible.
 """
 
 from __future__ import annotations
@@ -8,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from referee.errors import Forfeit
-from referee.sandbox.cgroups import Cgroup
+from referee.errors import Forfeit, VoidGame
+from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill_all
-from referee.sandbox.resources import SandboxResources
+from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.start import (
     limit_options,
     open_report_pipe,
@@ -52,14 +54,74 @@ class ProcessGroupLauncher:
         access: Access = NO_ACCESS,  # noqa: ARG002 - the program can reach everything
     ) -> RunningProgram:
         """Start a program; see `Launcher.launch`."""
-        return await start_group(command, folder=folder, environment=environment, limits=limits)
+        return await _start_group(command, folder=folder, environment=environment, limits=limits)
 
     def reap(self) -> None:
         """See `Launcher.reap`."""
         PROCESS_TREES.reap()
 
 
-async def start_group(
+class UidLauncher:
+    """Starts each program as a user of its own, and in a cgroup if possible.
+
+    Args:
+        cgroups: creates the cgroups, as far as the machine allows it.
+        isolation: see `Launcher.isolation`.
+    """
+
+    is_sandboxed = False
+    is_unprotected = False
+
+    def __init__(self, cgroups: Cgroups, isolation: str = "") -> None:
+        self.isolation = isolation
+        self.cgroups = cgroups
+
+    async def launch(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits | None = None,
+        access: Access = NO_ACCESS,
+    ) -> ProcessGroup:
+        """Start a program; see `Launcher.launch`.
+
+        Raises VoidGame also if the program's user cannot reach its folder.
+        """
+        if access.link is not None:
+            _make_reachable(access.link)
+        _check_reachable(folder)
+        program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
+        resources = SandboxResources(self.cgroups, program)
+        try:
+            words, options = self.prepare_command(program, resources)
+            return await _start_group(
+                words,
+                folder=folder,
+                environment=environment,
+                limits=limits,
+                options=options,
+                resources=resources,
+            )
+        except BaseException:
+            resources.release()
+            raise
+
+    @staticmethod
+    def prepare_command(
+        program: ProgramSpec, resources: SandboxResources
+    ) -> tuple[list[str], list[str]]:
+        """Return the command that the shim becomes, and the options of the shim."""
+        user = ["--uid", str(resources.uid), "--no-new-privileges"]
+        return list(program.command), [*resources.join_options, *user]
+
+    def reap(self) -> None:
+        """See `Launcher.reap`."""
+        PROCESS_TREES.reap()
+
+
+async def _start_group(
     command: Sequence[str],
     *,
     folder: Path,
@@ -105,7 +167,7 @@ class ProcessGroup:
         process: the program.
         token: the token in the program's environment.
         limits: what the program may use; None for no limits.
-        resources: see `start_group`.
+        resources: see `_start_group`.
     """
 
     def __init__(
@@ -178,3 +240,20 @@ class ProcessGroup:
         PROCESS_TREES.discard(pid)
         if self._resources is not None:
             self._resources.release()
+
+
+def _make_reachable(path: Path) -> None:
+    """Let other users pass through the referee's own folders to `path`, without listing them."""
+    temporary = Path(tempfile.gettempdir())
+    for parent in path.parents:
+        if temporary in parent.parents:
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def _check_reachable(path: Path) -> None:
+    """Raise VoidGame if other users cannot reach `path`."""
+    for parent in path.parents:
+        if not parent.stat().st_mode & 0o001:
+            raise VoidGame(
+                f"{path} cannot be reached by the bot, which runs as another user with this isolation: chmod o+x {parent}"
+            )
