@@ -31,10 +31,10 @@ _MIN_DESCRIPTORS = 64
 
 
 _GROUPS = {
-    "tournament": "Run tournaments and see how they stand.",
-    "bots": "Make, check, submit and look at bots.",
-    "stats": "See who beats whom, and what seats, luck and collusion do.",
-    "game": "Look at games.",
+    "tournament": "Run tournaments and show their results.",
+    "bots": "Create, check, submit and show bots.",
+    "stats": "Show who beats whom, and the effects of seats, luck and collusion.",
+    "game": "List, show and replay games.",
 }
 """The first help line of every group of commands."""
 _COMMANDS = {
@@ -114,7 +114,7 @@ _COMMANDS = {
     ),
     "doctor": (
         "isolation",
-        "Try what bots are kept from on this machine, and say what to install for more.",
+        "Test the isolation of bots on this machine, and say what to install for more.",
     ),
 }
 """The module and the first help line of every command, in the order of the help.

@@ -38,7 +38,8 @@ from referee.store.league import League
 
 app = typer.Typer()
 BotArgument = Annotated[
-    str, typer.Argument(help="A bot of the league: name, or name@version.", metavar="BOT")
+    str,
+    typer.Argument(help="A bot of the league: name or name@version.", metavar="BOT"),
 ]
 
 
@@ -46,13 +47,11 @@ BotArgument = Annotated[
 def list_bots(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
-    retired: Annotated[
-        bool, typer.Option("--retired", help="Also those that play no more.")
-    ] = False,
+    retired: Annotated[bool, typer.Option("--retired", help="List retired versions too.")] = False,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """List the versions of all bots that the league knows.
+    """List all versions of all bots in the league.
 
     Example: referee bots list
     """
@@ -68,7 +67,9 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a version of a bot: where it came from, its check, ratings, faults, CPU time and memory.
+    """Show a version of a bot: its source folder, check, ratings, faults, CPU time and memory.
+
+    A name without a version means the newest version.
 
     Example: referee bots show greedy
     """
@@ -115,19 +116,22 @@ def show(
 def log(
     bot: BotArgument,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, help="At most so many faults, the last ones.")
+        int,
+        typer.Option(
+            "--limit", min=1, help="The maximum number of faults; the last ones are shown."
+        ),
     ] = 5,
     build: Annotated[
-        bool, typer.Option("--build", help="What the build printed, in place of faults.")
+        bool, typer.Option("--build", help="Show the output of the build instead of faults.")
     ] = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show the last faults of a bot with what it had written to standard error.
+    """Show the last faults of a bot, each with the end of its standard error.
 
-    By name alone, those of all its versions.
+    A name without a version shows the faults of all versions.
 
     Example: referee bots log greedy --limit 1
     """
@@ -149,9 +153,9 @@ def log(
 
 @app.command()
 def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption = None) -> None:
-    """Let a version of a bot play no more new tournaments; its games and ratings stay.
+    """Retire a version of a bot: it plays in no new tournament. Its games and ratings stay.
 
-    To let it play again, submit it again.
+    A name without a version means the newest version. To use a retired version again, submit it again.
 
     Example: referee bots retire greedy@1.0
     """

@@ -36,7 +36,7 @@ from referee.store.league import League
 app = typer.Typer()
 TABLE_LIMIT = 20
 """Games that a table shows unless told otherwise."""
-GameArgument = Annotated[str, typer.Argument(help="The game's id, such as demo-17.")]
+GameArgument = Annotated[str, typer.Argument(help="The id of the game, such as demo-17.")]
 
 
 @app.command("list")
@@ -53,7 +53,7 @@ def list_games(
         typer.Option(
             "--limit",
             min=1,
-            help="At most so many, the last ones; by default 20 in a table, else all.",
+            help="The maximum number of games; the last ones are listed. By default 20 in a table, else all.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -61,7 +61,7 @@ def list_games(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """List games, in the order of their schedules.
+    """List games in the order of their schedules.
 
     Example: referee game list --tournament demo --fault crash
     """
@@ -92,7 +92,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how a game ended and what went wrong in it; with --json, the whole record.
+    """Show the result and the faults of a game; with --json its whole record.
 
     Example: referee game show demo-17 --json
     """
@@ -112,7 +112,7 @@ def replay(
         bool, typer.Option("--tables", help="Draw the table after every turn.")
     ] = False,
 ) -> None:
-    """Play a stored game again, move by move, and tell what happens.
+    """Show a stored game move by move.
 
     Example: referee game replay demo-17 --tables
     """

@@ -36,18 +36,20 @@ IsolationOption = Annotated[
         "--isolation",
         envvar="REFEREE_ISOLATION",
         metavar="RUNG",
-        help=f"What bots run under, {_RUNGS}; by default the strongest that there is.",
+        help=f"The isolation of bots: {_RUNGS}. By default the strongest that this machine gives.",
     ),
 ]
 RequireOption = Annotated[
     str | None,
     typer.Option(
-        "--require-isolation", metavar="RUNG", help="Refuse to start bots under less than this."
+        "--require-isolation",
+        metavar="RUNG",
+        help="Start no bots if the isolation is weaker than this.",
     ),
 ]
 NetworkOption = Annotated[
     bool,
-    typer.Option("--allow-network", help="Builds may use the network, to download what they need."),
+    typer.Option("--allow-network", help="Let builds use the network, for downloads."),
 ]
 
 
@@ -119,7 +121,7 @@ def _announce(manifest: Manifest) -> None:
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """Try what bots are kept from on this machine, and say what to install for more.
+    """Test the isolation of bots on this machine, and say what to install for more.
 
     Example: referee doctor --json
     """

@@ -70,7 +70,9 @@ INTERRUPTED = 130
 
 LeagueOption = Annotated[
     Path,
-    typer.Option("--league", envvar="REFEREE_LEAGUE", help="The folder where all games are kept."),
+    typer.Option(
+        "--league", envvar="REFEREE_LEAGUE", help="The league: the folder with all games."
+    ),
 ]
 DB_VARIABLE = "REFEREE_DB"
 DbOption = Annotated[
@@ -79,23 +81,21 @@ DbOption = Annotated[
         "--db",
         envvar=DB_VARIABLE,
         metavar="URL",
-        help="The league's database, where it is not a file of that folder:"
+        help="The database of the league, if it is not the file in the league folder:"
         " postgresql+psycopg://USER@HOST/DATABASE or sqlite:///FILE.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 TournamentArgument = Annotated[str, typer.Argument(help="The tournament's name.")]
 
 TournamentOption = Annotated[
     str | None,
-    typer.Option("--tournament", help="Only games of this tournament; by default, of all."),
+    typer.Option("--tournament", help="Only games of this tournament."),
 ]
-RulesetOption = Annotated[
-    str | None, typer.Option("--ruleset", help="Only this ruleset; by default, all.")
-]
+RulesetOption = Annotated[str | None, typer.Option("--ruleset", help="Only games of this ruleset.")]
 SeatsOption = Annotated[
-    int | None, typer.Option("--seats", min=2, max=5, help="Only tables of this size.")
+    int | None, typer.Option("--seats", min=2, max=5, help="Only games with this number of seats.")
 ]
 
 DEFAULT_LEAGUE = Path("league")

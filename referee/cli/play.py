@@ -49,14 +49,19 @@ app = typer.Typer()
 @app.command()
 def play(
     bots: Annotated[
-        list[str], typer.Argument(help="Bot folders, or names of bots in the league; seat 0 first.")
+        list[str],
+        typer.Argument(help="Folders of bots, or names of bots in the league; seat 0 first."),
     ],
-    ruleset: Annotated[str, typer.Option("--ruleset", help=f"{', '.join(RULESETS)}.")] = "basic",
+    ruleset: Annotated[
+        str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
+    ] = "basic",
     seed: Annotated[
         str | None,
-        typer.Option("--seed", help="Any text; the same text deals the same cards."),
+        typer.Option("--seed", help="Any text. The same text deals the same cards."),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Tell what happens as it does.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show every move while the game is played.")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Store the game in the league.")] = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,

@@ -135,17 +135,19 @@ def ratings(
     seats: SeatsOption = None,
     bot: Annotated[
         str | None,
-        typer.Option("--history", metavar="BOT", help="The rating of a bot after each round."),
+        typer.Option(
+            "--history", metavar="BOT", help="Show the rating of this bot after each round."
+        ),
     ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
     """Show the ratings of all bots, from every tournament game of the league.
 
-    TrueSkill, by ruleset, over all games in schedule order. The rating that bots are ranked by is
-    mu - 3 sigma: what a bot is worth at the least, as far as its games can tell. Beside it stands the
-    order-free fit of the same games with its 95 % interval, and how sure it is that a bot is ahead of the
-    next one.
+    Ratings are computed with TrueSkill for each ruleset, over all games in schedule order. The table is sorted
+    by mu - 3 sigma, a skill that a bot almost certainly has. The fit is a rating that does not depend on the
+    order of the games, with its 95 % interval. The column `ahead` has the probability that a bot is better
+    than the next one.
 
     Example: referee ratings --ruleset basic
     """
@@ -164,10 +166,8 @@ def ratings(
 
 @app.command()
 def compare(
-    bot: Annotated[
-        str, typer.Argument(help="A bot: `name`, its newest version, or `name@version`.")
-    ],
-    other: Annotated[str, typer.Argument(help="Another one.")],
+    bot: Annotated[str, typer.Argument(help="A bot: name (its newest version) or name@version.")],
+    other: Annotated[str, typer.Argument(help="The bot to compare it with.")],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     tournament: TournamentOption = None,
@@ -175,7 +175,7 @@ def compare(
     seats: SeatsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which of two bots is better, and how sure that is, in a sentence for each ruleset.
+    """Say in a sentence for each ruleset which of two bots is better, and how sure that is.
 
     Example: referee ratings compare greedy bait --ruleset basic
     """

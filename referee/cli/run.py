@@ -66,7 +66,8 @@ def run(
 ) -> None:
     """Create a tournament from a file and play it.
 
-    Ctrl-C lets the games in play finish and says how to resume; a second Ctrl-C stops at once.
+    Ctrl-C finishes the games in progress and prints the command that resumes the tournament. A second Ctrl-C
+    stops at once.
 
     Example: referee tournament run tournaments/demo.toml
     """
@@ -95,13 +96,13 @@ def run(
 def resume(
     name: Annotated[
         str | None,
-        typer.Argument(help="The tournament's name; by default the newest that is unfinished."),
+        typer.Argument(help="The name of the tournament. By default the newest unfinished one."),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     require: RequireOption = None,
 ) -> None:
-    """Play the games of a tournament that are still missing.
+    """Continue a tournament that was interrupted: play its missing games.
 
     Example: referee tournament resume demo
     """
@@ -118,7 +119,8 @@ def extend(
     matches: Annotated[
         int,
         typer.Option(
-            help="Matches to be added: at each table, or to each balanced choice of tables.", min=1
+            help="The number of matches to add for each table, or for each stage of a balanced choice.",
+            min=1,
         ),
     ],
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -127,8 +129,8 @@ def extend(
 ) -> None:
     """Add matches to a tournament, finished or not, and play them.
 
-    Its games stay as they are. The deals of the new ones come from a new seed, since that of a
-    finished tournament is known.
+    Existing games stay as they are. The new deals come from a new seed, because the seed of a finished
+    tournament is public.
 
     Example: referee tournament extend demo --matches 2
     """

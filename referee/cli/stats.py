@@ -57,7 +57,7 @@ def pairs(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Compare every two bots: meetings, points, and how sure it is that one is the better.
+    """Compare every two bots: meetings, points, and how sure it is that one is better.
 
     Example: referee stats pairs --tournament demo
     """
@@ -74,9 +74,9 @@ def show_crosstable(
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
 ) -> None:
-    """Show every bot against every other, best first.
+    """Show a table of every bot against every other one, best first.
 
-    The same as data, with intervals: `referee stats pairs --json`.
+    `referee stats pairs --json` prints the same data, with intervals.
 
     Example: referee stats crosstable --tournament demo
     """
@@ -101,18 +101,22 @@ def settled(
     seats: SeatsOption = None,
     confidence: Annotated[
         float,
-        typer.Option("--confidence", min=0.5, max=0.9999, help="How sure all of it has to be."),
+        typer.Option(
+            "--confidence", min=0.5, max=0.9999, help="The probability that all verdicts are right."
+        ),
     ] = 0.95,
     margin: Annotated[
-        float, typer.Option("--margin", min=0, help="So close in rating is called equal.")
+        float,
+        typer.Option("--margin", min=0, help="Bots whose ratings differ by less are called equal."),
     ] = 1.0,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Say which places in the table are settled: who is surely ahead of the next, or surely as good.
+    """Show which places in the table are settled: the bot is surely better than the next one, or as good.
 
-    All verdicts together hold with the confidence, of a table that is looked at once. Who plays until it
-    is settled, and looks after each round, will find differences where there are none.
+    The confidence holds for all verdicts of a table together, if you run this command once. Do not run it after
+    every round until the table is settled, because that inflates false positives. Use `until` in the tournament
+    file instead.
 
     Example: referee stats settled --tournament demo
     """
@@ -135,7 +139,7 @@ def show_seats(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show what each seat is worth, in points and games won.
+    """Show the advantage of each seat, in points and games won.
 
     Example: referee stats seats --ruleset basic
     """
@@ -154,7 +158,7 @@ def luck(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show how much of the points is the luck of the deal, and how much the bots' play.
+    """Show how much of the differences in points comes from the luck of the deal, and how much from the bots.
 
     Example: referee stats luck
     """
@@ -174,9 +178,10 @@ def collusion(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show how each bot fares in the company of each other one: a hint at collusion, no proof.
+    """Show whether bots do better together than their strength explains: a hint at collusion, no proof.
 
-    What its own strength and what the other one does to everybody explain is taken off.
+    For each two bots, the excess is the points that neither the strength of the first nor the effect of the
+    second on all opponents explains.
 
     Example: referee stats collusion --tournament demo
     """

@@ -48,15 +48,16 @@ app = typer.Typer()
 
 @app.command()
 def init(
-    name: Annotated[str, typer.Argument(help="The new bot's name; its folder is called so too.")],
+    name: Annotated[str, typer.Argument(help="The name of the new bot and of its folder.")],
     language: Annotated[
-        str, typer.Option("--language", help=f"{', '.join(roster.LANGUAGES)}.")
+        str, typer.Option("--language", help=f"One of {', '.join(roster.LANGUAGES)}.")
     ] = "python",
     author: Annotated[
-        str | None, typer.Option("--author", help="Whose it is; by default the user's name.")
+        str | None,
+        typer.Option("--author", help="The author of the bot. By default the name of the user."),
     ] = None,
 ) -> None:
-    """Write a new bot into a folder here: it builds and plays, and waits for your ideas.
+    """Create a new bot that builds and plays, in a new folder here.
 
     Example: referee bots init my_bot --language go
     """
@@ -76,15 +77,17 @@ def submit(
     db: DbOption = None,
     any_author: Annotated[
         bool,
-        typer.Option("--any-author", help="Also where the league has another's bot of that name."),
+        typer.Option(
+            "--any-author", help="Submit the bot even if a bot of another author has this name."
+        ),
     ] = False,
     isolation: IsolationOption = None,
     require: RequireOption = None,
     network: NetworkOption = False,
 ) -> None:
-    """Check a bot and bring it into the league, as it is now.
+    """Check a bot and copy it into the league.
 
-    The same content is the same version; changed content is a new one, with a rating of its own.
+    The same content is the same version. Changed content is a new version with its own rating.
 
     Example: referee bots submit my_bot
     """
@@ -117,9 +120,9 @@ def check(
     require: RequireOption = None,
     network: NetworkOption = False,
 ) -> None:
-    """Build a bot, start it, play with it, and say what is right and what is not.
+    """Build a bot, play with it, and report step by step what is right and what is not.
 
-    Nothing is written into its folder, and no league is needed. Exits with 0 if no step failed.
+    The command writes nothing into the folder and needs no league. The exit code is 0 if no step failed.
 
     Example: referee bots check my_bot
     """

@@ -94,9 +94,9 @@ def plan(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show what a tournament would come to: how many games, how even, and how long it may take.
+    """Show the size of a tournament before it is played: games, meetings of bots, and expected time.
 
-    Nothing is played or written. Times are those of the league's games, where it has any.
+    Nothing is played or stored. The expected time comes from the games of the league, if it has any.
 
     Example: referee tournament plan tournaments/demo.toml
     """
@@ -154,14 +154,15 @@ def _basis(everything: PlanRow, workers: int) -> str:
 @app.command()
 def status(
     name: Annotated[
-        str | None, typer.Argument(help="The tournament's name; by default, all are listed.")
+        str | None,
+        typer.Argument(help="The name of the tournament. By default all tournaments are listed."),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show how far a tournament is and what faults there were, or list all tournaments.
+    """Show the progress and the faults of a tournament, or list all tournaments.
 
     Example: referee tournament status demo
     """
@@ -223,7 +224,7 @@ def standings(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show the ratings of a tournament's bots, from its own games alone.
+    """Show the ratings of a tournament's bots, computed only from the games of the tournament.
 
     The columns are those of `referee ratings`.
 

@@ -36,8 +36,8 @@ def verify(
         str | None,
         typer.Argument(
             metavar="[NAME|ARCHIVE]",
-            help="A tournament's name, or the file of `tournament export`, with a dot or a slash in"
-            " it; by default, all tournaments of the league are checked.",
+            help="The name of a tournament, or the file of an archive (with a dot or a slash in it)."
+            " By default all tournaments of the league are checked.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -45,8 +45,8 @@ def verify(
 ) -> None:
     """Check stored games: decks against the seed, moves against the rules, results against both.
 
-    Games of `play --keep` are checked too, where no tournament is named, but for their decks. An
-    archive is checked without a league. Names the first difference and exits with 1 when there is one.
+    Without a tournament name, the games of `play --keep` are checked too, except for their decks. An archive
+    is checked without a league. If there is a difference, the first one is printed, and the exit code is 1.
 
     Example: referee verify demo
     """
@@ -108,14 +108,15 @@ def _count(checked: int, games: int) -> str:
 def export(
     name: TournamentArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", help="The archive to write; by default, NAME.zip.")
+        Path | None, typer.Option("--output", help="The file of the archive. By default NAME.zip.")
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
-    """Write a tournament into one archive: schedule, games, bots' hashes, ratings, and the seed.
+    """Write a tournament into one archive: schedule, games, hashes of the bots, ratings, and the seed.
 
-    `referee verify ARCHIVE` checks it without the league. While games are missing it has no seed.
+    `referee verify ARCHIVE` checks it without the league. The seed is only in the archive of a finished
+    tournament.
 
     Example: referee tournament export demo
     """
