@@ -1,1 +1,1 @@
-"""What people and programs see: frozen rows first, then tables, JSON and CSV made of them."""
+"""Turn results into rows, and rows into tables for people, and JSON and CSV for programs."""

@@ -1,55 +1,24 @@
-"""What a bot's processes take of the machine.
-
-The versions of bots in a league: what they are, what became of them, what they last said.
-"""
+"""Make rows about the bots of a league: their versions, their faults, and the CPU time and memory they used."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from rich.console import Group
 from rich.text import Text
 
 from referee.errors import Cause
-from referee.records import BotId, ChargedFault, GameResult
+from referee.records import ChargedFault, GameResult
 from referee.reports.formats import Column, duration, memory, moment, visible
-
-
-class MeasuredBot(Protocol):
-    """What was measured of a bot over all games. Rows of the store fit."""
-
-    @property
-    def games(self) -> int:
-        """In how many games it was measured."""
-        ...
-
-    @property
-    def mean_cpu_us(self) -> float:
-        """CPU time of a game, in microseconds."""
-        ...
-
-    @property
-    def max_cpu_us(self) -> int:
-        """That of the game that took most."""
-        ...
-
-    @property
-    def mean_peak_memory_kib(self) -> float:
-        """The most memory in use at once, over all games."""
-        ...
-
-    @property
-    def max_peak_memory_kib(self) -> int:
-        """That of the game in which it was most."""
-        ...
+from referee.store.stored import StoredBot, StoredUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """What a bot took, over all games in which that was measured."""
+    """CPU time and memory of a bot, over all games in which they were measured."""
 
     games: Annotated[int, Column("games measured", right=True)]
     mean_cpu_us: Annotated[int, Column("CPU of a game, mean", right=True, show=duration)]
@@ -58,59 +27,15 @@ class UsageRow:
     max_peak_memory_kib: Annotated[int, Column("peak memory, most", right=True, show=memory)]
 
 
-def usage_row(bot: MeasuredBot) -> UsageRow:
-    """What was measured of a bot; means are rounded."""
+def usage_row(usage: StoredUsage) -> UsageRow:
+    """Return the row of a bot. Means are rounded."""
     return UsageRow(
-        games=bot.games,
-        mean_cpu_us=round(bot.mean_cpu_us),
-        max_cpu_us=bot.max_cpu_us,
-        mean_peak_memory_kib=round(bot.mean_peak_memory_kib),
-        max_peak_memory_kib=bot.max_peak_memory_kib,
+        games=usage.games,
+        mean_cpu_us=round(usage.mean_cpu_us),
+        max_cpu_us=usage.max_cpu_us,
+        mean_peak_memory_kib=round(usage.mean_peak_memory_kib),
+        max_peak_memory_kib=usage.max_peak_memory_kib,
     )
-
-
-class KnownBot(Protocol):
-    """A version of a bot, as the league knows it. Rows of the store fit."""
-
-    @property
-    def bot(self) -> BotId:
-        """Name and version."""
-        ...
-
-    @property
-    def author(self) -> str:
-        """Who wrote it."""
-        ...
-
-    @property
-    def language(self) -> str:
-        """What it is written in."""
-        ...
-
-    @property
-    def folder(self) -> str:
-        """Where it came from."""
-        ...
-
-    @property
-    def content_hash(self) -> str:
-        """SHA-256 of its content, in hexadecimal."""
-        ...
-
-    @property
-    def added_at_us(self) -> int:
-        """When it came. Microseconds since 1970-01-01 UTC, as all times here."""
-        ...
-
-    @property
-    def checked_at_us(self) -> int | None:
-        """When it passed the check; None: never checked."""
-        ...
-
-    @property
-    def retired_at_us(self) -> int | None:
-        """When it was retired; None: it plays."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,37 +49,37 @@ class BotRow:
     added_at_us: Annotated[int, Column("came", show=moment, drop=3)]
     """Microseconds since 1970-01-01 UTC."""
     checked_at_us: Annotated[int | None, Column("checked", show=moment, empty="no", drop=6)]
-    """When it passed the check; None: it was not checked."""
+    """When the version passed the check; None: it was not checked."""
     retired_at_us: Annotated[int | None, Column("retired", show=moment, empty="no", drop=4)]
     games: Annotated[int, Column("games", right=True)]
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
     folder: Annotated[str, Column("came from", wrap=True, drop=2)]
-    """Where it came from."""
+    """The folder that was submitted."""
     content_hash: Annotated[str, Column("content", drop=1)]
-    """SHA-256, in hexadecimal."""
+    """SHA-256 of the folder's content, in hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """Something that went wrong with a bot."""
+    """A fault of a bot, with what the bot had printed."""
 
     game_id: Annotated[str, Column("game", wrap=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     """`name@version`."""
     move: Annotated[int, Column("move", right=True)]
-    """How many moves the game had when it happened."""
+    """Number of moves before the fault."""
     cause: Annotated[str, Column("cause")]
     forfeit: Annotated[bool, Column("cost", show=lambda yes: "forfeit" if yes else "strike")]
     detail: Annotated[str, Column("detail", wrap=True)]
     stderr_tail: Annotated[str, Column("stderr", data_only=True)]
-    """The end of what the process had written to standard error."""
+    """The last output of the process on standard error."""
 
 
 def bot_rows(
-    bots: Iterable[KnownBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
+    bots: Iterable[StoredBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
 ) -> tuple[BotRow, ...]:
-    """One row a version, in the order given, with how often it played and what went wrong."""
+    """Return a row for each version, in the given order, with its numbers of games and faults."""
     played = Counter(bot for game in games for bot in game.bots)
     charged = defaultdict[str, Counter[bool]](Counter)
     for each in faults:
@@ -178,7 +103,7 @@ def bot_rows(
 
 
 def log_rows(faults: Iterable[ChargedFault]) -> tuple[LogRow, ...]:
-    """One row a fault, in the order given."""
+    """Return a row for each fault, in the given order."""
     return tuple(
         LogRow(
             game_id=each.game_id,
@@ -195,19 +120,19 @@ def log_rows(faults: Iterable[ChargedFault]) -> tuple[LogRow, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
-    """How often one thing went wrong with a bot."""
+    """How often a bot had faults of one cause."""
 
     bot: Annotated[str, Column("bot", wrap=True)]
     cause: Annotated[str, Column("cause")]
-    """Its name in the list of faults, such as `timeout`."""
+    """The name of the cause, such as `timeout`."""
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
     games: Annotated[int, Column("games", right=True)]
-    """Games in which it happened."""
+    """Number of games with such a fault."""
 
 
 def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
-    """Faults by bot, in the order of the alphabet, and cause, in the order of the list of faults."""
+    """Count faults by bot and cause; sort them by the name of the bot, then in the order of `Cause`."""
     by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
     for each in faults:
         by_kind[each.bot, each.fault.cause].append(each)
@@ -225,7 +150,7 @@ def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
 
 
 def log_text(rows: Iterable[LogRow]) -> Group:
-    """The faults one after another, each with what the process had written to standard error."""
+    """Return the faults one after another, each with the output of the bot on standard error."""
     return Group(*(_log_entry(row) for row in rows))
 
 

@@ -1,6 +1,6 @@
-"""The check of a bot, for people and for programs.
+"""Show the conformance check of a bot, and the isolation that this machine gives.
 
-What a machine protects from bots, as its owner wants to see it.
+The check is shown to people step by step, and to programs as one JSON value.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _STYLES = {
 }
 _NAME_WIDTH = 24
 _LAST_LINES = 10
-"""Lines of a bot's output that people are shown; programs get more."""
+"""Lines of a bot's output in the terminal. JSON has more of them."""
 
 
 def step_view(step: Step) -> Group:
-    """One step: a line or two where all is well; expected, came and output where it is not."""
+    """Return the lines of a step. A failed step has what was expected, what came, and the bot's output."""
     finding = step.finding
     failed = finding.verdict is Verdict.FAIL
     verdict = finding.verdict.value
@@ -53,7 +53,7 @@ def step_view(step: Step) -> Group:
 
 
 def check_summary(report: Report) -> Text:
-    """The last line: how it ended."""
+    """Return the last line: whether the check passed, or which steps failed."""
     if report.ok:
         return Text(visible(f"{report.bot}: all is well."), style="bold green")
     numbers = ", ".join(str(step.number) for step in report.failed)
@@ -62,7 +62,11 @@ def check_summary(report: Report) -> Text:
 
 
 def check_lines(data: Mapping[str, Any]) -> Table:
-    """What a check that was passed had to tell, from `check_data`: a line for each such step."""
+    """Return the steps of a passed check that report more than a pass.
+
+    Args:
+        data: the stored report, as `check_data` makes it.
+    """
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -75,7 +79,7 @@ def check_lines(data: Mapping[str, Any]) -> Table:
 
 
 def check_data(report: Report) -> dict[str, object]:
-    """Return the same for programs, with the keys described in `referee/ratings/README.md`."""
+    """Return a check as a JSON value. `referee/ratings/README.md` describes the keys."""
     return {
         "bot": None if report.bot is None else str(report.bot),
         "ok": report.ok,
@@ -100,7 +104,7 @@ def check_data(report: Report) -> dict[str, object]:
 
 
 def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
-    """Cells beside each other, all but the last of fixed widths."""
+    """Return cells side by side. All have fixed widths except the last one."""
     grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
     for width in widths:
         grid.add_column(width=width, no_wrap=True)
@@ -116,18 +120,18 @@ def _last_lines(output: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionRow:
-    """One protection."""
+    """A protection of the isolation, and whether it is on."""
 
     protection: Annotated[str, Column("protection")]
     state: Annotated[str, Column("state")]
     """`on`, `partial` or `off`."""
     reason: Annotated[str, Column("reason", wrap=True)]
-    """What was tried and what came of it."""
+    """What was tried, and the outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRow:
-    """A rung of the isolation ladder that the machine does not give."""
+    """A rung of the isolation ladder that this machine cannot give."""
 
     rung: Annotated[str, Column("rung")]
     reason: Annotated[str, Column("reason", wrap=True)]
@@ -135,7 +139,7 @@ class RefusalRow:
 
 
 def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
-    """All protections, in their order."""
+    """Return a row for each protection."""
     return tuple(
         ProtectionRow(protection=each.protection.value, state=each.state.value, reason=each.reason)
         for each in isolation.findings
@@ -143,7 +147,7 @@ def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
 
 
 def refusal_rows(isolation: Isolation) -> tuple[RefusalRow, ...]:
-    """The rungs above the one that was taken, highest first."""
+    """Return a row for each rung above the one in force, highest first."""
     return tuple(
         RefusalRow(rung=each.rung.value, reason=each.reason, advice=each.advice)
         for each in isolation.refusals

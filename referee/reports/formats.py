@@ -1,22 +1,17 @@
-"""How values are written for people: one function a kind of value, each to one short piece of text.
+"""Format values and rows: values as short texts for people, rows as tables, JSON or CSV.
 
-Much of what is shown was written by bots. `visible` makes it harmless for a terminal; the modules
-that build rich renderables hand over `Text`, never markup, so that brackets mean nothing either.
-
-Columns: what a table needs to know of each field of a row, said once, beside the field.
+A row is a frozen dataclass. The `Column` beside each field says how a table shows it:
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class StandingRow:
         bot: Annotated[str, Column("bot")]
         mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
 
-A row type declared so can be shown (`terminal`), and written as JSON and as CSV (`data`). Field names
-are the keys of the data and do not change; titles are for people.
+`terminal` shows such rows as tables; `json_text` and `csv_text` write them for programs. The names of the fields are
+the keys in JSON and CSV and never change. Numbers in JSON and CSV are not rounded.
 
-Rows as data: JSON and CSV, with the field names of the row types as keys.
-
-Every value is there, unrounded, in the unit that its name says. Both texts are safe to print: they
-hold no control characters, whatever a bot was called or wrote.
+Texts may come from bots. `visible` makes them harmless for a terminal. Other modules pass them to Rich as `Text`,
+never as markup, so that brackets have no effect.
 """
 
 from __future__ import annotations
@@ -39,16 +34,20 @@ _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode's categories of what a terminal obeys or hides instead of showing it."""
+"""Unicode categories of characters that a terminal executes or hides."""
 
 NOTHING = "-"
-"""What stands where there is no value."""
+"""The text for a missing value."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""The text with nothing in it that a terminal would obey or hide instead of showing it.
+    r"""Escape all characters that a terminal would execute or hide.
 
-    Control and format characters and lone surrogates become `\x1b`, `\u202e` and the like. With `lines`, line feeds are kept, and tabs become spaces.
+    Control characters, format characters and lone surrogates become `\x1b`, `\u202e` and so on.
+
+    Args:
+        text: any text.
+        lines: keep line feeds, and replace tabs by spaces.
     """
     if lines:
         return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))
@@ -59,24 +58,24 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def plain(value: object) -> str:
-    """Any value as it is, several with spaces between them."""
+    """Return any value as text. The values of a tuple have spaces between them."""
     if isinstance(value, tuple):
         return " ".join(map(plain, value)) or NOTHING
     return str(value)
 
 
 def decimal(places: int) -> Callable[[float], str]:
-    """Numbers with so many places."""
+    """Return a formatter of numbers with this many decimal places."""
     return lambda value: f"{value:.{places}f}"
 
 
 def estimate(places: int) -> Callable[[Estimate], str]:
-    """Figures with so many places, and their intervals."""
+    """Return a formatter of figures and their intervals with this many decimal places."""
     return lambda each: _with_interval(each, decimal(places))
 
 
 def percent_estimate(share: Estimate) -> str:
-    """A share of 1 as `42 % [38, 46]`."""
+    """Return a share between 0 and 1 with its interval, such as `42 % [38, 46]`."""
     shown = f"{share.value:.0%}".replace("%", " %")
     if share.low is None or share.high is None:
         return shown
@@ -90,19 +89,19 @@ def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
 
 
 def chance(probability: float) -> str:
-    """How sure something is, as a share of 1; never more than `> 99.9 %`."""
+    """Return a probability between `< 0.1 %` and `> 99.9 %`."""
     if not _SURELY_NOT <= probability <= 1 - _SURELY_NOT:
         return "> 99.9 %" if probability > _SURELY_NOT else "< 0.1 %"
     return percent(probability)
 
 
 def percent(share: float) -> str:
-    """A share of 1 as `42.0 %`."""
+    """Return a share between 0 and 1, such as `42.0 %`."""
     return f"{share:.1%}".replace("%", " %")
 
 
 def duration(duration_us: int) -> str:
-    """Microseconds as `120 µs`, `4.2 ms`, `4.2 s`, `3:07 min` or `2:03:07 h`."""
+    """Return microseconds as `120 µs`, `4.2 ms`, `4.2 s`, `3:07 min` or `2:03:07 h`."""
     if duration_us < _MILLISECOND_US:
         return f"{duration_us} µs"
     if duration_us < SECOND_US:
@@ -115,17 +114,17 @@ def duration(duration_us: int) -> str:
 
 
 def memory(size_kib: int) -> str:
-    """Kibibytes as `12.5 MiB`."""
+    """Return kibibytes as `12.5 MiB`."""
     return f"{size_kib / 1024:.1f} MiB"
 
 
 def moment(time_us: int) -> str:
-    """Microseconds since 1970 as `2026-01-31 12:59:59 UTC`."""
+    """Return microseconds since 1970 as `2026-01-31 12:59:59 UTC`."""
     return datetime.fromtimestamp(time_us // SECOND_US, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def layer_name(layer: Layer) -> str:
-    """A layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` for one of jokers only."""
+    """Return a layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` if it has only jokers."""
     return "+".join(
         card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
         for card, copies in ((layer.value, layer.naturals), (JOKER, layer.jokers))
@@ -134,12 +133,12 @@ def layer_name(layer: Layer) -> str:
 
 
 def group_name(cards: Group) -> str:
-    """What lies in a slot of the display: a card as `7`, a group, bottom card first, as `7+13+J`."""
+    """Return the cards of a display slot, bottom card first: `7`, `7+13+J`, or a dash if it is empty."""
     return "+".join(map(card_name, cards)) or NOTHING
 
 
 def counts_name(counts: Counts) -> str:
-    """A multiset of cards as `2×3 7 3×12 J`, lowest first."""
+    """Return cards by value, lowest first, such as `2×3 7 3×12 J`."""
     return spaced(
         card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
         for card, copies in enumerate(counts)
@@ -148,7 +147,7 @@ def counts_name(counts: Counts) -> str:
 
 
 def spaced(parts: Iterable[Any]) -> str:
-    """Parts with spaces between them, or a dash for none."""
+    """Return parts with spaces between them, or a dash if there are none."""
     return " ".join(map(str, parts)) or NOTHING
 
 
@@ -162,45 +161,50 @@ Row = TypeVar("Row", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How one field is shown to people."""
+    """How a table shows a field of a row."""
 
     title: str
     right: bool = False
-    """Set to the right, as numbers are."""
+    """Align right, for numbers."""
     wrap: bool = False
-    """Text that may go over several lines."""
+    """Allow the text to wrap."""
     show: Callable[[Any], str] = plain
-    """Is never given None."""
+    """Formats a value that is not None."""
     empty: str = NOTHING
-    """Stands for None."""
+    """The text for None."""
     drop: int = 0
-    """Where the terminal is narrow, columns go in this order, 1 first; 0 stays."""
+    """In which order columns are hidden on a narrow terminal, 1 first; 0: never."""
     section: bool = False
-    """No column in the terminal: each value gets a table of its own, and stands above it."""
+    """Show no column, but a separate table for each value, with the value as its title."""
     data_only: bool = False
-    """Not shown to people."""
+    """Only in JSON and CSV."""
     interval: bool = False
-    """An `Estimate`: three values as data, KEY, KEY_low and KEY_high."""
+    """The field is an `Estimate`: JSON and CSV have KEY, KEY_low and KEY_high."""
 
 
 class Field(NamedTuple):
-    """A field of a row type."""
+    """A field of a row type, with its column."""
 
     key: str
     column: Column
 
 
 def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
-    """A row whose fields are the figures' attributes of the same names, but for the others.
+    """Make a row from an object that has attributes of the same names.
 
-    Raises AttributeError where the figures have none of the name.
+    Args:
+        row_type: the type of the row.
+        figures: the object with the attributes.
+        others: values of the fields that `figures` does not have.
+
+    Raises AttributeError if an attribute is missing.
     """
     keys = (field.name for field in fields(row_type) if field.name not in others)
     return row_type(**{key: getattr(figures, key) for key in keys}, **others)
 
 
 def keys_of(row_type: type) -> list[str]:
-    """The keys of a row type as data, in its order."""
+    """Return the keys of a row type in JSON and CSV, in order."""
     return [
         key
         for field in fields_of(row_type)
@@ -209,7 +213,7 @@ def keys_of(row_type: type) -> list[str]:
 
 
 def items_of(row: object) -> Iterator[tuple[str, Any]]:
-    """The keys of `keys_of` with their values."""
+    """Yield the keys of a row with their values, as in `keys_of`."""
     for key, column in fields_of(type(row)):
         value = getattr(row, key)
         if not column.interval:
@@ -224,20 +228,20 @@ def _interval_keys(key: str) -> tuple[str, str, str]:
 
 
 def fields_of(row_type: type) -> tuple[Field, ...]:
-    """The fields of a row type, in its order. All of them have a column."""
+    """Return the fields of a row type, in order."""
     hints = get_type_hints(row_type, include_extras=True)
     return tuple(Field(key, hint.__metadata__[0]) for key, hint in hints.items())
 
 
 def json_text(value: object) -> str:
-    """A row, rows, or anything plain made of them, as JSON, without a line feed at the end."""
+    """Return rows, or plain values that contain rows, as JSON without a line feed at the end."""
     return json.dumps(_plain(value), indent=2)
 
 
 def csv_text(row_type: type, rows: Iterable[object]) -> str:
-    """Rows as CSV (RFC 4180 with line feeds): a line of keys, then one line a row.
+    """Return rows as CSV (RFC 4180 with line feeds): a line of keys, then a line for each row.
 
-    Several values of one field have spaces between them; nothing is an empty cell.
+    The values of a tuple have spaces between them. None is an empty cell.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

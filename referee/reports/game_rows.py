@@ -1,9 +1,7 @@
-"""Rows about games: lists of them, and one game in detail.
+"""Make rows about games, and the JSON value of a game record.
 
-Records of games as JSON values, for programs that know nothing of this one.
-
-The keys are described in `referee/ratings/README.md`. They are stable: further ones may come, none
-goes or changes its meaning while `format` stays what it is.
+`referee/ratings/README.md` describes the keys of the JSON value. They are stable: keys may be added, but none is
+removed or changes its meaning unless `FORMAT` changes.
 """
 
 from __future__ import annotations
@@ -21,14 +19,14 @@ from referee.rules.ruleset import Ruleset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameRow:
-    """A game in a list."""
+    """A game in a list of games."""
 
     game_id: Annotated[str, Column("game", wrap=True)]
     ruleset: Annotated[str, Column("ruleset", drop=3)]
     round: Annotated[int, Column("round", right=True, drop=1)]
     match: Annotated[tuple[str, int], Column("match", right=True, drop=2)]
     bots: Annotated[tuple[str, ...], Column("bots", wrap=True)]
-    """Who sat where, seat 0 first; so are scores and ranks."""
+    """`name@version` of each seat, seat 0 first. Scores and ranks have the same order."""
     scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
     ranks: Annotated[tuple[int, ...], Column("ranks", wrap=True)]
     forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True)]
@@ -60,16 +58,16 @@ class SeatRow:
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeited: Annotated[bool, Column("forfeited", show=lambda yes: "yes" if yes else "no")]
     decisions: Annotated[int, Column("decided", right=True, drop=3)]
-    """By the bot itself."""
+    """Number of decisions that the bot made itself."""
     stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
-    """Decisions that the stand-in took for it."""
+    """Number of decisions that the stand-in made for the bot."""
     dropped: Annotated[int, Column("dropped", right=True, drop=2)]
-    """Replies and hellos that came too late, twice or unasked."""
+    """Number of replies and hellos that came late, twice or without a request."""
     mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
-    """Mean time of the bot's own decisions; None where it took none."""
+    """Mean time of the bot's own decisions; None if there are none."""
     max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
     lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
-    """How far beyond a decision's limit the referee was at most when it saw the reply or gave it up."""
+    """The longest delay of the referee itself after the limit of a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,7 @@ class ChargeRow:
     """A fault in a game."""
 
     move: Annotated[int, Column("move", right=True)]
-    """How many moves the game had when it happened."""
+    """Number of moves before the fault."""
     seat: Annotated[int, Column("seat", right=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     cause: Annotated[str, Column("cause")]
@@ -86,13 +84,13 @@ class ChargeRow:
     exit_code: Annotated[int | None, Column("exit", right=True, drop=2)]
     signal: Annotated[str | None, Column("signal", drop=1)]
     elapsed_us: Annotated[int, Column("after", right=True, show=duration, drop=3)]
-    """Since the bot was asked, or started."""
+    """Time since the request, or since the start of the bot."""
     stderr_tail: Annotated[str, Column("stderr", data_only=True)]
-    """The end of what the process wrote to standard error."""
+    """The last output of the process on standard error."""
 
 
 def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
-    """One row a game, in the order given."""
+    """Return a row for each game, in the given order."""
     return tuple(
         GameRow(
             game_id=game.game_id,
@@ -109,7 +107,7 @@ def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
 
 
 def game_head(record: GameRecord) -> GameHead:
-    """What there is to say of a game as a whole."""
+    """Return what concerns a game as a whole."""
     return GameHead(
         game_id=record.game_id,
         ruleset=record.ruleset.name,
@@ -123,12 +121,12 @@ def game_head(record: GameRecord) -> GameHead:
 
 
 def seat_rows(record: GameRecord) -> tuple[SeatRow, ...]:
-    """One row a seat, seat 0 first."""
+    """Return a row for each seat, seat 0 first."""
     return tuple(_seat_row(record, seat) for seat in range(len(record.seating)))
 
 
 def charge_rows(record: GameRecord) -> tuple[ChargeRow, ...]:
-    """One row a fault, in order."""
+    """Return a row for each fault, in order."""
     return tuple(
         ChargeRow(
             move=fault.move,
@@ -178,7 +176,7 @@ FORMAT = "linko-game-1"
 
 
 def record_json(record: GameRecord) -> dict[str, Any]:
-    """The whole record: what `json.dumps` takes. An engine can replay the game from it."""
+    """Return the whole record as a JSON value. Another engine can replay the game from it."""
     return {
         "format": FORMAT,
         "game_id": record.game_id,
@@ -202,7 +200,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
 
 
 def action_json(action: Action) -> dict[str, Any]:
-    """An action: its kind, and what that kind needs to be told."""
+    """Return an action as a JSON value: its kind and the fields of that kind."""
     if isinstance(action, Choice):
         return {"kind": action.value}
     if isinstance(action, Play):

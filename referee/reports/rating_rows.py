@@ -1,4 +1,4 @@
-"""How strong the bots are, as rows: ratings, their history, and the standings of a running tournament."""
+"""Make rows of ratings, of the history of a rating, and of the standings while a tournament runs."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:  # numpy and scipy take a while to load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingRow:
-    """How a bot stands in a ruleset, every figure with its 95 % interval."""
+    """The rating of a bot in a ruleset, with 95 % intervals."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
-    """By conservative rating, then mu; equal ranks are shared."""
+    """Rank by conservative rating, then by mu; equal bots share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2), drop=4)]
-    """TrueSkill, game after game in schedule order."""
+    """TrueSkill's estimate of the skill, over the games in schedule order."""
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2), drop=5)]
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
-    """The order-free rating: the skills that explain all games at once; their mean is 25."""
+    """The skill that explains all games at once, in any order; the mean of all bots is 25."""
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
-    """How sure it is, by the fit, that the bot is better than the next one below; None for the last."""
+    """Probability, by the fit, that the bot is better than the next one below; None for the last bot."""
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True)]
-    """What the intervals come from."""
+    """Number of matches, from which the intervals are computed."""
     wins: Annotated[int, Column("wins", data_only=True)]
-    """Games of rank 1, shared ones included, forfeited ones not."""
+    """Number of games with rank 1, shared or not, without forfeited games."""
     win_share: Annotated[
         Estimate,
         Column("won [95 %]", right=True, show=percent_estimate, drop=2, interval=True),
@@ -48,21 +48,21 @@ class RatingRow:
     mean_score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
-    """Mean points of a game, by the rules."""
+    """Mean points of a game by the rules."""
     strikes: Annotated[int, Column("strikes", right=True, drop=1)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=8)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
-    """A bot's rating after a round."""
+    """The rating of a bot after a round."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     tournament: Annotated[str, Column("tournament", wrap=True)]
     round: Annotated[int, Column("round", right=True)]
-    """From 1."""
+    """Round number, from 1."""
     games: Annotated[int, Column("games", right=True)]
-    """That the bot had played by then."""
+    """Games of the bot until then."""
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
@@ -75,13 +75,13 @@ def rating_rows(
     analysis: Analysis,
     strikes: Mapping[str, int],
 ) -> list[RatingRow]:
-    """How the bots of a ruleset stand, the best first.
+    """Return the ratings of a ruleset, best bot first.
 
     Args:
-        ruleset: its name.
-        ratings: TrueSkill, game after game.
-        analysis: of the same games.
-        strikes: of each bot that has any.
+        ruleset: the name of the ruleset.
+        ratings: the TrueSkill rating of each bot.
+        analysis: the analysis of the same games.
+        strikes: the number of strikes of each bot that has any.
     """
     known = {each.bot: each for each in analysis.bots()}
     ranks = competition_ranks([(ratings[bot].conservative, ratings[bot].mu) for bot in known])
@@ -109,7 +109,7 @@ def rating_rows(
 
 
 def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...]:
-    """Ratings after rounds, by ruleset."""
+    """Return a row for each round, by ruleset."""
     return tuple(
         HistoryRow(
             ruleset=ruleset,
@@ -127,11 +127,11 @@ def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingRow:
-    """How a bot stands in a ruleset."""
+    """The place of a bot in a ruleset while a tournament runs."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
-    """By conservative rating, then mu; equal ranks are shared."""
+    """Rank by conservative rating, then by mu; equal bots share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
@@ -140,18 +140,18 @@ class StandingRow:
     games: Annotated[int, Column("games", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=1)]
     wins: Annotated[int, Column("wins", right=True)]
-    """Games of rank 1, shared ones included, forfeited ones not."""
+    """Number of games with rank 1, shared or not, without forfeited games."""
     win_share: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
-    """Mean points of a game, by the rules."""
+    """Mean points of a game by the rules."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
 
 
 @dataclass(slots=True)
 class _Sums:
-    """What a bot has collected in a ruleset."""
+    """The sums of a bot in a ruleset."""
 
     games: int = 0
     matches: set[tuple[str, int]] = field(default_factory=set)
@@ -161,17 +161,17 @@ class _Sums:
 
 
 class Tally:
-    """Adds games and faults up; the order in which they come is no matter."""
+    """Adds up games and faults in any order."""
 
     def __init__(self) -> None:
         self._sums: dict[str, dict[str, _Sums]] = {}
         self._rulesets: dict[str, str] = {}
-        """Ruleset of each game."""
+        """The ruleset of each game, by game id."""
         self._strikes = Counter[tuple[str, str]]()
-        """By game and bot."""
+        """Number of strikes by game id and bot."""
 
     def add(self, game: GameResult) -> None:
-        """Count a game."""
+        """Add a game."""
         self._rulesets[game.game_id] = game.ruleset
         by_bot = self._sums.setdefault(game.ruleset, {})
         for seat, bot in enumerate(game.bots):
@@ -184,14 +184,15 @@ class Tally:
             sums.forfeits += forfeited
 
     def charge(self, charged: ChargedFault) -> None:
-        """Count a fault. It is shown once its game has been added."""
+        """Add a fault. The standings show it when its game has been added too."""
         if not charged.fault.forfeit:
             self._strikes[charged.game_id, charged.bot] += 1
 
     def rows(self, ratings: Mapping[str, Mapping[str, Rating]]) -> tuple[StandingRow, ...]:
-        """The standings, ruleset by ruleset, best first.
+        """Return the standings, ruleset by ruleset, best bot first.
 
-        `ratings` are by ruleset and bot. Raises KeyError when a bot that played is not among them.
+        Args:
+            ratings: by ruleset and bot. Every bot that has played must be there.
         """
         strikes = Counter[tuple[str, str]]()
         for (game_id, bot), count in self._strikes.items():
@@ -210,7 +211,7 @@ def _rows(
     ratings: Mapping[str, Rating],
     strikes: Mapping[tuple[str, str], int],
 ) -> list[StandingRow]:
-    """The standings of one ruleset, best first."""
+    """Return the standings of one ruleset, best bot first."""
     rated = {bot: ratings[bot] for bot in sorted(by_bot)}
     ranks = competition_ranks([(rating.conservative, rating.mu) for rating in rated.values()])
     rows = [

@@ -1,4 +1,4 @@
-"""What many games tell, as rows: pairs of bots, settled places, seats, luck and collusion."""
+"""Make rows of statistics over many games: pairs of bots, settled places, seats, luck and collusion."""
 
 from __future__ import annotations
 
@@ -32,50 +32,50 @@ class PairRow:
     bot: Annotated[str, Column("bot", wrap=True)]
     other: Annotated[str, Column("against", wrap=True)]
     meetings: Annotated[int, Column("meetings", right=True, drop=1)]
-    """Games in which both sat at the table."""
+    """Number of games in which both bots played."""
     matches: Annotated[int, Column("matches", right=True)]
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
-    """The share of the meetings in which the bot ranked higher, ties by half."""
+    """Share of these games in which the bot ranked higher than the other; a tie counts half."""
     lead: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
     ]
-    """Mean points of the bot less the other's, in a meeting."""
+    """Mean points of the bot minus those of the other, in a common game."""
     rating_lead: Annotated[
         Estimate, Column("rating more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
     ]
-    """Order-free rating of the bot less the other's."""
+    """Fitted rating of the bot minus that of the other."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """How sure it is that the bot is the better one, by their ratings."""
+    """Probability that the bot is better than the other, by their ratings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourRow:
-    """Two that follow each other in a table, and whether that is settled."""
+    """Two bots next to each other in the standings, and whether their order is settled."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("above", wrap=True)]
-    """The next one in the table, by the fitted ratings."""
+    """The next bot in the standings by fitted rating."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """How sure it is that the bot is the better one."""
+    """Probability that the bot is better than the next one."""
     verdict: Annotated[str, Column("verdict")]
-    """`ahead`: the bot is surely better; `equal`: surely as good, within the margin; `open`: neither."""
+    """`ahead`: the bot is surely better; `equal`: surely equally good, within the margin; `open`: neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatWorthRow:
-    """What a seat is worth in a ruleset, from whole matches, in which every bot had every seat."""
+    """The value of a seat in a ruleset. Only whole matches count, in which every bot had every seat."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
-    """Of the table."""
+    """Number of seats of the table."""
     seat: Annotated[int, Column("seat", right=True)]
     """0 starts the game."""
     matches: Annotated[int, Column("matches", right=True)]
     advantage: Annotated[
         Estimate, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Mean points of the seat less the mean of all seats."""
+    """Mean points of the seat minus the mean of all seats."""
     win_share: Annotated[
         Estimate, Column("won [95 %]", right=True, show=percent_estimate, interval=True)
     ]
@@ -83,50 +83,50 @@ class SeatWorthRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuckRow:
-    """What the points of a game come from: shares of their variance within a match."""
+    """What decides the points of a game: shares of their variance within a match."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
-    """Of the table."""
+    """Number of seats of the table."""
     matches: Annotated[int, Column("matches", right=True)]
     deviation: Annotated[float, Column("deviation", right=True, show=decimal(1))]
-    """Standard deviation of a seat's points in one game, around the mean of its match."""
+    """Standard deviation of the points in a game from the mean of the match."""
     hand: Annotated[
         Estimate, Column("the hand [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """The luck of the deal: the same seat of the same deal, whoever sits there."""
+    """The luck of the deal: what any bot gets with the same seat of the same deal."""
     bots: Annotated[
         Estimate, Column("the bots [95 %]", right=True, show=percent_estimate, interval=True)
     ]
     rest: Annotated[
         Estimate, Column("the rest [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """How just these bots played just this hand in just this order."""
+    """What neither the hand nor the bots explain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollusionRow:
-    """How a bot fares when another one sits at its table."""
+    """The points of a bot when another bot plays at its table."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     other: Annotated[str, Column("in company of", wrap=True)]
     matches: Annotated[int, Column("matches", right=True)]
-    """Played by both."""
+    """Number of matches with both bots."""
     with_other: Annotated[float, Column("with", right=True, show=decimal(2), drop=1)]
-    """Mean points of the bot in these."""
+    """Mean points of the bot in these matches."""
     without_other: Annotated[float | None, Column("without", right=True, show=decimal(2), drop=2)]
     """Mean points of the bot in its other matches."""
     excess: Annotated[
         Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points that neither the bot's strength nor what the other does to everybody explains."""
+    """Points that neither the bot's strength nor the other's usual effect on all bots explains."""
     suspicious: Annotated[bool, Column("hint", show=lambda yes: "look!" if yes else "")]
-    """The excess is above 0 even for the largest of so many pairs (chance of error 5 % in all)."""
+    """True if the excess is above 0 with 95 % confidence for all pairs together."""
 
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:
-    """The seats of a ruleset."""
+    """Return a row for each seat of a ruleset."""
     return tuple(row_from(SeatWorthRow, each, ruleset=ruleset) for each in seats)
 
 
@@ -136,20 +136,20 @@ def luck_rows(ruleset: str, sizes: Iterable[LuckFigures]) -> tuple[LuckRow, ...]
 
 
 def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[CollusionRow, ...]:
-    """The pairs of a ruleset, the largest excess first."""
+    """Return a row for each pair of a ruleset, largest excess first."""
     rows = (row_from(CollusionRow, each, ruleset=ruleset) for each in pairs)
     return tuple(sorted(rows, key=lambda row: -row.excess.value))
 
 
 def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[NeighbourRow, ...]:
-    """The table of a ruleset, from the top."""
+    """Return a row for each pair of neighbours in the standings of a ruleset, from the top."""
     return tuple(
         row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
     )
 
 
 def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]:
-    """The pairs of a ruleset."""
+    """Return a row for each pair of a ruleset."""
     return tuple(
         row_from(PairRow, each, ruleset=ruleset, bot=each.first, other=each.second)
         for each in pairs
@@ -157,9 +157,12 @@ def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]
 
 
 def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
-    """One sentence that says which of two bots is better, and how sure that is.
+    """Return a sentence that says which of two bots is better, and how sure this is.
 
-    Within `margin` of rating on either side they are called equal.
+    Args:
+        ruleset: the name of the ruleset.
+        pair: the figures of the two bots.
+        margin: a smaller difference of rating counts as equally strong.
     """
     lead = pair.rating_lead
     met = (

@@ -1,6 +1,6 @@
-"""Which tournaments there are and how far they have come.
+"""Make rows about tournaments: their list, their progress, and the plan of a schedule.
 
-What a schedule comes to, before a game of it is played: how even it is, and how long it may take.
+The plan says before the first game how even a schedule is and how long it may take.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ class TournamentRow:
     """A tournament."""
 
     tournament: Annotated[str, Column("tournament", wrap=True)]
-    """Its name."""
+    """Name of the tournament."""
     rulesets: Annotated[tuple[str, ...], Column("rulesets", wrap=True, drop=2)]
-    """Of its stages, each once."""
+    """Names of the rulesets of its stages, each once."""
     bots: Annotated[int, Column("bots", right=True)]
     done: Annotated[int, Column("done", right=True)]
-    """Games that are finished."""
+    """Number of finished games."""
     games: Annotated[int, Column("games", right=True)]
-    """Games of the whole schedule."""
+    """Number of scheduled games."""
     share: Annotated[float, Column("share", right=True, show=percent)]
-    """Done divided by games."""
+    """Finished games divided by scheduled games."""
     stopped_after: Annotated[int | None, Column("stopped after", right=True, drop=3)]
-    """It stopped after so many rounds, when its table was settled; None: it did not."""
+    """Number of rounds after which the tournament stopped early; None if it did not."""
     created_at_us: Annotated[int, Column("created", show=moment, drop=1)]
     """Microseconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRow:
-    """How far a round has come; in the last row, the whole tournament."""
+    """The progress of a round. The last row has the progress of the whole tournament."""
 
     round: Annotated[int | None, Column("round", right=True, empty="all")]
-    """From 0; None for all of them."""
+    """Round number, from 0; None for the whole tournament."""
     done: Annotated[int, Column("done", right=True)]
     games: Annotated[int, Column("games", right=True)]
     share: Annotated[float, Column("share", right=True, show=percent)]
-    """Done divided by games."""
+    """Finished games divided by scheduled games."""
     playing_us: Annotated[int, Column("playing time", right=True, show=duration)]
-    """Durations of the finished games added up, whether or not they were played side by side."""
+    """Sum of the durations of the finished games, even if some were played at the same time."""
     mean_us: Annotated[int | None, Column("per game", right=True, show=duration)]
-    """Mean duration of a finished game; None before the first."""
+    """Mean duration of a finished game; None if there is none."""
 
 
 def tournament_row(
@@ -63,7 +63,7 @@ def tournament_row(
     stopped_after: int | None,
     created_at_us: int,
 ) -> TournamentRow:
-    """The row of a tournament with so many games done."""
+    """Return the row of a tournament. `done` is the number of finished games."""
     return TournamentRow(
         tournament=tournament,
         rulesets=tuple(dict.fromkeys(rulesets)),
@@ -79,10 +79,11 @@ def tournament_row(
 def status_rows(
     schedule: Iterable[ScheduledGame], durations_us: Mapping[str, int]
 ) -> tuple[StatusRow, ...]:
-    """Status of each round of a schedule, then of all rounds.
+    """Return the progress of each round, then of the whole schedule.
 
-    `durations_us` has every finished game's duration by its id; ids that are not in the schedule do
-    not count.
+    Args:
+        schedule: the games of the tournament.
+        durations_us: the duration of each finished game, by game id. Other games are ignored.
     """
     games = Counter[int]()
     done = defaultdict[int, list[int]](list)
@@ -96,6 +97,7 @@ def status_rows(
 
 
 def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRow:
+    """Return the row of a round; `number` is None for the whole tournament."""
     done, playing_us = len(durations_us), sum(durations_us)
     return StatusRow(
         round=number,
@@ -108,19 +110,18 @@ def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRo
 
 
 ASSUMED_GAME_US = SECOND_US // 10
-"""What a game is taken to last where none like it is known: the sample bots in Python
-need less."""
+"""The expected duration of a game if no similar game is stored. The sample bots in Python need less."""
 
 
 class Spread(NamedTuple):
-    """The least and the most of several numbers."""
+    """The smallest and the largest of several numbers."""
 
     least: int
     most: int
 
 
 class GameKind(NamedTuple):
-    """Games that are expected to last equally long."""
+    """A kind of game; games of one kind are expected to take equally long."""
 
     ruleset: str
     seats: int
@@ -133,34 +134,33 @@ def _spread(spread: Spread) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRow:
-    """A stage of a tournament; in the last row, all of them together."""
+    """The plan of a stage. The last row has the plan of all stages together."""
 
     stage: Annotated[int | None, Column("stage", empty="all")]
-    """From 0; None for all of them."""
+    """Stage number, from 0; None for all stages."""
     rulesets: Annotated[tuple[str, ...], Column("ruleset")]
-    """Of the stage; each once."""
+    """Names of the rulesets, each once."""
     seats: Annotated[tuple[int, ...], Column("seats of a table")]
-    """At a table; each size once."""
+    """Table sizes, each once."""
     games: Annotated[int, Column("games")]
     matches: Annotated[int, Column("matches")]
     rounds: Annotated[int, Column("rounds")]
     games_per_bot: Annotated[Spread, Column("games of a bot", show=_spread)]
     games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
-    """How often a bot has a seat, over all bots and seats; seats of other table sizes are others."""
+    """How often a bot has the same seat, over all bots and seats. Seats of different table sizes differ."""
     meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
-    """Matches that a pair plays at one table, over all pairs; of a gauntlet, over those of a challenger
-    and one of the field."""
+    """Number of matches that two bots play together, over all pairs. In a gauntlet only pairs of a challenger and a
+    bot of the field count."""
     neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
-    """Matches in which one sits to the right of another, over all ordered pairs; of a gauntlet, see
-    `meetings`."""
+    """Number of matches in which one bot sits to the right of another, over the same pairs in both orders."""
     playing_us: Annotated[int, Column("playing time", show=duration)]
-    """What all games are expected to last, divided by the workers."""
+    """Expected duration of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
-    """Stored games that this is known from; where there is none of a kind it is an assumption."""
+    """Number of stored games that the expected duration comes from."""
 
 
 def game_times(games: Iterable[tuple[GameKind, int]]) -> dict[GameKind, tuple[int, ...]]:
-    """The durations of played games, in microseconds, by kind."""
+    """Return the durations of played games by kind, in microseconds."""
     times = defaultdict[GameKind, list[int]](list)
     for kind, duration_us in games:
         times[kind].append(duration_us)
@@ -176,15 +176,15 @@ def plan_rows(
     workers: int,
     challengers: int = 0,
 ) -> tuple[PlanRow, ...]:
-    """The figures of each stage of a schedule, then of all of it.
+    """Return the plan of each stage of a schedule, then of the whole schedule.
 
     Args:
-        bots: all that take part, by the names of the schedule.
+        bots: all bots, named as in the schedule.
         schedule: at least one game.
-        times: durations of played games, in microseconds, by kind (`game_times`).
+        times: durations of played games by kind, in microseconds (`game_times`).
         rulesets: the name of the ruleset of each stage.
-        workers: games that are played side by side.
-        challengers: of a gauntlet: how many of the bots, from the first one on.
+        workers: number of games that are played at the same time.
+        challengers: number of challengers in a gauntlet, which come first in `bots`; 0 in other formats.
     """
     pairs = _pairs(bots, challengers)
     stages = defaultdict[int, list[ScheduledGame]](list)
@@ -240,14 +240,14 @@ def _row(
 
 
 def _pairs(bots: Sequence[str], challengers: int) -> list[tuple[str, str]]:
-    """Those who are to meet equally often."""
+    """Return the pairs that should meet equally often."""
     if challengers:
         return list(product(bots[:challengers], bots[challengers:]))
     return list(combinations(bots, 2))
 
 
-def _count(kinds: Iterable[object], occurring: Iterable[object]) -> Spread:
-    """How often the kind that occurs least often does, and the one that occurs most often."""
-    counts = Counter(occurring)
+def _count(kinds: Iterable[object], items: Iterable[object]) -> Spread:
+    """Return how often the rarest and the most frequent of `kinds` occur."""
+    counts = Counter(items)
     each = [counts[kind] for kind in kinds]
     return Spread(min(each), max(each))
