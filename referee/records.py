@@ -1,11 +1,8 @@
-"""What is kept of a game: frozen values, no behaviour but small derivations.
+"""Define the values that all parts share: bots, games, their records and results, requests and replies.
 
-A record holds the rules, the deck and every action, so that replaying it gives its result again
-(`referee.match.replay`). Reports, ratings and the store work on these types.
-
-The seam between a game and whoever decides in it: one method.
-
-`match` plays whole games over this seam; `bots` puts a process behind it, tests put a function.
+A `GameRecord` holds the rules, the deck and every action, so that a replay gives the same result
+(`referee.match.replay`). A `GameResult` holds only the result. `Player` is the seam between a game and
+whoever decides in it: `bots` implements it with a process, tests with a function.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from referee.rules.view import View
 
 @dataclass(frozen=True, slots=True)
 class BotId:
-    """A bot as records name it: its manifest's name and version."""
+    """The name and version of a bot, from its manifest."""
 
     name: str
     version: str
@@ -35,69 +32,70 @@ class BotId:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the id that `text`, a `name@version`, stands for."""
+        """Return the id that `text` names in the form `name@version`."""
         name, _, version = text.partition("@")
         return cls(name, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledGame:
-    """A game of a tournament's schedule. All numbers count from 0, over the whole tournament."""
+    """A game in the schedule of a tournament. All numbers count from 0."""
 
     index: int
-    """Its position in the schedule."""
+    """Position in the schedule."""
     stage: int
-    """The stage of the tournament, which tells the ruleset."""
+    """Number of the stage, which determines the ruleset."""
     round: int
-    """Of its stage."""
+    """Round number inside the stage."""
     match: int
-    """Also numbers the deal."""
+    """Number of the match in the tournament, and so of its deal."""
     seating: int
-    """Which of the cyclic seatings of the match: by how many places the bots have moved."""
+    """Number of the cyclic seating of the match: the number of places that the bots have moved."""
     lane: int
+    """Number of the lane that plays the game."""
     bots: tuple[str, ...]
-    """`name@version` of each seat; seat 0, which starts, first, then clockwise."""
+    """`name@version` of each seat, clockwise from seat 0, which starts the game."""
     deal_id: str
-    """`NAME-deal-N`, N from 1: shared by the games of the match."""
+    """`TOURNAMENT-deal-N`, N from 1. All games of a match have the same deal."""
     game_id: str
-    """`NAME-N`, N from 1."""
+    """`TOURNAMENT-N`, N from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a bot's process took of the machine, with everything that it started."""
+    """The CPU time and memory that a bot's process and all its children used."""
 
     cpu_s: float
     """Seconds of CPU time."""
     peak_memory_kib: int
-    """The most memory that was seen in use at once since the process was started."""
+    """The largest memory use, in KiB, since the start of the process."""
 
 
 @dataclass(slots=True)
 class Move:
-    """One decision and what was done."""
+    """One decision of a game and the action taken."""
 
     seat: int
     action: Action
     elapsed_us: int
-    """From the request's write to the reply's arrival or the fault, the limit at most; 0 where the
-    stand-in decided unasked."""
+    """Microseconds from sending the request to the reply or the fault, at most the limit; 0 if the bot got
+    no request."""
     lag_us: int
-    """How long after the limit the referee itself took to see the reply, or to stop waiting for it."""
+    """Microseconds after the limit until the referee saw the reply, or stopped waiting for it."""
     stand_in: bool
-    """The stand-in chose this action."""
+    """True if the stand-in chose the action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A bot's fault and what it cost."""
+    """A fault of a bot in a game."""
 
     seat: int
     cause: Cause
     forfeit: bool
-    """True: it forfeited the game. False: a strike."""
+    """True if the fault cost the game, False for a strike."""
     move: int
-    """How many moves the game had when it happened."""
+    """Number of moves before the fault."""
     evidence: Evidence
 
 
@@ -113,14 +111,14 @@ class ChargedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameRecord:
-    """Everything that is kept of a game."""
+    """Everything about one finished game."""
 
     game_id: str
     ruleset: Ruleset
     seating: tuple[BotId, ...]
-    """Seat 0 first."""
+    """The bot of each seat, seat 0 first."""
     deck: tuple[int, ...]
-    """In drawing order, dealt as ruling R14 has it."""
+    """The cards in drawing order; ruling R14 says how they are dealt."""
     moves: tuple[Move, ...]
     faults: tuple[Fault, ...]
     termination: Termination
@@ -132,23 +130,23 @@ class GameRecord:
     forfeited: tuple[int, ...]
     """The seats that forfeited, ascending."""
     usage: tuple[Usage | None, ...]
-    """Of each seat, its CPU time that of this game; information only. None where there was no process
-    to be measured."""
+    """What the bot of each seat used in this game; information only. None if it had no process."""
     clocks: Clocks
     max_strikes: int
-    """The strike that forfeited the game."""
+    """Number of strikes at which a seat forfeits the game."""
     dropped: tuple[int, ...] = ()
-    """How many replies and hellos of each seat's bot came too late, twice or unasked while the game was
-    played, and were dropped; empty where none were."""
+    """For each seat, the number of replies and hellos that the referee dropped because they came late,
+    twice or without a request. Empty if there were none."""
     isolation: str
-    """What the bots ran under: the rung of the isolation ladder, and the protections that were not on."""
+    """The isolation of the bots: the rung, and the protections that were off."""
     started_at_us: int
     """Microseconds since 1970-01-01 UTC; information only."""
     duration_us: int
+    """Microseconds from the start to the end of the game."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions alone, in order."""
+        """The actions of all moves, in order."""
         return tuple(move.action for move in self.moves)
 
     @property
@@ -238,36 +236,37 @@ def forfeited_seats(faults: Sequence[Fault]) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Request:
-    """One decision put to one seat. All of it is already redacted for that seat."""
+    """A decision that one seat must make, with everything redacted for that seat."""
 
     number: int
-    """Number of the decision in its game, from 1."""
+    """Number of the decision in the game, from 1."""
     view: View
     decision: Decision
     events: tuple[Event, ...]
-    """What happened since this seat was last asked in this game."""
+    """The events since the last request to this seat."""
     time: DecisionTime
+    """The time that the seat has for this decision."""
 
 
 @dataclass(slots=True)
 class Reply:
-    """What a player decided."""
+    """The decision of a player."""
 
     action: Action
-    """May be illegal; the match checks it."""
+    """The action, which may be illegal: the match checks it."""
     elapsed_us: int
-    """Microseconds from the request's write to the reply's arrival, the limit at most."""
+    """Microseconds from sending the request to the reply, at most the limit."""
     lag_us: int
-    """How long after the limit the referee itself took to see the reply."""
+    """Microseconds after the limit until the referee saw the reply."""
 
 
 class Player(Protocol):
-    """Decides for one seat of one game."""
+    """Make the decisions of one seat of one game."""
 
     async def decide(self, request: Request) -> Reply:
-        """Answer one decision.
+        """Return the player's decision, within `request.time` and a fixed grace period.
 
-        Raises `Strike` when this decision is lost and `Forfeit` when the whole game is; both carry
-        the time that had passed. Returns or raises within `request.time` and a fixed grace period.
+        Raises `Strike` if the player loses this decision, and `Forfeit` if it loses the game. Both carry
+        the time that has passed.
         """
         ...

@@ -1,17 +1,11 @@
-"""Where a league's database is: the texts that people give, and what messages may say of them.
+"""Connect to the two kinds of databases: an SQLite file and PostgreSQL.
 
-A text is an SQLAlchemy URL of a database that this project knows: an SQLite file or PostgreSQL. Nothing
-here echoes a text that cannot be understood: there may be a password in it.
+A user names a database by an SQLAlchemy URL. Messages never repeat a text that is no such URL, because it
+may contain a password.
 
-All that only SQLite has: its file, its pragmas, and that a writer asks for the lock at once.
-
-So two writers wait for each other rather than fail half-way.
-
-All that only PostgreSQL has: its driver, its isolation, and locks that no file is needed for.
-
-A transaction that reads sees one moment of the database. Those that write come one after the other, as
-they do with SQLite: each first takes a lock, by the rules of READ COMMITTED, under which what it reads
-after that is what the one before has written.
+Reading transactions see one moment of the database. Writing transactions run one after the other: in
+SQLite they take the write lock when they begin, in PostgreSQL an advisory lock. Both wait some seconds for
+the lock, so that two writers do not fail half-way.
 """
 
 from __future__ import annotations
@@ -35,42 +29,42 @@ _FORMS = f"{SQLITE}:///FILE or {POSTGRES}://USER@HOST/DATABASE"
 
 
 def file_url(path: Path) -> URL:
-    """The URL of an SQLite file, whatever characters its name has."""
+    """Return the URL of an SQLite file, whatever characters its name has."""
     return URL.create(SQLITE, database=str(path))
 
 
 def parse_url(text: str) -> URL:
-    """The URL that a text is. Raises UserError where it is none, or of a database that is not known."""
+    """Return the URL in `text`. Raises UserError if it is none, or if the database is not supported."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise UserError(f"the database is not given by a URL, as in {_FORMS}") from None
+        raise UserError(f"the database must be given by a URL: {_FORMS}") from None
     if url.drivername not in {SQLITE, POSTGRES}:
         raise UserError(
             f"{without_password(url)}: {url.drivername} is not supported; a league's database is {_FORMS}"
         )
     if url.drivername == SQLITE and (url.query or url.database in {None, "", ":memory:"}):
         raise UserError(
-            f"{without_password(url)}: it has to name a file and no more, {SQLITE}:///FILE"
+            f"{without_password(url)}: the URL must name a file and nothing else, {SQLITE}:///FILE"
         )
     if url.drivername == POSTGRES and not url.database:
         raise UserError(
-            f"{without_password(url)}: it has to name a database, {POSTGRES}://USER@HOST/DATABASE"
+            f"{without_password(url)}: the URL must name a database, {POSTGRES}://USER@HOST/DATABASE"
         )
     return url
 
 
 def without_password(url: URL) -> str:
-    """The URL without its passwords, for messages and for commands to be typed again."""
+    """Return the URL as text without its passwords, for messages and suggested commands."""
     secrets = [key for key in url.query if "password" in key.lower()]
     return url.difference_update_query(secrets).render_as_string(hide_password=True)
 
 
 BUSY_MS = 5_000
-"""How long to wait for another process's lock."""
+"""Milliseconds to wait for the write lock of another process."""
 _FORMAT = (
-    "page_size = 8192",  # a page's last bytes stay empty where the next record does not fit
-    "journal_mode = WAL",  # readers and a writer go side by side
+    "page_size = 8192",  # a page of 4096 wastes more space behind its last record
+    "journal_mode = WAL",  # readers do not block the writer
 )
 _PRAGMAS = (
     "synchronous = NORMAL",
@@ -80,7 +74,7 @@ _PRAGMAS = (
 
 
 class Sqlite:
-    """A database file. See `database.Backend`."""
+    """Implement `database.Backend` for an SQLite file."""
 
     def __init__(self, url: URL) -> None:
         self.where = str(url.database)
@@ -91,14 +85,14 @@ class Sqlite:
         self.writing: Engine = self._engine.execution_options(writing=True)
 
     def may_exist(self) -> bool:
-        """Whether the file is there: to look into it would make it."""
+        """Return True if the file exists, because SQLite creates a missing file when it opens it."""
         try:
             return Path(self.where).is_file()
         except OSError:
             return False
 
     def prepare(self) -> None:
-        """Settle what the file itself remembers. Raises UserError when it cannot be written."""
+        """Set the properties that the file keeps. Raises UserError if the file cannot be written."""
         try:
             _format(self._engine)
         except sqlite3.Error as error:
@@ -106,18 +100,18 @@ class Sqlite:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Nothing: who plays has the lock of the folder, and a file is on one machine."""
+        """Do nothing: the lock of the league folder is enough for a file on one machine."""
         yield
 
     def renew_lock(self) -> None:
-        """Nothing: see `lock`."""
+        """Do nothing, as `lock`."""
 
 
 def _is_frozen(file: Path) -> bool:
-    """Whether nobody here can write a database, nor is anybody who could writing it now.
+    """Return True if the database cannot be written here, and nobody is writing it now.
 
-    To read one, SQLite wants to make two files beside it. It uses those of a writer; where there are none
-    and none can be made, it has to be told that nothing will change.
+    To read a database, SQLite needs two files beside it. If no writer has made them and this process
+    cannot make them, SQLite must be told that the file is immutable.
     """
     try:
         changes = file.with_name(f"{file.name}-wal")
@@ -138,7 +132,7 @@ def _format(engine: Engine) -> None:
 
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:
-    connection.isolation_level = None  # sqlite3: begin by hand
+    connection.isolation_level = None  # the module sqlite3 must not begin transactions itself
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
@@ -151,19 +145,17 @@ def _begin(connection: Connection) -> None:
 
 
 CONNECT_S = 10
-"""How long to wait for a server that does not answer."""
-BUSY_MS = 5_000
-"""How long to wait for another process that writes."""
+"""Seconds to wait for a server that does not answer."""
 _GONE_MS = 2_000
-"""How long the server may take to see that a process is gone that had a lock."""
+"""Milliseconds in which the server must notice that the process with the lock has ended."""
 _WRITER = 0x6C696E6B
-"""The advisory lock of this database that a transaction holds while it writes."""
+"""Key of the advisory lock that a writing transaction holds; the letters are "link"."""
 _REFEREE = _WRITER + 1
-"""The one that a referee holds while it plays."""
+"""Key of the advisory lock that a referee holds while it plays."""
 
 
 class Postgres:
-    """A database of a PostgreSQL server. See `database.Backend`."""
+    """Implement `database.Backend` for a database of a PostgreSQL server."""
 
     def __init__(self, url: URL) -> None:
         self.where = without_password(url)
@@ -179,7 +171,7 @@ class Postgres:
             ) from None
         event.listen(self._engine, "begin", _begin_postgres)
         self._holder: Connection | None = None
-        """The connection that has the lock, while it is held."""
+        """The connection that holds the lock; None without a lock."""
         self.reading: Engine = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
@@ -188,20 +180,20 @@ class Postgres:
         )
 
     def may_exist(self) -> bool:
-        """Always: only the server knows."""
+        """Return True: only the server knows."""
         return True
 
     def prepare(self) -> None:
-        """Nothing: what the server keeps is the server's."""
+        """Do nothing: the server has its own settings."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold a lock of the database on a connection of its own, which nobody else can take then.
+        """Hold the advisory lock of a playing referee on a separate connection.
 
-        It goes with the connection: when this process ends, or the server does. Raises UserError, which
-        names the process that has it.
+        The lock ends with that connection, so also with this process or the server. Raises UserError if
+        another process has the lock; the message names it.
         """
-        self._holder = self._locked()
+        self._holder = self._connect_with_lock()
         try:
             yield
         finally:
@@ -209,19 +201,19 @@ class Postgres:
             self._holder = None
 
     def renew_lock(self) -> None:
-        """See `Backend.renew_lock`: a server that was started anew knows nothing of the lock."""
+        """See `Backend.renew_lock`: a restarted server has forgotten the lock."""
         if self._holder is None:
             return
         try:
             self._holder.exec_driver_sql("SELECT 1")
         except SQLAlchemyError:
             self._holder.close()
-            self._holder = self._locked()
+            self._holder = self._connect_with_lock()
 
-    def _locked(self) -> Connection:
-        """A connection that has the lock. Raises UserError when another referee has it."""
+    def _connect_with_lock(self) -> Connection:
+        """Return a connection that holds the lock. Raises UserError if another referee holds it."""
         connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
-        connection.detach()  # closed at the end, not kept for others with the lock on it
+        connection.detach()  # so that close() ends it, instead of returning it to the pool with the lock
         try:
             name = f"process {os.getpid()} on {socket.gethostname()}"
             connection.execute(_SET_NAME, {"name": name})

@@ -1,7 +1,8 @@
-"""Results as columns, for what reckons with all games of a league at once.
+"""Read the results of all games of a league into arrays, fast enough for a hundred thousand games.
 
-A row as a Python object costs a microsecond or two, and a hundred thousand games have half a million. So
-the database joins each column to one text of numbers, and numpy reads that.
+A row as a Python object costs a microsecond or two, and a hundred thousand games have half a million rows.
+So the database packs the small numbers of a row into one number and joins all rows to one text, which
+numpy parses.
 """
 
 from __future__ import annotations
@@ -32,24 +33,27 @@ from referee.store import schema
 T = TypeVar("T")
 
 _MIDDLE = 1 << 15
-"""Added to a score, which is then positive."""
+"""Added to scores before packing, so that no packed number is negative."""
 _HALF = 32
-"""Bits of a number: keys and places fit into so many."""
+"""Number of bits that hold any key or position."""
 _RULESETS = tuple(sorted(RULESETS))
 
 
 class _Bits(NamedTuple):
-    """Some bits of a number. Numbers that are small are packed into one: there is less to be read."""
+    """The bits of one small number inside a packed number."""
 
     shift: int
     bits: int
 
     def pack(self, column: ColumnElement[int]) -> ColumnElement[int]:
-        """To be added to the others; a wide number in PostgreSQL, which keeps products as narrow as factors."""
+        """Return the column at its bits, to be added to others.
+
+        The factor is cast, because in PostgreSQL a product is only as wide as its factors.
+        """
         return column * cast(_constant(1 << self.shift), BigInteger)
 
     def unpack(self, numbers: Ints) -> Ints:
-        """What was put there."""
+        """Return the values at these bits of the packed numbers."""
         return numbers >> self.shift & (1 << self.bits) - 1
 
 
@@ -63,7 +67,7 @@ _RULESET = _Bits(0, len(_RULESETS).bit_length())
 
 
 def read_result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
-    """See `League.columns`."""
+    """Return the columns of all games, or of one tournament; see `League.columns`."""
     game, ruleset, match, position, league = _played(connection)
     order = np.argsort(league << _HALF | position, kind="stable")
     if tournament is not None:
@@ -76,14 +80,14 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
     rows = np.full(most + 1, NOBODY)
     rows[game] = np.arange(len(game))
     row, struck_row = rows[of_seat], rows[of_strike]
-    if len(game) < most:  # some are not wanted, or not played
+    if len(game) < most:  # other games were not played or belong to other tournaments
         sat, row = sat[row != NOBODY], row[row != NOBODY]
         struck, struck_row = struck[struck_row != NOBODY], struck_row[struck_row != NOBODY]
     seat = _SEAT.unpack(sat)
     seats = int(seat.max(initial=0)) + 1
     place = row * seats + seat
 
-    def placed(values: Ints, empty: int = 0) -> Ints:
+    def arrange(values: Ints, empty: int = 0) -> Ints:
         filled = np.full(len(game) * seats, empty, dtype=np.int64)
         filled[place] = values
         return filled.reshape(len(game), seats)
@@ -97,25 +101,26 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=placed(numbers[_BOT.unpack(sat)], NOBODY),
-        score=placed(_SCORE.unpack(sat) - _MIDDLE),
-        rank=placed(_RANK.unpack(sat)),
-        forfeited=placed(_FORFEITED.unpack(sat)).astype(bool),
+        bot=arrange(numbers[_BOT.unpack(sat)], NOBODY),
+        score=arrange(_SCORE.unpack(sat) - _MIDDLE),
+        rank=arrange(_RANK.unpack(sat)),
+        forfeited=arrange(_FORFEITED.unpack(sat)).astype(bool),
         strikes=strikes,
     )
 
 
 def _tournament(connection: Connection, name: str) -> int:
-    """The key of a tournament; -1: there is none of that name."""
+    """Return the key of a tournament, or -1 if there is none of that name."""
     table = schema.tournaments.c
     key = connection.scalar(select(table.id).where(table.name == name))
     return NOBODY if key is None else int(key)
 
 
 def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Of each played game of a schedule its key, ruleset, the key of its match, place, key of the tournament.
+    """Return five columns of all played games in schedules.
 
-    Raises StoreError for a ruleset that is not known here.
+    They are the key of the game, an index of `_RULESETS`, the key of the match, the position in the
+    schedule and the key of the tournament. Raises StoreError for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
     number = ((_constant(name), _constant(number)) for number, name in enumerate(_RULESETS))
@@ -130,7 +135,9 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     )
     key, rules = _GAME.unpack(told), _RULESET.unpack(told)
     if rules.max(initial=0) == len(_RULESETS):
-        raise StoreError("the league has games of a ruleset that this version does not know")
+        raise StoreError(
+            "the league has games of a ruleset that this version does not know; use a newer version"
+        )
     matches, tournaments = _numbers(
         connection, select().select_from(schema.matches), match.id, match.tournament_id
     )
@@ -140,15 +147,17 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
 
 
 def _check_room(connection: Connection) -> None:
-    """Raise StoreError when keys do not fit into their bits: of 16 million games, or 65 thousand bots."""
+    """Raise StoreError if keys do not fit into their bits: 16 million games, 65 thousand bots."""
     for table, part in ((schema.games, _GAME), (schema.bots, _BOT)):
         most = connection.scalar(select(func.max(table.c.id))) or 0
         if most >= 1 << part.bits:
-            raise StoreError(f"the league has more {table.name} than can be looked at together")
+            raise StoreError(
+                f"the league has more {table.name} than one table of results can hold; use several leagues"
+            )
 
 
 def _sat(connection: Connection) -> Ints:
-    """Of each seat of each game who sat there, and what came of it."""
+    """Return one packed number for each seat of each played game."""
     seat = schema.seats.c
     packed = (
         _BOT.pack(seat.bot_id)
@@ -163,7 +172,7 @@ def _sat(connection: Connection) -> Ints:
 
 
 def _struck(connection: Connection) -> Ints:
-    """Of each strike the seat of the game that got it."""
+    """Return one packed number for each strike: its game and seat."""
     fault = schema.faults.c
     strikes = select().select_from(schema.faults).where(fault.forfeit.is_(False))
     [numbers] = _numbers(connection, strikes, _GAME.pack(fault.game_id) + _SEAT.pack(fault.seat))
@@ -171,27 +180,27 @@ def _struck(connection: Connection) -> Ints:
 
 
 def _constant(value: T) -> ColumnElement[T]:
-    """Part of the statement's text: a parameter would be fetched anew for each row."""
+    """Write a value into the text of the statement, because a parameter is evaluated for each row."""
     return literal(value, literal_execute=True)
 
 
 def _numbers(
     connection: Connection, joined: Select[Any], *columns: ColumnElement[int]
 ) -> list[Ints]:
-    """Of each column the numbers of all rows, in no order."""
+    """Return the numbers of each column in all rows. Rows come in any order, but the same in all columns."""
     texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
     row = connection.execute(joined.add_columns(*texts)).one()
     return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in row]
 
 
 def _present(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...], Ints]:
-    """Those of some names that occur, and which of them does in each place."""
+    """Return the names whose index occurs in `numbers`, and `numbers` as indexes of these names."""
     occurs = np.bincount(numbers, minlength=len(names)) > 0
     return tuple(compress(names, occurs)), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
-    """All bots, and the number of each by its key."""
+    """Return the names of all bots, and the array that maps a key to the position of the name."""
     table = schema.bots.c
     known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()
     numbers = np.full(max((key for key, _, _ in known), default=0) + 1, NOBODY)

@@ -1,6 +1,6 @@
-"""The connection: opened, brought to the schema of today, its errors told in one line.
+"""Open the database of a league, bring it to the current schema, and turn its errors into one line.
 
-What the databases that can be used have each for itself is in `sqlite` and `postgres`.
+What differs between SQLite and PostgreSQL is in `backends`.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
 class Backend(Protocol):
-    """What is different from one database to another."""
+    """What differs between SQLite and PostgreSQL."""
 
     where: str
-    """How messages name it, without a password."""
+    """Name of the database in messages, without a password."""
     reading: Engine
-    """Its transactions see one moment of the database, whoever writes meanwhile."""
+    """Engine whose transactions see one moment of the database, even if others write meanwhile."""
     writing: Engine
-    """Its transactions come one after the other, over all processes."""
+    """Engine whose transactions run one after the other, over all processes."""
 
     def may_exist(self) -> bool:
-        """Whether it makes sense to look into it; False where that would make it."""
+        """Return False if the database does not exist and opening it would create it."""
 
     def prepare(self) -> None:
-        """Settle what has to be before the first table. Raises UserError when that cannot be."""
+        """Prepare a new database for its first table. Raises UserError if that fails."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep out referees that have another folder. Raises UserError when there is one."""
+        """Lock out other playing referees, even with another league folder. Raises UserError if there is one."""
 
     def renew_lock(self) -> None:
-        """Take the lock again, if it is to be held and was lost. Raises UserError as `lock` does."""
+        """Take a lost lock again, if this process should have it. Raises UserError as `lock` does."""
 
 
 class Database:
-    """An SQLite file or a PostgreSQL database, as its URL says."""
+    """The database of a league, of the kind that its URL names."""
 
     def __init__(self, url: URL) -> None:
         self._backend: Backend = Sqlite(url) if url.drivername == backends.SQLITE else Postgres(url)
@@ -52,20 +52,20 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        self._backend.writing.dispose()  # both engines have the same pool
+        self._backend.writing.dispose()  # both engines share one pool
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads. Raises UserError when the database cannot be used."""
-        with self._told(), self._backend.reading.begin() as connection:
+        """Open a transaction that only reads. Raises UserError if the database cannot be used."""
+        with self._translate_errors(), self._backend.reading.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes, all or nothing.
+        """Open a transaction that writes everything or nothing.
 
-        Raises StoreError when it cannot be done, and UserError when another referee has the lock by now
-        that this one was to hold.
+        Raises StoreError if the database cannot be written, and UserError if the values are not allowed or
+        if another referee has taken the lock of this one.
         """
         try:
             self._backend.renew_lock()
@@ -82,22 +82,22 @@ class Database:
     def lock(self) -> Iterator[None]:
         """See `Backend.lock`."""
         with ExitStack() as held:
-            with self._told():
+            with self._translate_errors():
                 held.enter_context(self._backend.lock())
             yield
 
     def has_league(self) -> bool:
-        """Whether a league has been made in it. Raises UserError when it cannot be used."""
+        """Return True if the database has a league. Raises UserError if the database cannot be used."""
         if not self._backend.may_exist():
             return False
         with self.reading() as connection:
             return _revision(connection) is not None
 
     def upgrade(self) -> None:
-        """Make the tables, or bring those of an older version up to date.
+        """Create the tables, or migrate those of an older version.
 
-        Raises UserError, and has changed nothing, for a database of a newer version or of something
-        else.
+        Raises UserError, and changes nothing, if a newer version made the database or if it is not the
+        database of a league.
         """
         with self.reading() as connection:
             revision = _revision(connection)
@@ -105,14 +105,16 @@ class Database:
         if revision == schema.REVISION:
             return
         if revision is None and tables:
-            raise UserError(f"{self.where}: no league: it is a database of something else")
-        with self._told():
+            raise UserError(
+                f"{self.where}: this database has tables, but not those of a league; choose another one"
+            )
+        with self._translate_errors():
             if revision is None:
                 self._backend.prepare()
             _migrate(self.where, self._backend.writing, revision)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except DatabaseError as error:
@@ -120,7 +122,7 @@ class Database:
 
 
 def _line(error: DatabaseError) -> str:
-    """What the database says, which may be several lines, in one."""
+    """Return the message of the database in one line."""
     return " ".join(str(error.orig).split())
 
 
@@ -132,7 +134,7 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _migrate(where: str, engine: Engine, revision: str | None) -> None:
-    # Alembic takes as long to import as all the rest, and is wanted once in a league's life.
+    # Imported here because Alembic takes long to import and is needed once in the life of a league.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""A league: a folder, with the bots that play and a database of tournaments and games.
+"""Open a league: a folder with copies of the bots, and a database of bots, tournaments and games.
 
-The database is a file of the folder, unless it is told where another one is.
+The database is a file in that folder, or one elsewhere that is given by its URL.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ _LOCK = "lock"
 
 
 class League:
-    """An open league. Every method is a transaction of its own.
+    """An open league. Each method is one transaction.
 
-    Those that write raise StoreError, one line, when they cannot (locked, full, read-only) and nothing
-    has changed; those that read raise UserError when the database cannot be used.
+    Methods that write raise StoreError if the database is locked, full or read-only; then nothing has
+    changed. Methods that read raise UserError if the database cannot be used.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
         self.folder = folder
-        """Where the copies of its bots are."""
+        """The folder with the copies of the bots."""
         self.db = db
-        """The URL of its database, without a password; None: it is a file of the folder."""
+        """URL of the database without the password; None if it is a file in the folder."""
         self.where = str(folder) if db is None else database.where
-        """How messages name it."""
+        """Name of the league in messages."""
         self._database = database
 
     @staticmethod
     def exists_at(folder: Path, db: str | None = None) -> bool:
-        """Whether there is a league in this folder, or in the database of this URL.
+        """Return True if this folder, or the database at the URL `db`, has a league.
 
-        Raises UserError when the database cannot be asked.
+        Raises UserError if the database cannot be used.
         """
         database = _database(folder, db)
         try:
@@ -63,15 +63,15 @@ class League:
 
     @classmethod
     def open(cls, folder: Path, *, create: bool, db: str | None = None) -> Self:
-        """Open a league, or make it where `create` says so.
+        """Open a league.
 
         Args:
-            folder: where the copies of its bots are, and its database, unless that is elsewhere.
-            create: make what is not there, the folder or the tables.
-            db: the SQLAlchemy URL of a database elsewhere: an SQLite file or PostgreSQL.
+            folder: the folder with the copies of the bots, and with the database if `db` is None.
+            create: make a missing folder and missing tables.
+            db: the SQLAlchemy URL of an SQLite file or a PostgreSQL database.
 
-        Raises UserError when there is none, when the folder or the database cannot be used, and when
-        it was made by a newer version of the referee.
+        Raises UserError if there is no league, if the folder or the database cannot be used, and if a
+        newer version of the referee made the league.
         """
         database = _database(folder, db)
         league = cls(folder, database, None if db is None else url_without_password(db))
@@ -104,17 +104,17 @@ class League:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the only referee that plays in this league.
+        """Hold the lock of the league, so that no other referee plays in it.
 
-        With a database on a server that is also to be the only one on any machine and with any folder.
-        Raises UserError, which names its process, when there is one already, and when the folder
-        cannot be written. The lock goes with the process, however that ends.
+        A database on a server is locked too, against referees on other machines or with other folders.
+        The lock ends with this process, even if the process is killed. Raises UserError if another
+        process has the lock (the message names it), or if the folder cannot be written.
         """
         path = self.folder / _LOCK
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise UserError(f"{path}: no lock can be taken: {error.strerror}") from error
+            raise UserError(f"{path}: the lock file cannot be opened: {error.strerror}") from error
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,110 +133,103 @@ class League:
     # Bots and tournaments
 
     def add_bot(self, bot: StoredBot) -> None:
-        """Keep a version. Raises UserError when it, or its content, is there already."""
+        """Add a version of a bot. Raises UserError if the version or its content is already stored."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
 
     def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
-        """Keep that a version passed the check, and that it plays (again).
-
-        Raises UserError when it is not known, as `mark_retired` does.
-        """
+        """Note that a version passed the check; this ends a retirement. Raises UserError if it is unknown."""
         with self._database.writing() as connection:
             writes.change_bot(
                 connection, bot, checked_at_us=at_us, check_report=report, retired_at_us=None
             )
 
     def mark_retired(self, bot: BotId, *, at_us: int) -> None:
-        """Keep that a version plays no more."""
+        """Note that a version is retired. Raises UserError if it is unknown."""
         with self._database.writing() as connection:
             writes.change_bot(connection, bot, retired_at_us=at_us)
 
     def bots(self) -> list[StoredBot]:
-        """All versions of all bots, in the order in which they came."""
+        """Return all versions of all bots, in the order of submission."""
         with self._database.reading() as connection:
             return queries.bots(connection)
 
     def add_tournament(self, tournament: NewTournament, schedule: Sequence[ScheduledGame]) -> None:
-        """Keep a tournament with its whole schedule.
+        """Add a tournament with its whole schedule; its bots must be stored.
 
-        Its bots must be known. Raises UserError when the name or a game's id is taken.
+        Raises UserError if the name or the id of a game is already used.
         """
         with self._database.writing() as connection:
             writes.add_tournament(connection, tournament, schedule)
 
     def tournaments(self) -> list[StoredTournament]:
-        """All tournaments, in the order in which they were created."""
+        """Return all tournaments, in the order of creation."""
         with self._database.reading() as connection:
             return queries.tournaments(connection)
 
     def tournament_names(self) -> list[str]:
-        """The names alone, which are quicker read: games are not counted."""
+        """Return the names of all tournaments; faster than `tournaments`, because no games are counted."""
         with self._database.reading() as connection:
             return queries.tournament_names(connection)
 
     def check_tournament(self, name: str) -> None:
-        """Raises NotFoundError, as `tournament` does."""
+        """Raise NotFoundError if there is no tournament `name`; the message lists those that exist."""
         with self._database.reading() as connection:
             queries.check_tournament(connection, name, self.where)
 
     def tournament(self, name: str) -> StoredTournament:
-        """One tournament. Raises NotFoundError, which names those there are."""
+        """Return one tournament. Raises NotFoundError as `check_tournament` does."""
         with self._database.reading() as connection:
             return queries.tournament(connection, name, self.where)
 
     def add_extension(
         self, tournament: str, extension: NewExtension, schedule: Sequence[ScheduledGame]
     ) -> None:
-        """Keep more games of a tournament, which must be known.
-
-        Raises UserError when a game's id is taken.
-        """
+        """Add games to a stored tournament. Raises UserError if the id of a game is already used."""
         with self._database.writing() as connection:
             writes.add_extension(connection, tournament, extension, schedule)
 
     def stop_early(self, tournament: str, *, rounds: int, games: int) -> None:
-        """Keep that a tournament, which must be known, is finished after so many rounds.
+        """Note that a stored tournament ended early after `rounds` rounds, and drop the rest of its games.
 
-        Its first so many games are those of these rounds, and played; the others are dropped. Raises
-        UserError where one of them is played.
+        The first `games` games of the schedule belong to these rounds and must be stored. Raises
+        UserError if a later game is stored.
         """
         with self._database.writing() as connection:
             writes.stop_early(connection, tournament, rounds=rounds, games=games)
 
     def extensions(self, tournament: str) -> list[StoredExtension]:
-        """What was added to a tournament, in its order."""
+        """Return the extensions of a tournament, oldest first."""
         with self._database.reading() as connection:
             return queries.extensions(connection, tournament)
 
     def schedule(self, tournament: str) -> list[ScheduledGame]:
-        """The games of a tournament, played or not, in schedule order."""
+        """Return all games of a tournament, played or not, in schedule order."""
         with self._database.reading() as connection:
             return queries.schedule(connection, tournament)
 
     # Games
 
     def add_game(self, record: GameRecord) -> None:
-        """Keep a played game: one of a schedule by its id, else a free one.
+        """Add a played game. A game whose id is in no schedule becomes a free game, outside tournaments.
 
-        With the last game that a tournament misses it is kept that the tournament is finished.
-
-        Raises UserError when a game of this id is stored already, or a bot is not known.
+        The last missing game of a tournament marks the tournament as finished. Raises UserError if a game
+        with this id is stored, or if a bot is unknown.
         """
         self.add_games([record])
 
     def add_games(self, records: Iterable[GameRecord]) -> None:
-        """Keep games that were played together, all or none; see `add_game`."""
+        """Add several played games, all or none; see `add_game`."""
         with self._database.writing() as connection:
             for record in records:
                 writes.add_game(connection, record)
 
     def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
-        """The played games of a tournament: id and the seats that forfeited."""
+        """Return the seats that forfeited in each played game of a tournament, by game id."""
         return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
 
     def record(self, game_id: str) -> GameRecord:
-        """A game. Raises NotFoundError when none of that id is stored."""
+        """Return the record of a game. Raises NotFoundError if no game with this id is stored."""
         with self._database.reading() as connection:
             return queries.record(connection, game_id, self.where)
 
@@ -247,47 +240,50 @@ class League:
         bot: str | None = None,
         cause: str | None = None,
     ) -> list[StoredGame]:
-        """Stored games, in short: of a tournament, with a bot, with a fault of a cause."""
+        """Return summaries of stored games; each argument that is not None restricts them."""
         with self._database.reading() as connection:
             return queries.games(connection, tournament, bot, cause)
 
     def results(self, *, tournament: str | None = None, free: bool = False) -> list[GameResult]:
-        """Results by tournament, in schedule order; free games, when asked for, come last."""
+        """Return results by tournament, in schedule order; with `free`, free games at the end."""
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
 
     def columns(self, *, tournament: str | None = None) -> ResultColumns:
-        """The same results in columns, without free games: quick where there are many."""
+        """Return the results as columns, without free games. This is much faster than `results`."""
         from referee.store.columns import read_result_columns  # noqa: PLC0415 - numpy takes a while to load
 
         with self._database.reading() as connection:
             return read_result_columns(connection, tournament)
 
     def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
-        """Faults of stored games, their texts as `escape_nul` makes them, in the order of `results`, each game's in its own order."""
+        """Return the faults of stored games, in the order of `results` and then of the game.
+
+        Their texts have no NUL; see `escape_nul`.
+        """
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
 
     def usage(self) -> list[StoredUsage]:
-        """What the bots took of the machine, of those that were measured, as they came."""
+        """Return the measured CPU time and memory of each bot, in the order of submission."""
         with self._database.reading() as connection:
             return queries.usage(connection)
 
-    # What spares work
+    # Checkpoints: saved work, never the only copy of anything
 
     def checkpoint(self, name: str) -> bytes | None:
-        """What was kept under a name, whoever knows what it is worth now; None: nothing was."""
+        """Return the checkpoint of this name, or None. The caller must test whether it is still valid."""
         with self._database.reading() as connection:
             return queries.checkpoint(connection, name)
 
     def keep_checkpoint(self, name: str, content: bytes) -> None:
-        """Keep something under a name, in place of what was there."""
+        """Save a checkpoint; it replaces an older one of the same name."""
         with self._database.writing() as connection:
             writes.keep_checkpoint(connection, name, content)
 
 
 def url_without_password(db: str) -> str:
-    """A database's URL without its password. Raises UserError where it is none."""
+    """Return the URL of a database without its password. Raises UserError if `db` is not such a URL."""
     return backends.without_password(backends.parse_url(db))
 
 
@@ -299,6 +295,8 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{folder}: no league can be made here: {error.strerror}") from error
+        raise UserError(
+            f"{folder}: the league folder cannot be created: {error.strerror}"
+        ) from error
     if not os.access(folder, os.W_OK):
         raise UserError(f"{folder}: the league folder is not writable")

@@ -1,4 +1,7 @@
-"""What is read from a league; each function within a transaction of its caller."""
+"""Read from the tables of a league. The caller opens the transaction.
+
+Most functions implement the method of `League` that has the same name.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def check_tournament(connection: Connection, name: str, where: str) -> None:
 
 
 def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:
-    """See `League.tournaments`; or only the one of a name."""
+    """See `League.tournaments`; with `name`, return only that tournament."""
     table = schema.tournaments.c
     planned = (
         select(
@@ -231,7 +234,7 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
 
 
 def _result(rows: list[Any], names: dict[int, str]) -> GameResult:
-    """One game's rows, a seat each, as its result."""
+    """Return the result of one game from its rows, one for each seat."""
     key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
     return GameResult(
         game_id=game_id,
@@ -329,7 +332,7 @@ def usage(connection: Connection) -> list[StoredUsage]:
 
 
 def _in_order(query: Select[Any]) -> Select[Any]:
-    """By tournament and schedule; free games last, in the order in which they were stored."""
+    """Order games by tournament and schedule, with free games last, in the order of storing."""
     match = schema.matches.c
     return query.order_by(
         match.tournament_id.is_(None),

@@ -1,4 +1,6 @@
-"""The tables, and views of them. They are made and changed by the migrations alone; a test holds both to each other.
+"""Define the tables and views of a league's database.
+
+Only migrations create and change them; a test compares the migrations with this module.
 
     tournaments ──< matches ──< match_bots >── bots
          │             │                        │
@@ -7,12 +9,12 @@
                     ├── results, records        │
                     └──< faults                 ┘
 
-A tournament may have `extensions`, each with the matches from its first one on.
-A game of a schedule is a row of `games` from the beginning; it is played when it has a row in
-`results`. Who sits where follows from the match's bots and the seating: seat s of seating j is the
-bot at place (j + s) mod k.
+Every scheduled game has a row in `games` from the start. A game is played when it has a row in `results`.
+The bots and the seating of the match determine the seats: seat s of seating j has the bot at place
+(j + s) mod k. An extension has all matches from its `first_match` up to the next extension.
 
-Checkpoints spare work that was done before, and are no truth. The views are for people (`tournaments/README.md`); the referee itself does not read them.
+Checkpoints save repeated work and can be deleted. People read the views (`tournaments/README.md`); the
+referee does not.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from sqlalchemy import (
 )
 
 REVISION = "0001"
-"""The migration that makes these tables and views what they are."""
+"""The newest migration, which creates exactly these tables and views."""
 
 metadata = MetaData(
     naming_convention={
@@ -213,4 +215,4 @@ VIEWS = {
         "stderr_tail",
     ),
 }
-"""The columns of each view."""
+"""The columns of each view, in order."""

@@ -1,4 +1,7 @@
-"""What goes into the store and comes out: frozen values that know no database."""
+"""Define the values that the store takes and returns; they know nothing of the database.
+
+All times are microseconds since 1970-01-01 UTC.
+"""
 
 from __future__ import annotations
 
@@ -9,43 +12,45 @@ from referee.records import BotId
 
 @dataclass(frozen=True, slots=True)
 class StoredBot:
-    """A version of a bot: one content of its folder."""
+    """A version of a bot: one content of its folder, with a label of its own."""
 
     name: str
     version: str
-    """Its label in this league: the manifest's, or `1.0+2` for the second content that says 1.0."""
+    """Label of the version in this league.
+
+    It is the version in the manifest, or `1.0+2` for the second content whose manifest says 1.0.
+    """
     author: str
     language: str
     folder: str
-    """Where it came from."""
+    """The folder that was submitted."""
     content_hash: str
-    """SHA-256 of the folder's content, in hexadecimal (`bots.snapshot`)."""
+    """SHA-256 of the content of the folder, in hexadecimal (`bots.snapshot`)."""
     added_at_us: int
-    """When it came. Microseconds since 1970-01-01 UTC, as all times here."""
+    """Time of the submission."""
     checked_at_us: int | None = None
-    """When it passed the check; None: never checked."""
+    """Time of the last passed check; None if there was none."""
     check_report: str | None = None
-    """What the check said then, as JSON."""
+    """Report of that check, as JSON."""
     retired_at_us: int | None = None
-    """When it was retired; None: it plays."""
+    """Time when the version was retired; None if it is active."""
 
     @property
     def bot(self) -> BotId:
-        """Its identity in records."""
+        """The id that records use."""
         return BotId(self.name, self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class NewTournament:
-    """A tournament to be stored."""
+    """A tournament that is about to be stored."""
 
     name: str
     created_at_us: int
-    """Microseconds since 1970-01-01 UTC."""
     config: str
-    """All of its configuration but the seed, as JSON."""
+    """The configuration without the seed, as JSON."""
     seed: bytes
-    """32 bytes, secret until the tournament is finished."""
+    """32 bytes; secret until the tournament is finished."""
     commitment: str
     """SHA-256 of the seed, in hexadecimal."""
 
@@ -55,27 +60,26 @@ class StoredTournament(NewTournament):
     """A stored tournament."""
 
     games: int
-    """In its schedule, with those of its extensions."""
+    """Number of games in the schedule, including extensions."""
     stored: int
-    """Played and stored."""
+    """Number of games that were played and stored."""
     finished_at_us: int | None
-    """When its last missing game had been played; None: there has always been one missing. Games of
-    extensions do not count."""
+    """When the tournament was first complete, without its extensions; None until then."""
     stopped_after: int | None
-    """After so many rounds its table was settled, and the rest was dropped; None: it was not."""
+    """Number of rounds after which the tournament stopped early; None if it did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewExtension:
-    """Matches to be added to a stored tournament."""
+    """Matches that are about to be added to a stored tournament."""
 
     created_at_us: int
     matches: int
-    """More at each table, or in each stage of a balanced choice."""
+    """Number of matches added at each table, or to each stage of a balanced choice."""
     first_match: int
-    """The number of its first match; it has all until the next extension begins."""
+    """Number of its first match. It has all matches up to the first one of the next extension."""
     seed: bytes
-    """32 bytes, secret until its games are played."""
+    """32 bytes; secret until its games are played."""
     commitment: str
     """SHA-256 of the seed, in hexadecimal."""
 
@@ -85,39 +89,41 @@ class StoredExtension(NewExtension):
     """A stored extension."""
 
     finished_at_us: int | None
-    """When its last missing game had been played; None: there has always been one missing."""
+    """When the extension was first complete; None until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredGame:
-    """A stored game, in short."""
+    """A summary of a stored game."""
 
     game_id: str
     ruleset: str
     termination: str
     decisions: int
+    """Number of moves."""
     started_at_us: int
     duration_us: int
 
 
 def escape_nul(text: str) -> str:
-    r"""A text as tables keep it: without NUL, which PostgreSQL refuses, and most tools cut at.
+    r"""Return the text with NUL written as `\x00`, as tables store it; records keep texts unchanged.
 
-    It is written `\x00`, as control characters in what a bot wrote to standard error are. Records
-    keep texts as they are.
+    PostgreSQL refuses NUL, and many tools cut a text there.
     """
     return text.replace("\0", r"\x00")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUsage:
-    """What the processes of a bot took of the machine, over all stored games where that was measured."""
+    """CPU time and memory of a bot's processes, over all stored games in which they were measured."""
 
     bot: str
     """`name@version`."""
     games: int
+    """Number of games with a measurement."""
     mean_cpu_us: float
-    """A game."""
+    """Mean CPU time of a game."""
     max_cpu_us: int
+    """CPU time of the game that used most."""
     mean_peak_memory_kib: float
     max_peak_memory_kib: int

@@ -1,4 +1,7 @@
-"""What changes a league; each function within a transaction of its caller."""
+"""Change the tables of a league. The caller opens the transaction.
+
+Most functions implement the method of `League` that has the same name.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def add_bot(connection: Connection, bot: StoredBot) -> None:
 
 
 def change_bot(connection: Connection, bot: BotId, **values: str | int | None) -> None:
-    """Set columns of a version. Raises UserError when it is not known."""
+    """Set columns of a version of a bot. Raises UserError if it is unknown."""
     table = schema.bots
     same = (table.c.name == bot.name) & (table.c.version == bot.version)
     if connection.execute(update(table).where(same).values(values)).rowcount == 0:
@@ -34,7 +37,7 @@ def add_tournament(
     """See `League.add_tournament`."""
     table = schema.tournaments
     if connection.scalar(select(table.c.id).where(table.c.name == tournament.name)) is not None:
-        raise UserError(f"tournament {tournament.name!r} is stored already")
+        raise UserError(f"tournament {tournament.name!r} is already stored")
     tournament_id = _insert(
         connection,
         insert(table).values(
@@ -66,11 +69,11 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
     table, matches, results = schema.tournaments, schema.matches, schema.results
     key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
     own = select(matches.c.id).where(matches.c.tournament_id == key)
-    left = schema.games.c
-    connection.execute(delete(schema.games).where(left.match_id.in_(own), left.position >= games))
-    dropped = own.where(~exists().where(left.match_id == matches.c.id))
-    connection.execute(delete(schema.match_bots).where(schema.match_bots.c.match_id.in_(dropped)))
-    connection.execute(delete(matches).where(matches.c.id.in_(dropped)))
+    game = schema.games.c
+    connection.execute(delete(schema.games).where(game.match_id.in_(own), game.position >= games))
+    unused = own.where(~exists().where(game.match_id == matches.c.id))
+    connection.execute(delete(schema.match_bots).where(schema.match_bots.c.match_id.in_(unused)))
+    connection.execute(delete(matches).where(matches.c.id.in_(unused)))
     ended = (
         select(func.max(results.c.started_at_us + results.c.duration_us))
         .select_from(results.join(schema.games).join(matches))
@@ -104,7 +107,7 @@ def _add_schedule(
 def _add_matches(
     connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> dict[int, int]:
-    """Add the matches of a schedule; returns their keys by their numbers."""
+    """Add the matches of a schedule and return the key of each match number."""
     table = schema.matches
     firsts = {game.match: game for game in reversed(schedule)}
     connection.execute(
@@ -128,7 +131,7 @@ def _add_matches(
     connection.execute(
         insert(schema.match_bots),
         [
-            {"match_id": ids[number], "place": place, "bot_id": _known(bots, bot)}
+            {"match_id": ids[number], "place": place, "bot_id": _bot_key(bots, bot)}
             for number, game in sorted(firsts.items())
             for place, bot in enumerate(_base_order(game))
         ],
@@ -137,7 +140,7 @@ def _add_matches(
 
 
 def _base_order(game: ScheduledGame) -> tuple[str, ...]:
-    """The bots as they sit in seating 0: seat s of seating j has the bot at place (j + s) mod k."""
+    """Return the bots in seating 0. Seat s of seating j has the bot at place (j + s) mod k."""
     size = len(game.bots)
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
 
@@ -177,7 +180,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
             {
                 "game_id": key,
                 "seat": seat,
-                "bot_id": _known(bots, str(bot)),
+                "bot_id": _bot_key(bots, str(bot)),
                 "score": record.scores[seat],
                 "rank": record.ranks[seat],
                 "forfeited": seat in record.forfeited,
@@ -189,18 +192,18 @@ def add_game(connection: Connection, record: GameRecord) -> None:
         ],
     )
     _add_faults(connection, key, record)
-    _note_if_finished(connection, key, record.started_at_us + record.duration_us)
+    _mark_if_finished(connection, key, record.started_at_us + record.duration_us)
 
 
 def _game_key(connection: Connection, game_id: str) -> int:
-    """The key of a game that is not played yet; a free game gets one."""
+    """Return the key of a game without a result. An unknown id becomes a free game."""
     games, results = schema.games, schema.results
     key: int | None = connection.scalar(select(games.c.id).where(games.c.name == game_id))
     if key is None:
         free = insert(games).values(name=game_id, position=0, seating=0, lane=0)
         return _insert(connection, free)
     if connection.scalar(select(results.c.game_id).where(results.c.game_id == key)) is not None:
-        raise UserError(f"game {game_id} is stored already")
+        raise UserError(f"game {game_id} is already stored")
     return key
 
 
@@ -226,8 +229,8 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
         )
 
 
-def _note_if_finished(connection: Connection, key: int, at_us: int) -> None:
-    """Keep when a tournament, or an extension, was finished, if a game was the last that it missed."""
+def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
+    """Mark a tournament, or one extension, as finished if the game was its last missing one."""
     games, matches, results = schema.games, schema.matches, schema.results
     place = connection.execute(
         select(matches.c.tournament_id, matches.c.number)
@@ -255,7 +258,7 @@ def _note_if_finished(connection: Connection, key: int, at_us: int) -> None:
             matches.c.number >= first,
             results.c.game_id.is_(None),
         )
-        .order_by(matches.c.id.desc())  # the last game is mostly missing: found at once
+        .order_by(matches.c.id.desc())  # usually the last game is missing, so this finds it at once
         .limit(1)
     )
     if end is not None:
@@ -265,9 +268,9 @@ def _note_if_finished(connection: Connection, key: int, at_us: int) -> None:
 
 
 def _insert(connection: Connection, statement: Insert) -> int:
-    """Insert one row; returns its key."""
+    """Insert one row and return its key."""
     key = connection.execute(statement).inserted_primary_key
-    assert key is not None  # noqa: S101 - all these tables have one
+    assert key is not None  # noqa: S101 - all these tables have a key
     return int(key[0])
 
 
@@ -278,7 +281,8 @@ def _bot_ids(connection: Connection) -> dict[str, int]:
     return {f"{name}@{version}": key for name, version, key in rows}
 
 
-def _known(bots: dict[str, int], bot: str) -> int:
+def _bot_key(bots: dict[str, int], bot: str) -> int:
+    """Return the key of a bot. Raises UserError if it is not in the league."""
     try:
         return bots[bot]
     except KeyError:

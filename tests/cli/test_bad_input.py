@@ -126,10 +126,13 @@ def test_a_bot_without_a_run_command(here):
 @pytest.mark.parametrize(
     ("league", "says"),
     [
-        ("cup.toml/league", "no league can be made here: Not a directory"),
-        ("cup.toml", "no league can be made here"),
-        ("/proc/league", "/proc/league: no league can be made here: No such file or directory"),
-        ("/sys/league", "/sys/league: no league can be made here"),
+        ("cup.toml/league", "the league folder cannot be created: Not a directory"),
+        ("cup.toml", "the league folder cannot be created"),
+        (
+            "/proc/league",
+            "/proc/league: the league folder cannot be created: No such file or directory",
+        ),
+        ("/sys/league", "/sys/league: the league folder cannot be created"),
     ],
 )
 def test_a_league_folder_that_is_not_writable(here, league, says):

@@ -91,7 +91,7 @@ def test_a_free_game_a_bot_and_a_plan(here, url):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("secret", "the database is not given by a URL, as in sqlite:///FILE or postgresql"),
+        ("secret", "the database must be given by a URL: sqlite:///FILE or postgresql"),
         (
             "postgresql://ann:secret@h/cup",
             "postgresql://ann:***@h/cup: postgresql is not supported",

@@ -62,7 +62,7 @@ def test_a_read_only_league_can_be_read_but_not_written(here, played):
         assert_failed(
             inside.referee("tournament", "extend", "cup", "--matches", "1", "--league", league),
             2,
-            "no lock can be taken: Read-only file system",
+            "the lock file cannot be opened: Read-only file system",
         )
         assert_failed(
             inside.referee("bots", "retire", "random", "--league", league),

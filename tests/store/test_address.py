@@ -33,9 +33,9 @@ def test_a_url_is_shown_without_its_password(text, shown):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("secret", f"the database is not given by a URL, as in {FORMS}"),
-        ("", f"the database is not given by a URL, as in {FORMS}"),
-        ("postgresql+psycopg://ann:secret@h:p/cup", f"is not given by a URL, as in {FORMS}"),
+        ("secret", f"the database must be given by a URL: {FORMS}"),
+        ("", f"the database must be given by a URL: {FORMS}"),
+        ("postgresql+psycopg://ann:secret@h:p/cup", f"must be given by a URL: {FORMS}"),
         (
             "postgresql://ann:secret@h/cup",
             "postgresql://ann:***@h/cup: postgresql is not supported",
@@ -44,10 +44,10 @@ def test_a_url_is_shown_without_its_password(text, shown):
             "mysql://ann@h/cup?password=secret",
             f"mysql is not supported; a league's database is {FORMS}",
         ),
-        ("postgresql+psycopg://ann:secret@h", "it has to name a database"),
-        ("sqlite://", "it has to name a file and no more, sqlite:///FILE"),
-        ("sqlite:///:memory:", "it has to name a file"),
-        ("sqlite:///league.db?mode=ro", "it has to name a file"),
+        ("postgresql+psycopg://ann:secret@h", "the URL must name a database"),
+        ("sqlite://", "the URL must name a file and nothing else, sqlite:///FILE"),
+        ("sqlite:///:memory:", "the URL must name a file"),
+        ("sqlite:///league.db?mode=ro", "the URL must name a file"),
     ],
 )
 def test_a_url_that_is_no_league_s(tmp_path, text, says):

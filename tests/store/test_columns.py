@@ -84,7 +84,7 @@ def test_more_than_can_be_packed(league):
     assert league.columns().bots[-1] == "zoe@1.0"
     with league._database.writing() as connection:
         connection.execute(update(bots).where(bots.c.name == "zoe").values(id=1 << 16))
-    with pytest.raises(StoreError, match="more bots than can be looked at together"):
+    with pytest.raises(StoreError, match="more bots than one table of results can hold"):
         league.columns()
 
 

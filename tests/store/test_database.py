@@ -75,9 +75,13 @@ def test_no_league_is_made_unless_asked(place):
 
 def test_a_file_in_the_place_of_the_folder(tmp_path):
     (tmp_path / "league").write_text("")
-    with pytest.raises(UserError, match=r"league: no league can be made here: File exists"):
+    with pytest.raises(
+        UserError, match=r"league: the league folder cannot be created: File exists"
+    ):
         League.open(tmp_path / "league", create=True)
-    with pytest.raises(UserError, match=r"deep: no league can be made here: Not a directory"):
+    with pytest.raises(
+        UserError, match=r"deep: the league folder cannot be created: Not a directory"
+    ):
         League.open(tmp_path / "league" / "deep", create=True)
 
 

@@ -87,7 +87,7 @@ def test_two_tournaments_do_not_mix(league):
 
 def test_a_name_can_be_taken_once_and_nothing_is_left_of_a_second_try(league):
     rows = filled(league)
-    with pytest.raises(UserError, match="'cup' is stored already"):
+    with pytest.raises(UserError, match="'cup' is already stored"):
         league.add_tournament(tournament(), schedule())
     other = [replace(row, game_id=rows[0].game_id) for row in schedule("other")]
     with pytest.raises(UserError, match=TWICE):
@@ -107,7 +107,7 @@ def test_a_game_is_stored_once(league):
     rows = filled(league)
     record = played(rows[0])
     league.add_game(record)
-    with pytest.raises(UserError, match="cup-1 is stored already"):
+    with pytest.raises(UserError, match="cup-1 is already stored"):
         league.add_game(replace(record, duration_us=1))
     assert league.record("cup-1") == record
     assert len(league.results()) == 1
@@ -206,7 +206,7 @@ def test_no_game_that_was_played_is_dropped(league):
 def test_games_that_were_played_together_are_kept_all_or_none(league):
     rows = filled(league)
     league.add_game(played(rows[2]))
-    with pytest.raises(UserError, match="game cup-3 is stored already"):
+    with pytest.raises(UserError, match="game cup-3 is already stored"):
         league.add_games(map(played, rows[:4]))
     assert league.tournament("cup").stored == 1
     league.add_games(map(played, rows[:2]))

@@ -58,7 +58,7 @@ def test_readers_do_not_wait_for_the_writer(tmp_path):
 def test_another_program_s_database_is_not_touched(tmp_path):
     execute(tmp_path / FILE, "CREATE TABLE recipes (name)")
     before = (tmp_path / FILE).read_bytes()
-    refused(tmp_path, r"league\.db: no league: it is a database of something else")
+    refused(tmp_path, r"league\.db: this database has tables, but not those of a league")
     assert (tmp_path / FILE).read_bytes() == before
     assert names(tmp_path) == [FILE]
 
@@ -113,7 +113,7 @@ def test_a_lock_that_cannot_be_made(tmp_path):
     (tmp_path / "lock").mkdir()
     with (
         League.open(tmp_path, create=True) as league,
-        pytest.raises(UserError, match=r"lock: no lock can be taken: Is a directory"),
+        pytest.raises(UserError, match=r"lock: the lock file cannot be opened: Is a directory"),
         league.lock(),
     ):
         pytest.fail("the lock was taken")

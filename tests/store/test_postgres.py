@@ -23,7 +23,7 @@ def place(tmp_path, postgres_url):
 
 def test_another_program_s_database_is_not_touched(place):
     place.execute("CREATE TABLE recipes (name text)")
-    with pytest.raises(UserError, match="no league: it is a database of something else"):
+    with pytest.raises(UserError, match="this database has tables, but not those of a league"):
         place.open(create=True)
     with pytest.raises(UserError, match="there is no league here"):
         place.open()

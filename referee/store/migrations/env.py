@@ -1,4 +1,4 @@
-"""How Alembic runs here: on the connection, and in the transaction, that `database` hands over."""
+"""Run the migrations on the connection, and in the transaction, that `database` opened."""
 
 from alembic import context
 

@@ -1,1 +1,1 @@
-"""One module a revision."""
+"""The migrations, one module for each schema revision."""
