@@ -1,10 +1,10 @@
-"""Assign games to workers: the values that cross the process boundary, and the bookkeeping of the lanes.
+"""Decide which games a worker plays next, and define the values that are sent to it.
 
-A lane plays its games in schedule order, one bundle at a time. Which games make a bundle follows from the
-schedule alone. So neither the number of workers nor an interruption changes what the processes of a lane have
-seen, or when a bot is suspended in it.
+A lane plays its games in schedule order, one bundle at a time. The bundles follow from the schedule alone. So
+neither the number of workers nor an interruption changes what the processes of a lane have seen, or when a bot is
+suspended in a lane.
 
-Nothing here does I/O: `conduct` asks `Lanes` for the next bundle, `workers` sends an `Assignment`.
+`conduct` takes bundles from `Lanes`; `workers` sends them as an `Assignment`. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class GameTask:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Games of one lane for the worker of that lane.
+    """The games of a bundle, as they are sent to a worker.
 
-    Several of them are in flight at once if all of their bots can hold several games.
+    Several of them are played at the same time if all of their bots can hold several games.
     """
 
     lane: int
@@ -62,11 +62,11 @@ class WorkerSettings:
     """The CPU cores for the worker and its bots; empty to leave them unpinned."""
     clocks: Clocks
     max_processes: int
-    """How many bot processes it keeps; beyond that, it closes the least recently used idle one."""
+    """Bot processes that the worker keeps; beyond that, it closes the least recently used idle one."""
     isolation: Isolation
     """The isolation of the bots, chosen by the driver."""
     folder: Path
-    """A folder of its own for sockets and scratch folders; its path is short, as socket paths must be."""
+    """A folder for the sockets and scratch folders of this worker. Its path must be short, as socket paths are limited."""
     parent_pid: int
     """The driver's process id; the worker dies when the driver does."""
 
@@ -81,11 +81,11 @@ class Bundle:
 
 
 class Lanes:
-    """Keeps account of all lanes of a run: missing games, busy lanes, forfeits in a row, lost workers.
+    """Keeps the missing games, busy lanes, forfeits in a row and lost workers of a run, by lane.
 
     Args:
         schedule: the games to play, in schedule order.
-        stored: the games that are played already: the seats that forfeited, by game id.
+        stored: the seats that forfeited, by game id, for each game that is stored already.
         bounds: indices of games at which a new bundle begins, for example the first game of each part of the
             tournament. So bundles do not depend on when a tournament was extended.
         games_in_flight: how many consecutive games of a lane make a bundle.
@@ -107,7 +107,7 @@ class Lanes:
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
         self._forfeits_in_a_row: dict[tuple[int, str], int] = {}
-        """By lane and bot."""
+        """The current number for each lane and bot."""
         self._losses: dict[int, int] = {}
         """How often the current bundle of a lane has lost its worker."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
@@ -131,7 +131,7 @@ class Lanes:
             self._pending[lane] = deque(filter(None, missing))
 
     def take(self, worker: int) -> Bundle | None:
-        """Return the next bundle for a worker, the earliest in the schedule; None if it has none now."""
+        """Return the earliest bundle in the schedule that a worker can start now; None if there is none."""
         free = [
             lane
             for lane, pending in self._pending.items()
@@ -144,7 +144,7 @@ class Lanes:
         return Bundle(lane, self._pending[lane].popleft(), self._suspended_in(lane))
 
     def release(self, lane: int) -> None:
-        """Note that the bundle of a lane is played: the lane may start its next one."""
+        """Note that the bundle of a lane is finished. The lane can start its next bundle."""
         self._busy.remove(lane)
         self._losses.pop(lane, None)
 

@@ -1,8 +1,7 @@
 """Create, find and extend the tournaments of a league.
 
-What happens before the first game belongs here: the bots of a tournament file are checked and entered into
-the league, and the whole schedule is stored together with a commitment to its secret seed. `conduct` plays
-the games.
+Before the first game, the bots of a tournament file are checked and copied into the league. Then the whole
+schedule is stored, with a secret seed and a commitment to it. `conduct` plays the games.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Tournament:
 
     config: TournamentConfig
     parts: tuple[Part, ...]
-    """The original games, then those of each extension; with their seeds."""
+    """The games of the creation, then those of each extension; all seeds are known."""
     schedule: tuple[ScheduledGame, ...]
     seats: dict[str, BotId]
     """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
@@ -55,7 +54,7 @@ class Tournament:
 
     @property
     def may_stop(self) -> bool:
-        """Return True if the tournament can still stop before its whole schedule is played."""
+        """Return True if the tournament may still stop early."""
         return self.config.until is not None and not self.parts[0].finished
 
 
@@ -66,15 +65,15 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         config: the configuration of the tournament.
         roster: the roster of the league; None if there is no league yet.
 
-    Raises UserError, one line, if a manifest is bad, if a bot does not play a ruleset of the tournament, if a
-    bot asks for more than the tournament allows, or if a bot is listed twice. Raises NotFoundError for a name
+    Raises UserError, one line, for the first bot that has a bad manifest, does not play a ruleset of the
+    tournament, asks for more than the tournament allows, or is listed twice. Raises NotFoundError for a name
     that the league does not know.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
         if first < number:
             raise UserError(
-                f"{config.file}: {config.entry_key(number)}: it is {config.entry_key(first)} too"
+                f"{config.file}: {config.entry_key(number)}: the same bot as {config.entry_key(first)}"
             )
         if entry.folder is not None:
             manifest, place = load_manifest(entry.folder), entry.folder / FILE_NAME
@@ -96,7 +95,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
 async def enter_bots(
     config: TournamentConfig, roster: Roster, *, now_us: int
 ) -> tuple[BotSpec, ...]:
-    """Return the bots of a tournament in its order; enter those given by a path into the league.
+    """Return the bots of a tournament in its order; copy those that are given as a path into the league.
 
     Raises UserError as `check_bots` and `Roster.submit` do, and if two entries are the same bot.
     """
@@ -109,8 +108,8 @@ async def enter_bots(
             spec = _find_bot(config, number, entry, roster)
         if spec.bot in numbers:
             raise UserError(
-                f"{config.file}: {config.entry_key(number)}: {spec.bot} is"
-                f" {config.entry_key(numbers[spec.bot])} too"
+                f"{config.file}: {config.entry_key(number)}: the same bot as"
+                f" {config.entry_key(numbers[spec.bot])}, {spec.bot}"
             )
         numbers[spec.bot] = number
         specs.append(spec)
@@ -177,21 +176,21 @@ def extend_tournament(
         seed: the secret of the new games; the older seeds may be public already.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament would have too many games, if so few matches cannot be chosen fairly,
-    or if the tournament has `until` and has not stopped yet.
+    Raises UserError if the tournament would have too many games, if a balanced choice needs more matches, or if
+    the tournament may still stop early.
     """
     config = tournament.config
-    assert config.lanes is not None  # noqa: S101 - `create_tournament` has chosen them
+    assert config.lanes is not None  # noqa: S101 - `create_tournament` sets them
     if tournament.may_stop:
         raise UserError(
-            f"{config.name}: it cannot be extended before it has stopped, which depends on its games:"
+            f"{config.name}: its games decide when it stops, so it cannot be extended before its end:"
             " resume it first"
         )
     played = played_stages(config, tournament.stopped_after)
     earlier = extension_matches(tournament.parts)
     stages = lengthen(played, sum(earlier) + matches)
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
-        raise UserError(f"{config.name}: with these it has more than {MAX_GAMES} games, the limit")
+        raise UserError(f"{config.name}: it would have more than {MAX_GAMES} games, the limit")
     try:
         *_, added = extended_schedule(
             config.schedule,
@@ -214,7 +213,7 @@ def extend_tournament(
 def _stored_parts(
     row: StoredTournament, extensions: Sequence[StoredExtension], schedule: Sequence[ScheduledGame]
 ) -> tuple[Part, ...]:
-    """Return the parts of a tournament from its rows: the original games, then each extension."""
+    """Return the parts of a tournament from the rows of its creation and of its extensions."""
     firsts = [
         bisect_left(schedule, extension.first_match, key=lambda game: game.match)
         for extension in extensions
@@ -243,7 +242,7 @@ def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Ro
 
 def _not_found(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
     return NotFoundError(
-        f"{config.file}: {config.entry_key(number)}: {reason} (a path has a slash in it)"
+        f"{config.file}: {config.entry_key(number)}: {reason}; write a path with a slash"
     )
 
 

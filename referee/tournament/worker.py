@@ -1,8 +1,8 @@
-"""Play games in a worker process, pinned to its cores together with its bots.
+"""Play games in a worker process, which runs on its own cores together with its bots.
 
-`initialize_worker`, `play_games` and `stop_worker` are the functions that the executor of a worker runs in its
-process; `workers` is the other end, in the driver. Everything that a game needs comes with its assignment.
-A heartbeat file shows the driver that the event loop of the worker is turning.
+The executor of a worker calls `initialize_worker`, `play_games` and `stop_worker` in this process; `workers` is
+the driver's side. Everything that a game needs comes with its assignment. A heartbeat file shows the driver that
+the event loop of this process is not blocked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STDERR = 2
 
 
 class Worker:
-    """What a worker process keeps from one assignment to the next: its event loop and its bots."""
+    """Keeps the event loop and the bots of a worker process between two assignments."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
@@ -40,7 +40,7 @@ class Worker:
 
     @property
     def player(self) -> GamePlayer:
-        """The player of all games; made for the first game, so that its errors are errors of a game."""
+        """The player of all games. It is created for the first game, so that its errors are reported for a game."""
         if self._heartbeat is None:
             self._heartbeat = self.runner.get_loop().create_task(_beat(self._settings))
         if self._player is None:
@@ -54,12 +54,12 @@ class Worker:
         self.runner.close()
 
 
-# An executor runs functions by their names, so the one worker of a process is found by name too.
+# An executor calls only module-level functions, so these need the worker of their process at module level, too.
 _WORKERS: list[Worker] = []
 
 
 def initialize_worker(settings: WorkerSettings) -> None:
-    """Make this process a worker: pinned, without Ctrl-C, and killed when the driver dies."""
+    """Make this process a worker: it runs on its own cores, ignores Ctrl-C, and dies when the driver dies."""
     configure_process()
     for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - bots must not inherit the executor's pipes
         with suppress(OSError):
@@ -69,7 +69,7 @@ def initialize_worker(settings: WorkerSettings) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if settings.cores:
-            with suppress(OSError):  # without pinning, games are slower but right
+            with suppress(OSError):  # without pinning, games are slower but still correct
                 os.sched_setaffinity(0, settings.cores)
     if os.getppid() != settings.parent_pid:
         os._exit(1)  # the driver died before the death signal was set
@@ -103,7 +103,7 @@ def forget_heartbeat(settings: WorkerSettings) -> None:
 
 
 async def _beat(settings: WorkerSettings) -> None:
-    """Write a heartbeat from time to time for as long as the event loop turns."""
+    """Write heartbeats until this task is cancelled; a blocked event loop writes none."""
     while True:
         with suppress(OSError):
             _heartbeat_file(settings).touch()
@@ -115,10 +115,10 @@ def _heartbeat_file(settings: WorkerSettings) -> Path:
 
 
 def _raise_priority() -> None:
-    """Let this process run before its bots, however busy the core is.
+    """Let this process run before its bots, even on a busy core, so that their clocks are fair.
 
-    It sleeps while bots think and needs little time in between. It becomes a real-time process if that is
-    allowed; its bots do not (see `shim`). If the user started the referee with `nice`, that is respected.
+    It needs little time, and sleeps while bots think. It becomes a real-time process if the system allows that;
+    its bots do not (see `sandbox/shim.py`). A lower priority that the user set with `nice` is kept.
     """
     if sys.platform != "linux":
         return

@@ -1,8 +1,8 @@
-"""Run the worker processes of a tournament, each behind a single-process executor of its own.
+"""Run the worker processes of a tournament, each in an executor of its own.
 
-An executor whose process dies fails everything that is pending in it. With one executor for each worker, a
-dead worker fails only its own assignments and is replaced. A worker that hangs is killed and replaced too.
-What a worker does in its process belongs to `worker`.
+If a process of an executor dies, everything that was submitted to this executor fails. So each worker has an
+executor: when a worker dies, only its own assignments fail, and it is replaced. A worker that hangs is killed
+and replaced, too. The code that runs in the process of a worker is in `worker`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from referee.tournament import worker
 from referee.tournament.assignments import Assignment, WorkerSettings
 
 HANG_TIMEOUT_S = 60.0
-"""Seconds without a heartbeat after which a worker that has begun is killed."""
+"""Seconds without a heartbeat after which a running worker is killed."""
 _START_TIMEOUT_S = 120.0
-"""Seconds that a worker may take to its first heartbeat; a very busy machine needs that long."""
+"""Seconds without a first heartbeat after which a starting worker is killed. Busy machines need that long."""
 _CHECKS_PER_TIMEOUT = 12
-"""How often the heartbeat is read within the timeout."""
+"""How often the heartbeat is read in HANG_TIMEOUT_S seconds."""
 _SHUTDOWN_POLL_S = 0.01
-"""Seconds between two checks whether the processes have ended at shutdown."""
+"""Seconds between two checks at shutdown whether the processes have ended."""
 T = TypeVar("T")
 
 
@@ -54,7 +54,7 @@ class WorkerLostError(RefereeError):
 
 
 class Workers:
-    """All workers of a run; close them at its end (`contextlib.aclosing`).
+    """Starts, watches and replaces all workers of a run; use it in `contextlib.aclosing`.
 
     Args:
         settings: the settings of each worker.
@@ -84,8 +84,9 @@ class Workers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Let worker `number` play an assignment; return its records.
 
-        Raises WorkerLostError if the process dies or hangs (it is replaced), VoidGame if a game cannot be
-        finished or the machine has no room for the process, and RefereeError if a shortage stops the process.
+        Raises WorkerLostError if the process died or hung; it has been replaced then. Raises VoidGame if a game
+        cannot be finished or the machine has no room for the process. Raises RefereeError if the machine runs
+        out of descriptors, memory or processes later.
         """
         executor = self._executors[number]
         loop = asyncio.get_running_loop()
@@ -94,7 +95,9 @@ class Workers:
                 job = loop.run_in_executor(executor, worker.play_games, assignment)
             return await self._wait_for(number, job)
         except BrokenProcessPool as error:
-            if self._executors[number] is executor:  # else another submit has replaced the worker
+            if (
+                self._executors[number] is executor
+            ):  # otherwise another call has replaced it already
                 self._replace(number)
             raise WorkerLostError(f"worker {number} died") from error
         except (OSError, RuntimeError) as error:
@@ -105,7 +108,7 @@ class Workers:
     async def aclose(self) -> None:
         """End all bots and workers, gracefully if possible.
 
-        It starts no thread, since the machine may have no room for one.
+        This starts no thread, because the machine may have no room for one.
         """
         numbers = list(self._processes)
         results = await asyncio.gather(*map(self._stop, numbers), return_exceptions=True)
@@ -124,7 +127,7 @@ class Workers:
                 raise result
 
     def kill(self) -> None:
-        """Kill all workers at once; their bots die with them or with the folder of the run."""
+        """Kill all workers at once. Bots that survive are killed when the folder of the run is removed."""
         self._killed = True
         for process in self._processes.values():
             process.kill()
@@ -136,9 +139,9 @@ class Workers:
 
     @contextmanager
     def _process_started(self, number: int) -> Iterator[None]:
-        """Note the process that an executor starts inside this block for its first job.
+        """Remember the process that an executor starts inside this block, for its first job.
 
-        Ctrl-C, which a terminal sends to the new process too, is blocked until the process ignores it.
+        A terminal sends Ctrl-C to the new process, too. So SIGINT is blocked until the process ignores it.
         """
         if number in self._processes:
             yield
@@ -156,7 +159,8 @@ class Workers:
     async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
         """Return the result of a worker's job; kill the worker if it hangs.
 
-        Only time in which this process ran counts: a user may stop and continue all processes together.
+        The silence is counted in intervals of this loop, not by a clock: if a user stops and continues all
+        processes together, the time in between does not count.
         """
         process = self._processes[number]
         last_heartbeat, silent_s, is_gone = None, 0.0, False
@@ -175,10 +179,10 @@ class Workers:
                     process.kill()
             return job.result()
         finally:
-            job.cancel()  # does nothing to a job that is done
+            job.cancel()  # has no effect on a job that is done
 
     def _replace(self, number: int) -> None:
-        """End what is left of a lost worker, and make an executor for its successor."""
+        """Kill the bots of a lost worker, and create an executor for a new one."""
         kill_programs(self._settings[number].folder)
         worker.forget_heartbeat(self._settings[number])
         self._executors[number].shutdown(wait=False)
@@ -190,7 +194,7 @@ class Workers:
 
 
 def _is_expected_at_shutdown(error: Exception) -> bool:
-    """Return True if a worker may fail to stop with this error: it was killed, or lacked room."""
+    """Return True for the errors of a worker that was killed, or that lacked descriptors, memory or threads."""
     return isinstance(error, BrokenProcessPool) or describe_shortage(error) is not None
 
 

@@ -84,7 +84,7 @@ FILES = {
     ),
     "duplicate bot": (
         {"bots": '["./ann", "./bob", "./ann"]'},
-        "cup.toml: bots[2]: it is bots[0] too",
+        "cup.toml: bots[2]: the same bot as bots[0]",
     ),
     "missing path": (
         {"bots": '["./ann", "./eve"]'},

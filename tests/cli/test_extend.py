@@ -237,7 +237,7 @@ BAD = {
     ),
     "too many games": (
         ("cup", "--matches", "1000000"),
-        "cup: with these it has more than 1000000 games, the limit",
+        "cup: it would have more than 1000000 games, the limit",
     ),
 }
 

@@ -143,7 +143,7 @@ def test_before_it_has_stopped_it_is_not_extended(here, copy):
     done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
     assert done.returncode == 2
     assert done.stderr == (
-        "referee: cup: it cannot be extended before it has stopped, which depends on its games:"
+        "referee: cup: its games decide when it stops, so it cannot be extended before its end:"
         " resume it first\n"
     )
 

@@ -65,7 +65,7 @@ async def test_a_bot_that_is_listed_twice_is_refused_before_anything_is_created(
     config = cup(tmp_path, *texts)
     with pytest.raises(UserError) as caught:
         check_bots(config, roster)
-    assert str(caught.value) == f"{config.file}: bots[2]: it is bots[0] too"
+    assert str(caught.value) == f"{config.file}: bots[2]: the same bot as bots[0]"
 
 
 async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp_path):
@@ -73,7 +73,7 @@ async def test_a_bot_that_is_listed_by_name_and_by_folder_is_refused(roster, tmp
     config = cup(tmp_path, "ann", "./ann")
     with pytest.raises(UserError) as caught:
         await enter(roster, config)
-    assert str(caught.value) == f"{config.file}: bots[1]: ann@1 is bots[0] too"
+    assert str(caught.value) == f"{config.file}: bots[1]: the same bot as bots[0], ann@1"
 
 
 async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
@@ -86,7 +86,7 @@ async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
         with pytest.raises(NotFoundError) as caught:
             check_bots(config, roster)
         assert str(caught.value) == (
-            f"{config.file}: bots[1]: {tmp_path}/league: {reason} (a path has a slash in it)"
+            f"{config.file}: bots[1]: {tmp_path}/league: {reason}; write a path with a slash"
         )
 
 
