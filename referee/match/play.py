@@ -136,7 +136,7 @@ async def play_game(
             further request.
 
     Faults are charged to the player and never end the game. `VoidGame` and any other exception of a
-    player is passed on. The record has no resource usage; the caller adds it.
+    player are passed on. The record has no resource usage; the caller adds it.
     """
     started_at_us, began_us = now_us(), monotonic_us()
     game = game or Game(setup.ruleset, len(players), setup.deck)

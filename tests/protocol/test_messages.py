@@ -43,17 +43,17 @@ def playout(name: str, seats: int, seed: int, **options):
     """Yield (request, game) at each decision of a random game."""
     chance = random.Random(seed)
     run = game(name, seats, seed, **options)
-    news: list[list[Event]] = [[] for _ in range(seats)]
+    unseen: list[list[Event]] = [[] for _ in range(seats)]
     number = 0
     while (decision := run.decision) is not None:
         number += 1
         seat = decision.seat
         time = DecisionTime(1000 + number, number if number % 2 else None, number * 3)
-        yield Request(number, run.view(seat), decision, tuple(news[seat]), time), run
-        news[seat].clear()
+        yield Request(number, run.view(seat), decision, tuple(unseen[seat]), time), run
+        unseen[seat].clear()
         for event in run.apply(chance.choice(decision.legal)):
             for other in range(seats):
-                news[other].append(redact(event, other))
+                unseen[other].append(redact(event, other))
 
 
 CASES = [(name, seats) for name in RULESETS for seats in ((2,) if name == "duel" else (2, 3, 5))]

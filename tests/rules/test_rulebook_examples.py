@@ -201,7 +201,7 @@ def test_last_play_ends_the_game_without_a_snatch():
 def test_game_ends_between_two_draws_when_no_card_is_left():
     run = game("classic", ["9 9 9 1", "1"], [[], ["8 8 8"]], display="4 - - - - -", deck="5")
     follow(run, (0, play("9 9 9")), (0, TAKE))
-    follow(run, (1, draw(run, "4")))  # then the deck's last card is drawn unasked: the only source
+    follow(run, (1, draw(run, "4")))  # then the deck is the only source and is drawn from at once
     assert run.outcome is not None
     assert run.outcome.termination is Termination.EXHAUSTED
     assert hand(run, 1) == [1, 4, 5]  # two of three

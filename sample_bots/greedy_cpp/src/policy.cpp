@@ -83,7 +83,7 @@ Action Best(const Request& request, Merit merit) {
   return *std::ranges::max_element(request.legal(), {}, merit);
 }
 
-Action Say(Choice choice) {
+Action Choose(Choice choice) {
   Action action;
   action.set_choice(choice);
   return action;
@@ -99,9 +99,9 @@ Action Player::Decide(const Request& request) const {
     case linko::v1::DECISION_KIND_PLAY:
       return Best(request, [&](const Action& action) { return Gain(rules_, view, action.play()); });
     case linko::v1::DECISION_KIND_TAKE_OR_LEAVE:
-      return Say(IsWorthHaving(view) ? linko::v1::CHOICE_TAKE : linko::v1::CHOICE_LEAVE);
+      return Choose(IsWorthHaving(view) ? linko::v1::CHOICE_TAKE : linko::v1::CHOICE_LEAVE);
     case linko::v1::DECISION_KIND_RECLAIM_OR_DISCARD:
-      return Say(IsWorthHaving(view) ? linko::v1::CHOICE_RECLAIM : linko::v1::CHOICE_DISCARD);
+      return Choose(IsWorthHaving(view) ? linko::v1::CHOICE_RECLAIM : linko::v1::CHOICE_DISCARD);
     case linko::v1::DECISION_KIND_DRAW:
     case linko::v1::DECISION_KIND_OPTIONAL_DRAW:
     case linko::v1::DECISION_KIND_GHOST_SET:

@@ -39,10 +39,10 @@ impl Game {
         let view = request.view.as_ref().expect("a request has a view");
         match request.kind() {
             DecisionKind::Play => best(request, |action| self.gain(view, action)),
-            DecisionKind::TakeOrLeave if is_worth_having(view) => say(Choice::Take),
-            DecisionKind::TakeOrLeave => say(Choice::Leave),
-            DecisionKind::ReclaimOrDiscard if is_worth_having(view) => say(Choice::Reclaim),
-            DecisionKind::ReclaimOrDiscard => say(Choice::Discard),
+            DecisionKind::TakeOrLeave if is_worth_having(view) => choose(Choice::Take),
+            DecisionKind::TakeOrLeave => choose(Choice::Leave),
+            DecisionKind::ReclaimOrDiscard if is_worth_having(view) => choose(Choice::Reclaim),
+            DecisionKind::ReclaimOrDiscard => choose(Choice::Discard),
             DecisionKind::Draw | DecisionKind::OptionalDraw | DecisionKind::GhostSet => {
                 best(request, |action| worth(view, action))
             }
@@ -130,7 +130,7 @@ fn best<R: Ord>(request: &Request, rank: impl Fn(&Action) -> R) -> Action {
         .clone()
 }
 
-fn say(choice: Choice) -> Action {
+fn choose(choice: Choice) -> Action {
     Action {
         kind: Some(Kind::Choice(choice.into())),
     }

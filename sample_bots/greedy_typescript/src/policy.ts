@@ -32,9 +32,9 @@ export function decide(request: Request, ruleset: Ruleset): Action {
     case DecisionKind.PLAY:
       return largestGain(request.legal, view, ruleset);
     case DecisionKind.TAKE_OR_LEAVE:
-      return say(isWorthHaving(view) ? Choice.TAKE : Choice.LEAVE);
+      return choose(isWorthHaving(view) ? Choice.TAKE : Choice.LEAVE);
     case DecisionKind.RECLAIM_OR_DISCARD:
-      return say(isWorthHaving(view) ? Choice.RECLAIM : Choice.DISCARD);
+      return choose(isWorthHaving(view) ? Choice.RECLAIM : Choice.DISCARD);
     case DecisionKind.DRAW:
     case DecisionKind.OPTIONAL_DRAW:
     case DecisionKind.GHOST_SET:
@@ -104,7 +104,7 @@ function size({ naturals, jokers }: Layer): number {
   return naturals + jokers;
 }
 
-function say(value: Choice): Action {
+function choose(value: Choice): Action {
   return { kind: { $case: "choice", value } };
 }
 

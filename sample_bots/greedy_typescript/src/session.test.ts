@@ -19,10 +19,10 @@ test("requests of several games are answered in order by the rules of each game"
   );
   assertAnswer(started, { ready: [{ gameId: "expert" }, { gameId: "basic" }] });
 
-  const asked = session.receive(
+  const answer = session.receive(
     RefereeMessage.fromPartial({ requests: [request("basic", 4), request("expert", 7)] }),
   );
-  assertAnswer(asked, {
+  assertAnswer(answer, {
     replies: [
       { gameId: "basic", decisionId: 4, action: TEN },
       { gameId: "expert", decisionId: 7, action: ONE },
@@ -61,8 +61,8 @@ test("a finished game is forgotten", () => {
 
 test("an action with fields of a later schema is sent back unchanged", () => {
   const action = [0x10, Choice.PASS, 0x98, 0x06, 0x2a]; // choice, and 42 in the unknown field 99
-  const asked = [0x10, 7, 0x18, 99, 0x32, action.length, ...action]; // decision 7 of kind 99
-  const message = [0x0a, 0, 0x12, asked.length, ...asked]; // the game "" starts
+  const requestBytes = [0x10, 7, 0x18, 99, 0x32, action.length, ...action]; // decision 7 of kind 99
+  const message = [0x0a, 0, 0x12, requestBytes.length, ...requestBytes]; // the game "" starts
 
   const answer = new Session().receive(RefereeMessage.decode(Uint8Array.from(message)));
 

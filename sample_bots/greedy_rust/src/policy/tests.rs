@@ -164,17 +164,21 @@ fn large_and_matching_layers_are_taken_and_reclaimed() {
         let taken = decide(
             DecisionKind::TakeOrLeave,
             view(),
-            &[say(Choice::Take), say(Choice::Leave)],
+            &[choose(Choice::Take), choose(Choice::Leave)],
         );
         let reclaimed = decide(
             DecisionKind::ReclaimOrDiscard,
             view(),
-            &[say(Choice::Reclaim), say(Choice::Discard)],
+            &[choose(Choice::Reclaim), choose(Choice::Discard)],
         );
-        assert_eq!(taken == say(Choice::Take), wanted, "take {snatched:?}");
-        assert_eq!(taken == say(Choice::Leave), !wanted, "leave {snatched:?}");
+        assert_eq!(taken == choose(Choice::Take), wanted, "take {snatched:?}");
         assert_eq!(
-            reclaimed == say(Choice::Reclaim),
+            taken == choose(Choice::Leave),
+            !wanted,
+            "leave {snatched:?}"
+        );
+        assert_eq!(
+            reclaimed == choose(Choice::Reclaim),
             wanted,
             "reclaim {snatched:?}"
         );
@@ -187,7 +191,10 @@ mod a_draw {
     /// The draw that the bot chooses from a display with these slots.
     fn drawn(cards: &[u32], display: &[&[u32]]) -> Action {
         let slots = (0..).zip(display).map(|(slot, cards)| draw(slot, cards));
-        let legal: Vec<_> = [say(Choice::DrawDeck)].into_iter().chain(slots).collect();
+        let legal: Vec<_> = [choose(Choice::DrawDeck)]
+            .into_iter()
+            .chain(slots)
+            .collect();
         decide(DecisionKind::Draw, hand(cards), &legal)
     }
 
@@ -200,7 +207,7 @@ mod a_draw {
     fn chooses_the_first_of_equals() {
         assert_eq!(
             drawn(&[4, 4, 10], &[&[6], &[5], &[3]]),
-            say(Choice::DrawDeck)
+            choose(Choice::DrawDeck)
         );
         assert_eq!(drawn(&[4], &[&[7, 2], &[9, 1], &[9]]), draw(1, &[9, 1]));
     }
@@ -216,15 +223,15 @@ mod a_draw {
 fn optional_draw_is_declined_unless_the_card_is_held_already() {
     let optional = |cards: &[u32]| {
         let legal = [
-            say(Choice::Pass),
-            say(Choice::DrawDeck),
+            choose(Choice::Pass),
+            choose(Choice::DrawDeck),
             draw(0, &[13]),
             draw(1, &[12]),
             draw(2, &[1]),
         ];
         decide(DecisionKind::OptionalDraw, hand(cards), &legal)
     };
-    assert_eq!(optional(&[4, 4, 10]), say(Choice::Pass));
+    assert_eq!(optional(&[4, 4, 10]), choose(Choice::Pass));
     assert_eq!(optional(&[1, 10]), draw(2, &[1]));
 }
 

@@ -60,10 +60,10 @@ class ConversationTest {
     @Test
     void beginsWithHelloAndEndsWithGoodbye() throws Exception {
         converse(GOODBYE);
-        Hello hello = referee.heard.take().getHello();
+        Hello hello = referee.received.take().getHello();
         assertEquals(1, hello.getProtocolVersion());
         assertEquals("secret", hello.getToken());
-        assertEquals(Referee.THE_END, referee.heard.take());
+        assertEquals(Referee.THE_END, referee.received.take());
     }
 
     @Test
@@ -77,7 +77,7 @@ class ConversationTest {
                         .addRequests(oneOrTwelve("a", 3))
                         .build(),
                 GOODBYE);
-        assertTrue(referee.heard.take().hasHello());
+        assertTrue(referee.received.take().hasHello());
         BotMessage expected =
                 BotMessage.newBuilder()
                         .addReady(Ready.newBuilder().setGameId("a"))
@@ -85,7 +85,7 @@ class ConversationTest {
                         .addReplies(reply("b", 7, 12))
                         .addReplies(reply("a", 3, 1))
                         .build();
-        assertEquals(expected, referee.heard.take());
+        assertEquals(expected, referee.received.take());
     }
 
     @Test
@@ -95,8 +95,8 @@ class ConversationTest {
                         .addGameEnds(GameEnd.newBuilder().setGameId("a"))
                         .build(),
                 GOODBYE);
-        assertTrue(referee.heard.take().hasHello());
-        assertEquals(Referee.THE_END, referee.heard.take());
+        assertTrue(referee.received.take().hasHello());
+        assertEquals(Referee.THE_END, referee.received.take());
     }
 
     @Test
@@ -146,7 +146,7 @@ class ConversationTest {
     private static final class Referee extends RefereeServiceGrpc.RefereeServiceImplBase {
         static final BotMessage THE_END = BotMessage.getDefaultInstance();
 
-        final BlockingQueue<BotMessage> heard = new LinkedBlockingQueue<>();
+        final BlockingQueue<BotMessage> received = new LinkedBlockingQueue<>();
         List<RefereeMessage> messages = List.of();
         Status failure = Status.OK;
 
@@ -155,7 +155,7 @@ class ConversationTest {
             return new StreamObserver<>() {
                 @Override
                 public void onNext(BotMessage message) {
-                    heard.add(message);
+                    received.add(message);
                     if (message.hasHello()) {
                         messages.forEach(bot::onNext);
                         if (!messages.contains(GOODBYE)) {
@@ -177,7 +177,7 @@ class ConversationTest {
 
                 @Override
                 public void onCompleted() {
-                    heard.add(THE_END);
+                    received.add(THE_END);
                     bot.onCompleted();
                 }
             };
