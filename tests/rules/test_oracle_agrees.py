@@ -65,7 +65,7 @@ def test_engine_and_oracle_play_the_same_game(*, ruleset, players, end_on, seed,
     assert_same_game(game, oracle, policy, random.Random(seed))
 
 
-def odd_position(rules: Ruleset, players: int, chance: random.Random) -> Position:
+def unusual_position(rules: Ruleset, players: int, chance: random.Random) -> Position:
     """Return a random position, with gaps and groups in the display, small decks and high ghosts."""
     deck = list(shuffled(rules, chance.getrandbits(32)))
 
@@ -105,11 +105,11 @@ def odd_position(rules: Ruleset, players: int, chance: random.Random) -> Positio
 @pytest.mark.parametrize("name", RULESETS)
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, policy=st.sampled_from(POLICIES), max_turns=st.integers(3, 40))
-def test_they_agree_from_odd_positions_too(name, end_on, seed, policy, max_turns):
+def test_engine_and_oracle_agree_in_unusual_positions(name, end_on, seed, policy, max_turns):
     chance = random.Random(seed)
     rules = RULESETS[name].with_options(end_on=end_on, max_turns=max_turns)
     players = chance.randint(rules.min_players, rules.max_players)
-    position = odd_position(rules, players, chance)
+    position = unusual_position(rules, players, chance)
     assert_same_game(position.game(), position.oracle(), policy, chance)
 
 
