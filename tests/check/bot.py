@@ -1,6 +1,7 @@
-"""Bots that a check must see through: `bot.py NAME`, one way to be wrong each, beside those of `misbehaving`.
+"""Run a bot with one mistake that a check must find: `bot.py NAME`.
 
-The classes there and here have names of the same make, and can all be run by this file.
+NAME is the name of a class below, or of one in `tests/misbehaving/bot.py`, in small letters with `_` between
+words.
 """
 
 import asyncio
@@ -22,28 +23,28 @@ NONSENSE = table_pb2.Action(ghost_value=13)
 
 
 class Plain(Fair):
-    """Nothing wrong: the first legal action."""
+    """Chooses the first legal action, which is correct."""
 
     def reply(self, request, action=None):
         return super().reply(request, request.legal[0] if action is None else action)
 
 
 class HoldsFour(Plain):
-    """Nothing wrong with that either."""
+    """Plays up to four games at once, which is correct."""
 
     async def greet(self):
         await self.say(hello=misbehaving.hello(max_games=HELD))
 
 
 class IsByChance(Plain):
-    """Nothing wrong: it answers differently each time."""
+    """Chooses differently each time, which is correct."""
 
     def reply(self, request, action=None):
         return super().reply(request, action or random.SystemRandom().choice(request.legal))
 
 
 class TakesItsTime(Plain):
-    """Within the limit."""
+    """Waits before each reply, within the limit."""
 
     async def answer(self, request):
         await asyncio.sleep(0.005)
@@ -51,7 +52,7 @@ class TakesItsTime(Plain):
 
 
 class PrintsForEver(Plain):
-    """From a child, which goes with it."""
+    """Prints without end from a child process, which it ends before it exits."""
 
     async def greet(self):
         self.printer = await asyncio.create_subprocess_exec("yes")
@@ -80,7 +81,7 @@ class IsWrongInExpert(Plain):
 
 
 class NamesTheLastGame(HoldsFour):
-    """Answers for whatever game began last."""
+    """Names the game that started last in every reply."""
 
     async def prepare(self, start):
         self.last = start.game_id
@@ -92,7 +93,7 @@ class NamesTheLastGame(HoldsFour):
 
 
 class MixesItsGames(HoldsFour):
-    """Counts the turns of all games together."""
+    """Chooses by the number of requests in all games together."""
 
     async def prepare(self, start):
         self.turns = 0

@@ -1,8 +1,8 @@
-"""Bots that are wrong on purpose: `bot.py NAME` plays fair but for the one thing that NAME says.
+"""Run a bot that misbehaves on purpose: `bot.py NAME` plays correctly except for what NAME says.
 
-Each is a class below; NAME is the class's name in small letters, words joined by `_`. They speak gRPC
-by hand, without the SDK, and say their name on standard error, which the referee has to keep. `Fair`
-does nothing wrong: it is who the others play against.
+Each bot is a class below. NAME is the name of the class in small letters, with `_` between words. The bots use
+gRPC directly, without the SDK. Each one writes its name to standard error, where a test looks for it. `Fair`
+does nothing wrong; the others play against it.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from referee.pb import play_pb2, table_pb2
 
 METHOD = "/linko.v1.RefereeService/Play"
 AT = 3
-"""The request of a game, of those that it gets, at which it goes wrong."""
+"""The number of the bot's request in a game at which it misbehaves, from 1."""
 FOREVER_S = 1_000_000
 ODD_SIGNAL = 40
-"""One that has no name."""
+"""A real-time signal, which has no name."""
 
 
 class Fair:
-    """Answers every request with a legal action, drawn at random."""
+    """Replies to every request with a random legal action."""
 
     async def run(self):
         self.chance = random.Random(1)
@@ -74,14 +74,14 @@ class Fair:
 
 
 class HoldsFourGames(Fair):
-    """Nothing wrong with that."""
+    """Plays up to four games at once, which is allowed."""
 
     async def greet(self):
         await self.say(hello=hello(max_games=4))
 
 
 class Stateless(Fair):
-    """The same answer to the same request, whatever it has played before."""
+    """Gives the same reply to the same request, whatever it has played before."""
 
     async def answer(self, request):
         self.chance.seed(len(request.legal))
@@ -89,9 +89,9 @@ class Stateless(Fair):
 
 
 class TellsWhatItSees(Fair):
-    """Its environment and its descriptors, by which a bot could reach what is not its own."""
+    """Prints its environment and its file descriptors, so that a test can look for secrets in them."""
 
-    def __init__(self):  # before there is an event loop, which has descriptors of its own
+    def __init__(self):  # runs before the event loop, which has file descriptors of its own
         complain(dict(os.environ))
         complain(sorted(os.listdir("/proc/self/fd")))
 
@@ -100,7 +100,7 @@ class TellsWhatItSees(Fair):
 
 
 class GoesWrong(Fair):
-    """Plays fair up to one request, and there does something else."""
+    """Misbehaves at one request of each game."""
 
     async def answer(self, request):
         if self.asked == AT:
@@ -110,7 +110,7 @@ class GoesWrong(Fair):
 
 
 class GoesWrongForGood(Fair):
-    """Plays fair up to one request, and from there does something else."""
+    """Misbehaves from one request of each game on."""
 
     async def answer(self, request):
         if self.asked >= AT:
@@ -188,7 +188,7 @@ class HasWrongToken(Fair):
 
 
 class HasForeignToken(Fair):
-    """Takes the token of another bot out of that one's environment."""
+    """Reads the token of another bot from the environment of its process."""
 
     async def greet(self):
         await self.say(hello=hello(token=foreign_token()))
@@ -214,7 +214,7 @@ class SaysPrefaceOnly(Fair):
 
 
 class HasHugeHeaders(Fair):
-    """A stream whose metadata alone are more than gRPC takes."""
+    """Opens a stream with more metadata than gRPC accepts."""
 
     async def run(self):
         async with grpc.aio.insecure_channel(os.environ["REFEREE_ADDRESS"]) as channel:
@@ -228,7 +228,7 @@ class StopsItselfAtStart(Fair):
 
 
 class ExitsAtStartBesideDaemon(Fair):
-    """Its daemon holds both pipes open, and might yet say hello."""
+    """Exits while its daemon keeps both pipes open. The daemon could still say hello."""
 
     async def run(self):
         start_daemon()
@@ -282,7 +282,7 @@ class CancelsStream(GoesWrong):
 
 
 class CrashesBesideDaemon(GoesWrong):
-    """Its daemon holds both pipes open: nobody may wait for their end."""
+    """Exits while its daemon keeps both pipes open. The referee must not wait for the end of the pipes."""
 
     async def go_wrong(self, request):
         start_daemon()
@@ -290,7 +290,7 @@ class CrashesBesideDaemon(GoesWrong):
 
 
 class ExitsWith0BesideDaemon(GoesWrong):
-    """Its daemon holds the pipes, and the stream as well."""
+    """Exits while its daemon keeps the pipes and the stream open."""
 
     async def go_wrong(self, request):
         start_daemon()
@@ -298,7 +298,7 @@ class ExitsWith0BesideDaemon(GoesWrong):
 
 
 class DiesWhileTalking(GoesWrong):
-    """Goes away while the referee has not read all that it said, none of which was asked for."""
+    """Exits after many unsolicited replies, before the referee has read them all."""
 
     async def go_wrong(self, request):
         request.game_id = "other"
@@ -328,7 +328,7 @@ class StopsItself(GoesWrongForGood):
 
 
 class IsLate(GoesWrong):
-    """Once; after that it is on time."""
+    """Replies late once in each game."""
 
     async def go_wrong(self, request):
         time.sleep(request.time_left_us / 1e6 + 0.1)
@@ -342,7 +342,7 @@ class IsAlwaysLate(GoesWrongForGood):
 
 
 class UsesUpItsBank(Fair):
-    """Takes most of its bank for a decision, and for one in the rest of it far more than that."""
+    """Uses most of its bank for some decisions, and then waits longer than the rest of the bank."""
 
     async def answer(self, request):
         bank_s = request.bank_left_us / 1e6
@@ -350,7 +350,7 @@ class UsesUpItsBank(Fair):
         await super().answer(request)
 
 
-# What it says
+# Messages
 
 
 class PlaysWhatItLacks(GoesWrong):
@@ -432,7 +432,7 @@ class FloodsInOneMessage(GoesWrong):
 
 
 class FloodsWithoutReading(GoesWrong):
-    """Says valid things for ever, and reads nothing any more."""
+    """Sends valid replies without end, and does not read its stream any more."""
 
     async def go_wrong(self, request):
         while True:
@@ -455,26 +455,26 @@ class Says20MB(GoesWrong):
 
 
 class OpensSecondStream(GoesWrong):
-    """And tells what came of it; nothing of it is a fault."""
+    """Opens a second stream and prints its status. This is no fault."""
 
     async def go_wrong(self, request):
         second = self.channel.stream_stream(METHOD)()
-        with suppress(grpc.RpcError, grpc.aio.BaseError):  # it may have been refused by now
+        with suppress(grpc.RpcError, grpc.aio.BaseError):  # the stream may already be refused
             await second.write(play_pb2.BotMessage(hello=hello()).SerializeToString())
         complain(f"second stream: {(await second.code()).name}")
         await self.say(replies=[self.reply(request)])
 
 
 class OpensManySockets(GoesWrong):
-    """And keeps them, as far as it can."""
+    """Opens many sockets and keeps them open."""
 
     async def go_wrong(self, request):
-        self.sockets = []  # not those of an earlier game as well: it may have 1024 files
+        self.sockets = []  # closes those of the game before: a bot may have only 1024 open files
         self.sockets = [connect() for _ in range(900)]
         await self.say(replies=[self.reply(request)])
 
 
-# What it takes of the machine
+# Resources
 
 
 class TakesMuchMemory(GoesWrong):
@@ -490,7 +490,7 @@ class TakesMuchMemoryAtStart(Fair):
 
 
 class TakesMuchMemoryInChildren(GoesWrong):
-    """None of them takes too much; they leave its session."""
+    """Starts children that together exceed the limit. They leave the session of the bot."""
 
     async def go_wrong(self, request):
         hog = f"import time; hog = b'x' * (100 << 20); time.sleep({FOREVER_S})"
@@ -500,7 +500,7 @@ class TakesMuchMemoryInChildren(GoesWrong):
 
 
 class SharesMemoryWithChildren(Fair):
-    """All of them together take no more than itself."""
+    """Shares its memory with children, so that all of them together need no more than the bot alone."""
 
     async def greet(self):
         self.shared = b"x" * (100 << 20)
@@ -523,7 +523,7 @@ class RunsManyProcesses(GoesWrong):
 
 
 class OpensManyFiles(GoesWrong):
-    """As many as it can, and tells how many that were."""
+    """Opens as many files as it can, and prints how many."""
 
     async def go_wrong(self, request):
         files = []
@@ -544,7 +544,7 @@ class OpensManyStreams(GoesWrong):
 
 
 class MakesNoiseBeside(GoesWrong):
-    """Its stream is as it should be; what it sends on further sockets is anything but gRPC."""
+    """Sends noise on further sockets. Its stream stays correct."""
 
     async def go_wrong(self, request):
         self.sockets = [connect() for _ in range(3)]
@@ -557,7 +557,7 @@ class MakesNoiseBeside(GoesWrong):
 
 
 class SaysHelloAgain(Fair):
-    """With every reply, and once more behind it."""
+    """Sends another hello with every reply and after it."""
 
     async def answer(self, request):
         await self.say(hello=hello(max_games=9), replies=[self.reply(request)])
@@ -565,7 +565,10 @@ class SaysHelloAgain(Fair):
 
 
 class TalksNonsense(Fair):
-    """Half of what it says is right; the rest is about something else, or noise. `talks_nonsense SEED`."""
+    """Sends correct replies, and random messages for other games, other decisions, or noise.
+
+    Start it as `talks_nonsense SEED`.
+    """
 
     async def greet(self):
         self.nonsense = random.Random(sys.argv[2])
@@ -596,7 +599,7 @@ class TalksNonsense(Fair):
 
 
 class PrintsMuch(Fair):
-    """64 MB to each output, without a line end."""
+    """Prints 64 MiB to each output, without a line end."""
 
     async def answer(self, request):
         if self.asked == AT:
@@ -607,7 +610,7 @@ class PrintsMuch(Fair):
 
 
 class PrintsForEver(Fair):
-    """From a process beside the one that plays."""
+    """Prints without end from child processes."""
 
     async def greet(self):
         for descriptor in (1, 2):
@@ -625,7 +628,7 @@ class PrintsBinary(GoesWrong):
 
 
 class FillsScratch(GoesWrong):
-    """In many files, deep down."""
+    """Writes too much into several files of nested folders."""
 
     async def go_wrong(self, request):
         folder = Path(os.environ["TMPDIR"], "a", "b")
@@ -636,7 +639,7 @@ class FillsScratch(GoesWrong):
 
 
 class FillsScratchWithNames(GoesWrong):
-    """Files without content."""
+    """Creates many empty files."""
 
     async def go_wrong(self, request):
         for number in range(300):
@@ -645,7 +648,7 @@ class FillsScratchWithNames(GoesWrong):
 
 
 class LittersScratch(Fair):
-    """Leaves what must not be followed or waited for when it is cleaned up."""
+    """Leaves a link that must not be followed, a pipe that must not be opened, and a locked folder."""
 
     async def greet(self):
         scratch = Path(os.environ["TMPDIR"])
@@ -662,9 +665,9 @@ class LittersScratch(Fair):
 
 
 class AtRandom(Fair):
-    """Plays most games fair, and goes wrong in the others in any way that it knows. `at_random SEED`.
+    """Misbehaves in three games of ten, each time in another way. Start it as `at_random SEED`.
 
-    The seed of the game says which way: its process may be another one each time.
+    The seed of the game decides how, because each game may have another process.
     """
 
     async def greet(self):
@@ -687,7 +690,7 @@ class AtRandom(Fair):
         await super().prepare(start)
 
 
-# The end of its life
+# Shutdown
 
 
 class IgnoresGoodbye(Fair):
@@ -705,7 +708,7 @@ class StopsItselfAtGoodbye(Fair):
 
 
 class LeavesDaemon(Fair):
-    """Plays and leaves as it should; a daemon of its own stays behind, with both pipes open."""
+    """Plays and exits correctly, but leaves a daemon that keeps both pipes open."""
 
     async def greet(self):
         start_daemon()
@@ -713,7 +716,7 @@ class LeavesDaemon(Fair):
 
 
 class LeavesChildren(GoesWrong):
-    """Its children are in its own process group, and it dies without them."""
+    """Exits in a game and leaves children in its own process group."""
 
     async def go_wrong(self, request):
         for _ in range(3):
@@ -723,7 +726,7 @@ class LeavesChildren(GoesWrong):
 
 
 class LeavesDisguisedDaemon(Fair):
-    """As above, but of the bot's session and environment nothing is left."""
+    """Leaves a daemon that has neither the session nor the environment of the bot."""
 
     async def greet(self):
         start_daemon(lambda: os.execve("/bin/sleep", ["sleep", str(FOREVER_S)], {}))
@@ -731,7 +734,7 @@ class LeavesDisguisedDaemon(Fair):
 
 
 class LeavesZombies(Fair):
-    """At every request, programs that end by themselves when nobody is there to wait for them."""
+    """Starts programs at every request that exit when no parent waits for them."""
 
     async def answer(self, request):
         for _ in range(3):
@@ -740,7 +743,7 @@ class LeavesZombies(Fair):
 
 
 class IsWrapped(Fair):
-    """The process that the referee started is only the parent of the bot."""
+    """Plays in a child process of the process that the referee has started."""
 
     async def run(self):
         child = os.fork()
@@ -760,7 +763,7 @@ def connect():
 
 
 def foreign_token():
-    """Of another bot of the same run: its folder is beside this one's."""
+    """Return the token of another bot of the same run; the folders of both bots have the same parent."""
     own = os.environ["REFEREE_TOKEN"]
     run = Path(os.environ["TMPDIR"]).parents[1]
     for process in Path("/proc").glob("[0-9]*/environ"):
@@ -772,7 +775,7 @@ def foreign_token():
         token = seen.get("REFEREE_TOKEN", own)
         if token != own and Path(seen.get("TMPDIR", "")).is_relative_to(run):
             return token
-    raise LookupError("nobody else is there")
+    raise LookupError("there is no other bot")
 
 
 def start_daemon(live=lambda: time.sleep(FOREVER_S)):
@@ -790,7 +793,7 @@ def name_of(kind):
 
 
 def kinds(kind=Fair):
-    """Every bot of this file by its name."""
+    """Return every bot of this file by its name."""
     found = {name_of(kind): kind}
     for child in kind.__subclasses__():
         found |= kinds(child)

@@ -1,7 +1,7 @@
-"""Bots that reach for what is not theirs: `burglar.py NAME [TARGET…]`.
+"""Run a bot that attacks the machine, for tests of the sandbox: `burglar.py NAME [TARGET…]`.
 
-Each is a class below, as in `bot.py`. They play fair beside it, and say on standard error what they have
-tried; one that succeeds ends itself with SUCCESS. Only for sandboxes.
+Each bot is a class below, as in `bot.py`. The bots play correctly and write to standard error how many attacks
+they have tried. A bot that succeeds exits with `SUCCESS`. Run them only in a sandbox.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ MANY = 1000
 
 
 class Burglar(Fair):
-    """Tries something first; before gRPC has threads, which do not like that."""
+    """Attacks before it plays, because a process with the threads of gRPC cannot fork safely."""
 
     async def run(self):
         self.tried = 0
@@ -29,7 +29,7 @@ class Burglar(Fair):
         await super().run()
 
     def attempt(self, what, act):
-        """Do what must not work."""
+        """Call `act`, which must raise `OSError`; exit with `SUCCESS` if it does not."""
         self.tried += 1
         try:
             act()
@@ -39,7 +39,7 @@ class Burglar(Fair):
         os._exit(SUCCESS)
 
 
-# Memory, processes
+# Memory and processes
 
 
 class TakesMuchMemory(GoesWrong):
@@ -55,7 +55,7 @@ class FillsMemfd(GoesWrong):
 
 
 class TakesMuchMemoryInChildren(GoesWrong):
-    """Each of them less than the limit; the bot itself goes on."""
+    """Starts children that together exceed the limit, and goes on itself."""
 
     async def go_wrong(self, request):
         for _ in range(4):
@@ -67,7 +67,7 @@ class TakesMuchMemoryInChildren(GoesWrong):
 
 
 class ForkBomb(Burglar):
-    """It ends what it could start, for with that it could not even play."""
+    """Starts as many processes as it can. Then it ends them, because otherwise it could not play."""
 
     def burgle(self):
         children = []
@@ -85,7 +85,7 @@ class ForkBomb(Burglar):
 
 
 class ForksAndExits(Burglar):
-    """A chain of processes, each of which starts the next one and ends."""
+    """Starts a chain of processes: each one starts the next one and exits."""
 
     def burgle(self):
         self.tried = 1
@@ -147,7 +147,7 @@ class FillsScratch(Burglar):
 
 
 class LeavesState(Burglar):
-    """Ends itself where it finds what it has left before."""
+    """Leaves files and a queue, and succeeds if it finds them again in a later process."""
 
     def burgle(self):
         own = Path(__file__).parent
@@ -165,7 +165,7 @@ class LeavesState(Burglar):
         self.message_queue(create=True)
 
     def message_queue(self, *, create):
-        """Of System V: it outlives whoever made it, in its namespace."""
+        """Open or create a System V message queue, which outlives the process that created it."""
         if ctypes.CDLL(None, use_errno=True).msgget(4711, 0o1666 if create else 0) < 0:
             raise OSError(ctypes.get_errno(), "msgget")
 
@@ -174,7 +174,7 @@ class LeavesState(Burglar):
 
 
 class UsesNetwork(Burglar):
-    """TARGET: a TCP port of this machine, and an abstract socket of it."""
+    """Uses every kind of socket. The targets are a TCP port and an abstract socket of this machine."""
 
     def burgle(self):
         port, name = int(sys.argv[2]), sys.argv[3]
@@ -191,11 +191,14 @@ class UsesNetwork(Burglar):
         self.attempt("open a virtual socket", lambda: socket.socket(socket.AF_VSOCK))
 
 
-# Others
+# Other processes
 
 
 class Spies(Burglar):
-    """TARGETS: the pids of the referee and of another bot, and the other's socket folder."""
+    """Reads, signals and traces other processes.
+
+    The targets are the pids of the referee and of another bot, and the folder of the other bot's socket.
+    """
 
     def burgle(self):
         libc = ctypes.CDLL(None, use_errno=True)
@@ -228,11 +231,11 @@ class Spies(Burglar):
 
     @staticmethod
     def none():
-        raise OSError("nobody is there")
+        raise OSError("there is no other process")
 
 
 class KillsEverybody(GoesWrong):
-    """All whom it can reach. It lives on, and answers."""
+    """Sends signals to every process that it can reach, and goes on playing."""
 
     async def go_wrong(self, request):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
