@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 SAMPLE_BOTS = HERE.parents[1] / "sample_bots"
 MORE = pytest.mark.extended("checks more bots")
 CLOCKS = Clocks(start_up_us=10_000_000, game_start_us=2_000_000, decision_us=1_500_000)
-"""Long enough for a busy machine, short enough to wait for what never comes."""
+"""Limits that a correct bot keeps on a busy machine, and that are short enough to wait for their end."""
 STEPS = [
     "manifest",
     "build",
@@ -44,15 +44,15 @@ STEPS = [
     "CPU and memory",
     "strength",
 ]
-SEEN_FROM_OUTSIDE = {"games kept apart", "nothing left running"}
-"""Steps that compare what several processes have done, so that no one's output belongs to them."""
+COMPARING_STEPS = {"games kept apart", "nothing left running"}
+"""Steps that compare several processes of the bot, so they have no output of a single process."""
 ALL_DECISIONS = STEPS[4:10]
 ALL_GAMES = STEPS[10:14]
 
 
 @pytest.fixture
-def short(monkeypatch):
-    """A bot that is asked as little as a slow one, where how much it is asked is not looked at."""
+def short_check(monkeypatch):
+    """Send few requests to every bot, as to a slow one. For tests that do not depend on their number."""
     monkeypatch.setattr(game_steps, "STRENGTH_GAMES", 8)
     monkeypatch.setattr(games, "TIME_BUDGET_S", 0.0)
     monkeypatch.setattr(decision_steps, "TIME_BUDGET_S", 0.0)
@@ -68,33 +68,33 @@ def bot_folder(folder, name, *, more=""):
     return folder
 
 
-async def checked(folder, **options):
-    """The report, after it was seen that every step was told and nothing is left of it all."""
-    begun, done = [], []
+async def check_and_assert_clean(folder, **options):
+    """Check a bot and return the report. Assert that both callbacks got every step, and that no process is left."""
+    started, done = [], []
     with tempfile.TemporaryDirectory() as built:
         report = await check_bot(
             folder,
             Workshop(Path(built), ProcessGroupLauncher(), on_build=lambda _: None),
-            on_begin=lambda number, name: begun.append((number, name)),
+            on_begin=lambda number, name: started.append((number, name)),
             on_step=done.append,
             **{"clocks": CLOCKS} | options,
         )
     assert tuple(done) == report.steps
-    assert begun == list(enumerate(STEPS, start=1)) == [(s.number, s.name) for s in done]
+    assert started == list(enumerate(STEPS, start=1)) == [(s.number, s.name) for s in done]
     assert not [child for child in psutil.Process().children() if child.status() != "zombie"]
     return report
 
 
-def named(report):
+def findings_by_name(report):
     return {step.name: step.finding for step in report.steps}
 
 
-def failed(report):
+def failed_steps(report):
     return [step.name for step in report.failed]
 
 
-def said(report, name):
-    finding = named(report)[name]
+def text_of(report, name):
+    finding = findings_by_name(report)[name]
     return f"{finding.expected}\n{finding.came}\n{finding.output}"
 
 
@@ -103,7 +103,7 @@ def said(report, name):
     ["greedy", *(pytest.param(name, marks=MORE) for name in ("random", "counter"))],
 )
 async def test_sample_bots_pass(bot):
-    report = await checked(SAMPLE_BOTS / bot, clocks=None)
+    report = await check_and_assert_clean(SAMPLE_BOTS / bot, clocks=None)
     assert report.ok
     assert str(report.bot).startswith(f"{bot}@")
     assert [latency.kind.value for latency in report.latencies] == [
@@ -120,7 +120,7 @@ async def test_sample_bots_pass(bot):
     assert report.strength.ruleset == "duel"
     in_intervals = report.strength.margin / report.strength.interval
     assert abs(in_intervals) < 3 if bot == "random" else in_intervals > 1
-    assert "yes" in said(report, "deterministic")
+    assert "yes" in text_of(report, "deterministic")
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,15 @@ async def test_sample_bots_pass(bot):
         ),
     ],
 )
-@pytest.mark.usefixtures("short")
-async def test_one_step_fails_and_says_why(tmp_path, bot, step, words):
+@pytest.mark.usefixtures("short_check")
+async def test_bot_with_one_mistake_fails_one_step_that_names_it(tmp_path, bot, step, words):
     clocks = Clocks(start_up_us=3_000_000) if bot == "hangs_at_start" else CLOCKS
-    report = await checked(bot_folder(tmp_path / "bot", bot), clocks=clocks)
-    assert failed(report) == [step]
+    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", bot), clocks=clocks)
+    assert failed_steps(report) == [step]
     for word in words:
-        assert word in said(report, step)
-    if step not in SEEN_FROM_OUTSIDE:
-        assert f"I am {bot}" in said(report, step) or "Error: " in said(report, step)
+        assert word in text_of(report, step)
+    if step not in COMPARING_STEPS:
+        assert f"I am {bot}" in text_of(report, step) or "Error: " in text_of(report, step)
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,13 @@ async def test_one_step_fails_and_says_why(tmp_path, bot, step, words):
         pytest.param("ignores_goodbye", ["goodbye", "SIGTERM"], "it still ran", marks=MORE),
     ],
 )
-@pytest.mark.usefixtures("short")
-async def test_all_steps_fail_that_meet_it(tmp_path, bot, steps, words):
-    report = await checked(bot_folder(tmp_path / "bot", bot))
-    assert failed(report) == steps
+@pytest.mark.usefixtures("short_check")
+async def test_mistake_in_several_steps_fails_each_of_them(tmp_path, bot, steps, words):
+    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", bot))
+    assert failed_steps(report) == steps
     for step in steps:
-        assert words in said(report, step)
-    for finding in named(report).values():
+        assert words in text_of(report, step)
+    for finding in findings_by_name(report).values():
         assert finding.came
         assert (finding.verdict is Verdict.FAIL) == bool(finding.expected)
 
@@ -225,22 +225,26 @@ async def test_all_steps_fail_that_meet_it(tmp_path, bot, steps, words):
     "bot",
     ["holds_four", "is_by_chance", "plain", "takes_its_time", "prints_for_ever", "is_wrapped"],
 )
-@pytest.mark.usefixtures("short")
-async def test_odd_but_right(tmp_path, bot):
-    report = await checked(bot_folder(tmp_path / "bot", bot, more='rulesets = ["basic"]'))
-    assert failed(report) == []
-    deterministic = named(report)["deterministic"]
+@pytest.mark.usefixtures("short_check")
+async def test_unusual_but_correct_bot_passes(tmp_path, bot):
+    report = await check_and_assert_clean(
+        bot_folder(tmp_path / "bot", bot, more='rulesets = ["basic"]')
+    )
+    assert failed_steps(report) == []
+    deterministic = findings_by_name(report)["deterministic"]
     assert deterministic.verdict is Verdict.INFO
     assert ("no: " in deterministic.came) == (bot == "is_by_chance")
-    interleaved = named(report)["games at once"]
+    interleaved = findings_by_name(report)["games at once"]
     assert interleaved.verdict is (Verdict.PASS if bot == "holds_four" else Verdict.SKIP)
 
 
 @MORE
-@pytest.mark.usefixtures("short")
-async def test_only_its_own_rulesets_are_tried(tmp_path):
-    report = await checked(bot_folder(tmp_path / "bot", "plain", more='rulesets = ["duel"]'))
-    verdicts = {name: finding.verdict for name, finding in named(report).items()}
+@pytest.mark.usefixtures("short_check")
+async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
+    report = await check_and_assert_clean(
+        bot_folder(tmp_path / "bot", "plain", more='rulesets = ["duel"]')
+    )
+    verdicts = {name: finding.verdict for name, finding in findings_by_name(report).items()}
     assert report.ok
     assert {name for name, verdict in verdicts.items() if verdict is Verdict.SKIP} == {
         *ALL_DECISIONS[:-1],
@@ -248,25 +252,25 @@ async def test_only_its_own_rulesets_are_tried(tmp_path):
         "games at once",
         "games kept apart",
     }
-    assert "not among the rulesets" in said(report, "decisions: basic")
-    assert "none of its rulesets is for 3 players" in said(report, "full games: 3 players")
+    assert "not among the rulesets" in text_of(report, "decisions: basic")
+    assert "none of its rulesets is for 3 players" in text_of(report, "full games: 3 players")
 
 
 @MORE
-@pytest.mark.usefixtures("short")
-async def test_of_a_slow_bot_less_is_asked(tmp_path):
-    report = await checked(bot_folder(tmp_path / "bot", "plain"))
+@pytest.mark.usefixtures("short_check")
+async def test_slow_bot_gets_fewer_requests(tmp_path):
+    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
     assert report.ok
-    assert int(named(report)["decisions: basic"].came.split()[0]) < 24
-    assert "in 1 game of 5, because it is slow" in said(report, "full games: 3 players")
-    assert "yes" in said(report, "deterministic")
+    assert int(findings_by_name(report)["decisions: basic"].came.split()[0]) < 24
+    assert "in 1 game of 5, because it is slow" in text_of(report, "full games: 3 players")
+    assert "yes" in text_of(report, "deterministic")
 
 
-async def test_the_time_of_a_check_is_limited(tmp_path, monkeypatch):
+async def test_steps_after_the_time_limit_of_a_check_fail(tmp_path, monkeypatch):
     monkeypatch.setattr(conformance, "_LIMIT_S", 0.0)
-    report = await checked(bot_folder(tmp_path / "bot", "plain"))
-    assert failed(report) == ["start"]
-    assert "that time is over" in said(report, "start")
+    report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
+    assert failed_steps(report) == ["start"]
+    assert "that time is over" in text_of(report, "start")
 
 
 @pytest.mark.parametrize(
@@ -289,34 +293,34 @@ async def test_the_time_of_a_check_is_limited(tmp_path, monkeypatch):
         ),
     ],
 )
-async def test_a_bot_that_does_not_come_to_life(tmp_path, manifest, step, words):
+async def test_bot_that_does_not_start_skips_all_later_steps(tmp_path, manifest, step, words):
     head = 'name = "x"\nversion = "1"\nauthor = "a"\nlanguage = "c"\n'
     if manifest is not None:
         text = manifest if manifest.startswith("name") else head + manifest
         (tmp_path / "bot.toml").write_text(text)
-    report = await checked(tmp_path)
-    assert failed(report) == [step]
-    assert words in said(report, step)
+    report = await check_and_assert_clean(tmp_path)
+    assert failed_steps(report) == [step]
+    assert words in text_of(report, step)
     after = report.steps[STEPS.index(step) + 1 :]
     number = STEPS.index(step) + 1
     assert {each.finding.verdict for each in after} == {Verdict.SKIP}
     assert {each.finding.came for each in after} == {f"not tried: step {number} ({step}) failed"}
 
 
-async def test_a_link_that_leads_out_is_no_bot(tmp_path):
+async def test_link_out_of_the_folder_fails_the_build(tmp_path):
     folder = bot_folder(tmp_path / "bot", "plain")
     (folder / "passwords").symlink_to("/etc/passwd")
-    report = await checked(folder)
-    assert failed(report) == ["build"]
-    assert "leads out" in said(report, "build")
+    report = await check_and_assert_clean(folder)
+    assert failed_steps(report) == ["build"]
+    assert "leads out" in text_of(report, "build")
 
 
 @MORE
-@pytest.mark.usefixtures("short")
-async def test_it_is_built_in_a_copy(tmp_path):
+@pytest.mark.usefixtures("short_check")
+async def test_bot_is_built_in_a_copy(tmp_path):
     folder = bot_folder(
         tmp_path / "bot", "plain", more='[build]\ncommand = ["sh", "-c", "touch made; pwd"]'
     )
-    report = await checked(folder)
+    report = await check_and_assert_clean(folder)
     assert report.ok
     assert os.listdir(folder) == ["bot.toml"]  # noqa: PTH208 - names, not paths

@@ -1,4 +1,4 @@
-"""The command and what it prints; what a check finds out is tested beside this."""
+"""Test the command `bots check` and its output, with a check that returns prepared findings."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def report(*findings):
     )
 
 
-def drawn(renderable, width=80):
+def rendered(renderable, width=80):
     console = Console(width=width, file=io.StringIO())
     console.print(renderable)
     return console.file.getvalue()
@@ -38,7 +38,7 @@ def drawn(renderable, width=80):
 
 @pytest.fixture
 def app(monkeypatch):
-    """The command alone, and a check that finds what it is told."""
+    """Return a function that makes the command with a check that has the given findings."""
 
     def make(*findings):
         async def check(_folder, _workshop, *, on_begin, on_step):
@@ -57,30 +57,30 @@ def app(monkeypatch):
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_step_that_went_well_is_one_line(width):
-    assert drawn(step_view(Step(7, "hello", GOOD, 0.1)), width).split() == [
+def test_passed_step_is_one_line(width):
+    assert rendered(step_view(Step(7, "hello", GOOD, 0.1)), width).split() == [
         "7", "pass", "hello", "12", "answers",
     ]  # fmt: skip
 
 
-def test_a_step_that_failed_says_all():
-    said = drawn(step_view(Step(7, "hello", BAD, 0.1)))
-    lines = [line.rstrip() for line in said.splitlines()]
+def test_failed_step_has_expectation_result_and_output():
+    text = rendered(step_view(Step(7, "hello", BAD, 0.1)))
+    lines = [line.rstrip() for line in text.splitlines()]
     assert lines[0].split() == ["7", "FAIL", "hello"]
     assert lines[1].split("expected")[1].strip() == "one of [CHOICE_TAKE]"
     assert lines[2].split("came")[1].strip() == "ghost_value 13"
-    assert "line 10" not in said
-    assert "line 19" in said
-    assert "\\x1b[31mred" in said
+    assert "line 10" not in text
+    assert "line 19" in text
+    assert "\\x1b[31mred" in text
 
 
-def test_the_last_line_names_what_failed():
+def test_summary_names_the_failed_steps():
     assert check_summary(report(GOOD, GOOD)).plain == "mine@1: all is well."
     assert check_summary(report(GOOD, BAD)).plain == "mine@1: step 2 failed."
     assert check_summary(report(BAD, BAD)).plain == "mine@1: steps 1, 2 failed."
 
 
-def test_programs_get_everything():
+def test_json_of_a_check_has_all_fields():
     first, second = check_data(report(GOOD, BAD))["steps"]
     assert first["verdict"] == "pass"
     assert second == {
@@ -95,7 +95,7 @@ def test_programs_get_everything():
 
 
 @pytest.mark.parametrize(("findings", "code"), [((GOOD,), 0), ((GOOD, BAD), 1)])
-def test_the_exit_code_says_whether_all_went_well(app, tmp_path, findings, code):
+def test_exit_code_is_1_if_a_step_failed(app, tmp_path, findings, code):
     done = CliRunner().invoke(app(*findings), [str(tmp_path)])
     assert done.exit_code == code
     assert "step 1" in done.stdout
@@ -104,7 +104,7 @@ def test_the_exit_code_says_whether_all_went_well(app, tmp_path, findings, code)
     assert json.loads(done.stdout)["ok"] == (code == 0)
 
 
-def test_what_is_no_folder_is_bad_input(app, tmp_path):
+def test_missing_folder_is_bad_input(app, tmp_path):
     done = CliRunner().invoke(app(GOOD), [str(tmp_path / "none")])
     assert isinstance(done.exception, UserError)
     assert "no such folder" in str(done.exception)
