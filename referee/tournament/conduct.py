@@ -293,11 +293,14 @@ class Conductor:
 
 @contextmanager
 def _first_error_alone() -> Iterator[None]:
-    """Raise the first RefereeError of a group instead of the group; a group with a bug is left as it is."""
+    """Raise the first error of a group alone if all of them are the referee's or the machine's.
+
+    A group with any other error has a bug in it, and is raised as it is.
+    """
     try:
         yield
     except ExceptionGroup as errors:
-        known, bugs = errors.split(RefereeError)
+        known, bugs = errors.split((RefereeError, OSError))
         if known is None or bugs is not None:
             raise
         raise known.exceptions[0] from errors

@@ -90,20 +90,15 @@ class Workers:
         """
         executor = self._executors[number]
         loop = asyncio.get_running_loop()
-        try:
-            with self._process_started(number):
-                job = loop.run_in_executor(executor, worker.play_games, assignment)
-            return await self._wait_for(number, job)
-        except BrokenProcessPool as error:
-            if (
-                self._executors[number] is executor
-            ):  # otherwise another call has replaced it already
-                self._replace(number)
-            raise WorkerLostError(f"worker {number} died") from error
-        except (OSError, RuntimeError) as error:
-            if (missing := describe_shortage(error)) is not None:
-                raise RefereeError(f"no room for worker {number}: {missing}") from error
-            raise
+        with _report_shortage(number):
+            try:
+                with self._process_started(number):
+                    job = loop.run_in_executor(executor, worker.play_games, assignment)
+                return await self._wait_for(number, job)
+            except BrokenProcessPool as error:
+                if self._executors[number] is executor:  # otherwise another call has replaced it
+                    self._replace(number)
+                raise WorkerLostError(f"worker {number} died") from error
 
     async def aclose(self) -> None:
         """End all bots and workers, gracefully if possible.
@@ -191,6 +186,18 @@ class Workers:
         if not self._killed:
             reason = "showed no sign of life and was ended" if process in self._hung else "died"
             self._on_worker_lost(f"Worker {number} {reason}")
+
+
+@contextmanager
+def _report_shortage(number: int) -> Iterator[None]:
+    """Raise RefereeError instead of errors that mean that the machine has run out of something."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        missing = describe_shortage(error)
+        if missing is None:
+            raise
+        raise RefereeError(f"no room for worker {number}: {missing}") from error
 
 
 def _is_expected_at_shutdown(error: Exception) -> bool:
