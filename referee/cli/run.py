@@ -34,7 +34,7 @@ from referee.cli.options import (
 )
 from referee.cli.progress import Interrupts, conduct
 from referee.cli.ratings import GameFilter, current_ratings
-from referee.cli.tournament import LeaguePace, told_stop
+from referee.cli.tournament import LeaguePace, describe_stop
 from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
@@ -178,7 +178,7 @@ def play_to_end(
             f"Interrupted. To resume: {resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise typer.Exit(INTERRUPTED)
-    ended = told_stop(tournament) if tournament.config.until else "All games are played."
+    ended = describe_stop(tournament) if tournament.config.until else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
         said = f"Seed of {part_title(number)}" if number else f"{ended} Seed"

@@ -182,7 +182,7 @@ def status(
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
         if tournament.stopped_after is not None:
-            console.print(told_stop(tournament), soft_wrap=True)
+            console.print(describe_stop(tournament), soft_wrap=True)
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
             _tell_seed(number, part)
@@ -269,8 +269,8 @@ def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
     show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
 
 
-def told_stop(tournament: Tournament) -> str:
-    """Where a finished tournament with `until` stopped."""
+def describe_stop(tournament: Tournament) -> str:
+    """Return after how many rounds a finished tournament with `until` stopped, as a sentence."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:
         return f"All {rounds} rounds are played: it was not settled before."

@@ -84,14 +84,14 @@ def _luck(whole: _Whole) -> LuckFigures | None:
     by_hand = points.mean(axis=1, keepdims=True) - middle
     matches = len(points)
     if seats == 2:  # noqa: PLR2004 - a square of two by two leaves no rest
-        rest, told = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
+        rest, repeated = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
     else:
         left = points - by_bot - by_hand - whole.means_of_games()
-        rest, told = (
+        rest, repeated = (
             (left**2).sum(axis=(1, 2)) / ((seats - 1) * (seats - 2)),
             np.ones(matches, dtype=bool),
         )
-    if told.sum() < 2:  # noqa: PLR2004 - for an interval
+    if repeated.sum() < 2:  # noqa: PLR2004 - for an interval
         return None
     squares = np.stack(
         [
@@ -100,7 +100,7 @@ def _luck(whole: _Whole) -> LuckFigures | None:
             rest,
         ],
         axis=1,
-    )[told]
+    )[repeated]
     values, total = _shares(squares.mean(axis=0, keepdims=True), seats)
     drawn, _ = _shares(Resampling.from_matches(len(squares)).means(squares), seats)
     certainty = Certainty(np.full(3, float(len(squares))))
@@ -118,17 +118,17 @@ def _luck(whole: _Whole) -> LuckFigures | None:
 
 
 def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
-    """Half the variance of a game's lead that is neither the hand's nor the bots', of duels.
+    """Return half the variance of a duel's lead that neither the hand nor the bots explain, by match.
 
-    It is seen in how the leads of the same pair differ from match to match. Returns it by match, and
-    which matches are of a pair that has played several.
+    It shows in the differences between the leads of the same pair in several matches. The second result tells
+    which matches belong to a pair that has played several.
     """
     pair, times = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)[1:]
     pair = pair.reshape(-1)
     mean = np.bincount(pair, leads) / times
-    told = times[pair] > 1
+    repeated = times[pair] > 1
     unbiased = times[pair] / np.maximum(times[pair] - 1, 1)
-    return (leads - mean[pair]) ** 2 * unbiased, told
+    return (leads - mean[pair]) ** 2 * unbiased, repeated
 
 
 def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:

@@ -125,7 +125,7 @@ def spend(
     smallest = smallest_choice(stages, bots)
     if price.of(smallest) > budget.amount:
         raise ValueError(
-            f"{budget} are less than one round, in which every bot plays: {price.told(smallest)}"
+            f"{budget} are less than one round, in which every bot plays: {price.explain(smallest)}"
         )
     return buy(
         stages, bots, lambda bought: price.of(bought) <= budget.amount, most_games=most_games
@@ -152,7 +152,7 @@ class _Price:
         lasting_us = sum(n * each_us for n, each_us in zip(games, self.durations_us, strict=True))
         return lasting_us / self.workers / _MINUTE_US
 
-    def told(self, stages: Sequence[Stage]) -> str:
+    def explain(self, stages: Sequence[Stage]) -> str:
         """What they cost, as a reason why that is too much."""
         price = self.of(stages)
         if self.unit is Unit.GAMES:

@@ -126,14 +126,14 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     number = ((_constant(name), _constant(number)) for number, name in enumerate(_RULESETS))
     ruleset = case(*number, value=result.ruleset, else_=_constant(len(_RULESETS)))
     scheduled = schema.results.join(schema.games, game.id == result.game_id)
-    told, of_match, position = _numbers(
+    packed, of_match, position = _numbers(
         connection,
         select().select_from(scheduled).where(game.match_id.is_not(None)),
         _GAME.pack(game.id) + ruleset,
         game.match_id,
         game.position,
     )
-    key, rules = _GAME.unpack(told), _RULESET.unpack(told)
+    key, rules = _GAME.unpack(packed), _RULESET.unpack(packed)
     if rules.max(initial=0) == len(_RULESETS):
         raise StoreError(
             "the league has games of a ruleset that this version does not know; use a newer version"
