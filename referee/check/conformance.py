@@ -21,10 +21,10 @@ from referee.check.report import (
     Strength,
     Verdict,
     count_text,
+    inform,
     kind_name,
-    noted,
-    passed,
-    skipped,
+    pass_with,
+    skip_because,
 )
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
@@ -34,10 +34,10 @@ from referee.sandbox.folders import run_folder
 Work = Callable[[], Awaitable[Finding]]
 """The work of a step. Raises `StepFailure` if the step fails."""
 _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers": 4, "duel": 2}
-"""The number of players in the scripted positions of each ruleset."""
+"""For each ruleset, the number of players in the games of the step `decisions`."""
 _PLAYER_COUNTS = range(2, 6)
 _LIMIT_S = 900.0
-"""No step starts later than this after the build."""
+"""The time of a check, counted from the end of the build. After it no further step starts."""
 
 
 async def check_bot(
@@ -87,14 +87,14 @@ class _Check:
         self._measurements = measurements
         self._steps: list[Step] = []
         self._failed_vital_step: Step | None = None
-        """A failed step without which no other can be tried; None if there is none."""
+        """The failed step on which all later steps depend; None if no such step has failed."""
         self._passed_rulesets: list[Ruleset] = []
         """The rulesets whose decisions the bot has all taken correctly."""
         self._tables: list[Table] = []
         """The tables at which the bot has played whole games."""
         self._strength: Strength | None = None
         self._until_s = 0.0
-        """When the time of the check is over; 0 before the build has finished."""
+        """When the time of the check is over, in monotonic seconds; 0 before the end of the build."""
 
     def report(self) -> Report:
         """Return the report of a finished run."""
@@ -111,8 +111,8 @@ class _Check:
     async def run(self) -> None:
         """Run all steps.
 
-        The last groups of steps need the tables at which the bot has played, so they are created when the first
-        of each group runs.
+        `_concurrency` and `_shutdown` depend on the tables at which the bot has played, so they are created
+        when they are first used.
         """
         await self._step("manifest", self._start_up.read_manifest, vital=True)
         await self._step("build", self._start_up.build, vital=True)
@@ -141,7 +141,7 @@ class _Check:
         began_s = time.monotonic()
         try:
             if self._failed_vital_step is not None:
-                finding = _skipped_after(self._failed_vital_step)
+                finding = _skip_after(self._failed_vital_step)
             elif self._until_s and began_s > self._until_s:
                 raise _time_is_over()
             else:
@@ -159,7 +159,9 @@ class _Check:
 
         async def work_if_playable() -> Finding:
             if not self._tables:
-                return skipped("not tried: the bot has not played a full game without a mistake")
+                return skip_because(
+                    "not tried: the bot has not played a full game without a mistake"
+                )
             return await work()
 
         await self._step(name, work_if_playable)
@@ -185,7 +187,7 @@ class _Check:
 
     async def _check_ruleset(self, ruleset: Ruleset) -> Finding:
         if ruleset.name not in self._start_up.spec.rulesets:
-            return skipped("not among the rulesets of its bot.toml")
+            return skip_because("not among the rulesets of its bot.toml")
         finding = await check_decisions(self._start_up.bot, ruleset, _TABLES[ruleset.name])
         self._passed_rulesets.append(ruleset)
         return finding
@@ -200,7 +202,7 @@ class _Check:
         if not tables:
             some_failed = len(self._passed_rulesets) < len(self._start_up.spec.rulesets)
             qualifier = "that went well " if some_failed else ""
-            return skipped(f"none of its rulesets {qualifier}is for {players} players")
+            return skip_because(f"none of its rulesets {qualifier}is for {players} players")
         games = plan_games(f"full-{players}", tables, len(tables))
         bot = self._start_up.bot
         async with bot.run() as process:
@@ -210,15 +212,15 @@ class _Check:
             self._measurements.add_decision(decision.kind, decision.elapsed_us)
         self._tables += tables[: len(played)]
         shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, because it is slow"
-        return passed(
+        return pass_with(
             f"{count_text(len(decisions), 'answer')} in {count_text(len(played), 'game')}{shortfall}"
         )
 
     async def _report_latency(self) -> Finding:
         rows = self._measurements.latencies
         if not rows:
-            return skipped("the bot has answered nothing")
-        return noted(
+            return skip_because("the bot has answered nothing")
+        return inform(
             "\n".join(
                 (
                     f"{'in ms':18} {'p50':>7} {'p95':>7} {'max':>7}",
@@ -234,8 +236,8 @@ class _Check:
     async def _report_usage(self) -> Finding:
         usage = self._measurements.usage
         if usage is None:
-            return skipped("the bot never ran")
-        return noted(
+            return skip_because("the bot never ran")
+        return inform(
             f"{usage.cpu_s:.1f} s of CPU so far, {usage.memory_bytes / 2**20:.0f} MiB at most"
         )
 
@@ -243,9 +245,9 @@ class _Check:
         max_games = self._start_up.max_games if self._concurrency.went_well else 1
         strength = await measure_strength(self._start_up.bot, self._tables, max_games)
         if strength is None:
-            return skipped("not measured: its games take too long")
+            return skip_because("not measured: its games take too long")
         self._strength = strength
-        return noted(
+        return inform(
             f"{strength.margin:+.1f} ± {strength.interval:.1f} points a game against random play"
             f" ({count_text(strength.games, 'game')} of {strength.ruleset} with {strength.players} players)"
         )
@@ -258,8 +260,8 @@ def _time_is_over() -> StepFailure:
     )
 
 
-def _skipped_after(failed: Step) -> Finding:
-    return skipped(f"not tried: step {failed.number} ({failed.name}) failed")
+def _skip_after(failed: Step) -> Finding:
+    return skip_because(f"not tried: step {failed.number} ({failed.name}) failed")
 
 
 def _ms(duration_us: int) -> str:

@@ -23,7 +23,7 @@ from referee.check.games import (
     RandomPlayer,
     start_game,
 )
-from referee.check.report import Finding, StepFailure, count_text, passed
+from referee.check.report import Finding, StepFailure, count_text, pass_with
 from referee.clocks import Clocks
 from referee.errors import BotFault, Cause
 from referee.match.play import GameSetup, play_game
@@ -32,7 +32,7 @@ from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import Ruleset
 
 MIN_REPEATS = 3
-"""How often a script has each kind of decision at least."""
+"""How often a script has each kind of decision, at least."""
 _KINDS = (
     DecisionKind.PLAY,
     DecisionKind.TAKE_OR_LEAVE,
@@ -40,7 +40,7 @@ _KINDS = (
     DecisionKind.DRAW,
 )
 _RECOVERABLE_CAUSES = {Cause.ILLEGAL, Cause.MALFORMED}
-"""Faults after which the next request is worth sending. After others the bot is slow, or has exited."""
+"""Faults after which the step goes on. After any other fault the bot is slow or has exited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
                 bot.measurements.add_decision(kind, reply.elapsed_us)
         if failures:
             raise _merge(failures, requested)
-    return passed(
+    return pass_with(
         f"{count_text(requested.total(), 'answer')}; all {len(requested)} kinds of decisions"
     )
 
@@ -104,7 +104,7 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
 def _merge(
     failures: dict[DecisionKind, list[StepFailure]], requested: Counter[DecisionKind]
 ) -> StepFailure:
-    """Return one failure that tells the first one of each kind, and how many there were."""
+    """Merge all failures into one, with the first failure of each kind of decision and the number of failures."""
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(
         of_kind[0].came

@@ -27,10 +27,10 @@ from referee.check.report import (
     Strength,
     action_text,
     count_text,
+    inform,
     kind_name,
-    noted,
-    passed,
-    skipped,
+    pass_with,
+    skip_because,
 )
 
 MAX_CONCURRENT_GAMES = 32
@@ -75,23 +75,23 @@ class ConcurrencySteps:
     async def check_interleaved(self) -> Finding:
         """Play as many games at once as the hello promises. Raises `StepFailure`."""
         if self._max_games == 1:
-            return skipped("max_games is 1: one game at a time")
+            return skip_because("max_games is 1: one game at a time")
         games = self._games[: min(self._max_games, MAX_CONCURRENT_GAMES)]
         async with self._bot.run() as process:
             self._concurrent = await play_concurrently(self._bot, process, games)
         promise = f"; its hello says {self._max_games:,}" if len(games) < self._max_games else ""
         decisions = sum(len(game.decisions) for game in self._concurrent)
-        return passed(f"{len(games)} games at once{promise}; {count_text(decisions, 'answer')}")
+        return pass_with(f"{len(games)} games at once{promise}; {count_text(decisions, 'answer')}")
 
     async def check_separation(self) -> Finding:
         """Compare decisions in games at once with those in the same games alone. Raises `StepFailure`."""
         if self._max_games == 1:
-            return skipped("max_games is 1: one game at a time")
+            return skip_because("max_games is 1: one game at a time")
         if self._concurrent is None:
-            return skipped("the games at once failed: see the step before")
+            return skip_because("the games at once failed: see the step before")
         first, second = await self._play_alone()
         if _first_difference(first, second) is not None:
-            return passed(
+            return pass_with(
                 "every answer named its game and was legal in it; more cannot be checked, because the bot"
                 " answers differently each time"
             )
@@ -103,15 +103,15 @@ class ConcurrencySteps:
                     "played alone", f"beside {count_text(len(self._concurrent) - 1, 'game')}"
                 ),
             )
-        return passed(f"{count_text(len(first), 'game')} alone: the same answers")
+        return pass_with(f"{count_text(len(first), 'game')} alone: the same answers")
 
     async def report_determinism(self) -> Finding:
         """Report whether a new process decides the same. Raises `StepFailure` if the bot fails to play."""
         first, second = await self._play_alone()
         difference = _first_difference(first, second)
         if difference is None:
-            return noted(f"yes: {count_text(len(first), 'game')} played again went the same")
-        return noted(f"no: {difference.describe('the first time', 'by a new process')}")
+            return inform(f"yes: {count_text(len(first), 'game')} played again went the same")
+        return inform(f"no: {difference.describe('the first time', 'by a new process')}")
 
     async def _play_alone(self) -> tuple[list[CheckedGame], list[CheckedGame]]:
         """Play the first games one after another by each of two new processes; only once."""

@@ -86,7 +86,7 @@ class BotDecision(NamedTuple):
 
 
 class BotSeat:
-    """Plays the bot's seat in one game and keeps what is wrong with a reply as a `StepFailure`.
+    """Plays the bot's seat in one game and keeps a wrong reply as a `StepFailure`.
 
     Args:
         process: the bot's process.
@@ -168,7 +168,7 @@ async def start_game(
         bot: the bot under test.
         process: a process of it.
         game: the game.
-        previous_event: what may be the reason if the bot does not get ready, for the message.
+        previous_event: what happened just before, for the message if the bot does not get ready.
 
     Raises `StepFailure`.
     """

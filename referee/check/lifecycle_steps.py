@@ -11,7 +11,14 @@ from referee.bots.manifest import BotSpec, Manifest, load_manifest
 from referee.bots.process import GOODBYE_S, TERM_S, Shutdown
 from referee.check.bot_under_test import BotUnderTest, Measurements
 from referee.check.games import CheckGame, play_game
-from referee.check.report import Finding, StepFailure, fault_text, join_names, passed, skipped
+from referee.check.report import (
+    Finding,
+    StepFailure,
+    fault_text,
+    join_names,
+    pass_with,
+    skip_because,
+)
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
 from referee.roster.workshop import BuildError, Copy, Workshop
@@ -19,13 +26,13 @@ from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import signal_name
 
 _NO_HELLO_CAUSES = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
-"""Causes for which the start fails. After any other the start passes, and the hello fails."""
+"""Causes that fail the step `start`. Any other cause fails the step `hello`."""
 _SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
-"""The exit codes of a program with a handler, of one without, and of a shell or a JVM."""
+"""The exit codes after SIGTERM: of a program with a handler, of one without, and of a shell or a Java machine."""
 
 
 class StartUpSteps:
-    """The steps up to the hello. Each one may run only if those before it have passed.
+    """The steps up to the hello. Run a step only if all steps before it have passed.
 
     Args:
         folder: the bot's folder, of which a copy is built and run.
@@ -49,7 +56,7 @@ class StartUpSteps:
         self._clocks = clocks
         self._measurements = measurements
         self._hello_fault: Forfeit | None = None
-        """The fault if the bot has connected but its hello was wrong."""
+        """The fault of a bot that has connected and then sent a wrong hello; None if there is none."""
         self.manifest: Manifest | None = None
         """The bot's manifest; None before `read_manifest`."""
         self.copy: Copy | None = None
@@ -81,7 +88,7 @@ class StartUpSteps:
             ) from None
         is_complete = set(manifest.rulesets) == set(RULESETS)
         rulesets = "all" if is_complete else join_names(manifest.rulesets)
-        return passed(f"{manifest.bot}, {manifest.language}; rulesets: {rulesets}")
+        return pass_with(f"{manifest.bot}, {manifest.language}; rulesets: {rulesets}")
 
     async def build(self) -> Finding:
         """Copy the folder and run the manifest's build command in the copy. Raises `StepFailure`."""
@@ -100,10 +107,10 @@ class StartUpSteps:
                 "a folder that can be copied: builds run in a copy", str(error)
             ) from None
         if not command:
-            return passed("no build command: nothing to build")
+            return pass_with("no build command: nothing to build")
         if copy.build_s is None:
-            return passed(f"the same content was built before: {command}")
-        return passed(f"{copy.build_s:.1f} s: {command}")
+            return pass_with(f"the same content was built before: {command}")
+        return pass_with(f"{copy.build_s:.1f} s: {command}")
 
     async def start(self) -> Finding:
         """Start the first process and wait for its hello. Raises `StepFailure`."""
@@ -119,12 +126,12 @@ class StartUpSteps:
                     fault.evidence.stderr_tail,
                 ) from None
             self._hello_fault = fault
-            return passed("it started and connected")
+            return pass_with("it started and connected")
         start_up_s = time.monotonic() - began_s
         self.max_games = process.max_games
         async with self._measurements.watch(process.pid):
             await process.stop()
-        return passed(f"hello after {start_up_s:.2f} s")
+        return pass_with(f"hello after {start_up_s:.2f} s")
 
     async def check_hello(self) -> Finding:
         """Check what the hello says. Raises `StepFailure`."""
@@ -134,7 +141,7 @@ class StartUpSteps:
                 fault_text(self._hello_fault),
                 self._hello_fault.evidence.stderr_tail,
             )
-        return passed(f"version 1, the right token, max_games {self.max_games:,}")
+        return pass_with(f"version 1, the right token, max_games {self.max_games:,}")
 
 
 class ShutdownSteps:
@@ -170,7 +177,7 @@ class ShutdownSteps:
     async def check_nothing_left(self) -> Finding:
         """Check that both shutdowns left no process running. Raises `StepFailure`."""
         if not self._left_running:
-            return skipped("the bot never exited by itself: see the steps before")
+            return skip_because("the bot never exited by itself: see the steps before")
         left = [
             f"after {event}: {', '.join(names)}"
             for event, names in self._left_running.items()
@@ -181,7 +188,7 @@ class ShutdownSteps:
                 "the bot ends every process that it started before it exits",
                 "\n".join(("still running a second later:", *left)),
             )
-        return passed(f"no process after {' and '.join(self._left_running)}")
+        return pass_with(f"no process after {' and '.join(self._left_running)}")
 
     async def _shut_down(self, event: str, expected: str, exit_codes: set[int]) -> Finding:
         async with self._bot.run() as process:
@@ -192,7 +199,7 @@ class ShutdownSteps:
                 self._left_running[event] = shutdown.left_running
             if shutdown.exit_code not in exit_codes:
                 raise StepFailure(expected, _shutdown_text(shutdown))
-        return passed(f"{_shutdown_text(shutdown)} after {shutdown.elapsed_s:.2f} s")
+        return pass_with(f"{_shutdown_text(shutdown)} after {shutdown.elapsed_s:.2f} s")
 
 
 def _shutdown_text(shutdown: Shutdown) -> str:

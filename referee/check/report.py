@@ -136,17 +136,17 @@ class StepFailure(Exception):
         )
 
 
-def passed(came: str) -> Finding:
+def pass_with(came: str) -> Finding:
     """Return the finding of a step that passed."""
     return Finding(verdict=Verdict.PASS, came=came)
 
 
-def skipped(reason: str) -> Finding:
+def skip_because(reason: str) -> Finding:
     """Return the finding of a step that was not tried."""
     return Finding(verdict=Verdict.SKIP, came=reason)
 
 
-def noted(information: str) -> Finding:
+def inform(information: str) -> Finding:
     """Return the finding of a step that only informs."""
     return Finding(verdict=Verdict.INFO, came=information)
 

@@ -104,7 +104,7 @@ class Workshop:
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder), tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
+            with _lock(folder), tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
                 taken = snapshots.take(source, Path(new) / _BOT, built=manifest.build is not None)
                 home = self._home(manifest.name, taken.content_hash)
                 build_s = None
@@ -133,7 +133,7 @@ class Workshop:
 
     def discard(self, copy: Copy) -> None:
         """Remove a copy that will not be played. The same content is then built again."""
-        with _locked(self._folder / copy.manifest.name):
+        with _lock(self._folder / copy.manifest.name):
             shutil.rmtree(self._home(copy.manifest.name, copy.content_hash), ignore_errors=True)
 
     def build_log(self, name: str, content_hash: str) -> str:
@@ -190,7 +190,7 @@ def _last_lines(output: str) -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder of copies; wait while another process holds it.
 
     Removes the unfinished copies of processes that were killed.
