@@ -1,5 +1,6 @@
 """The pages of the project: every link leads somewhere, and what they say about the code is true."""
 
+import ast
 import re
 import runpy
 import tomllib
@@ -286,7 +287,7 @@ def test_example_deal_is_what_the_referee_deals():
     assert len(begins) == 13
 
 
-# The map of the code and the glossary
+# The map of the code, the glossary and words
 
 
 def test_every_part_of_the_package_is_in_the_map():
@@ -328,6 +329,21 @@ def test_no_term_of_the_glossary_occurs_twice():
 def test_a_term_of_the_glossary_is_in_its_module(term, identifier, module):
     text = (ROOT / "referee" / module).read_text()
     assert re.search(rf"\b{identifier}\b", text), f"{term}: not in {module}"
+
+
+def test_no_name_in_the_package_has_a_refused_word():
+    rows = table(".github/CONTRIBUTING.md", "Words")
+    refused = {word for row in rows for word in re.findall(r"`(\w+)`", row[0])}
+    found = set()
+    for path in (ROOT / "referee").rglob("*.py"):
+        if not {"pb", "sample_bots"} & set(path.relative_to(ROOT).parts):
+            for node in ast.walk(ast.parse(path.read_text())):
+                name = getattr(node, "name", None) or getattr(node, "arg", None) or ""
+                name = getattr(node, "id", None) or getattr(node, "attr", None) or name
+                words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
+                found |= {f"{path.name}: {name}" for word in words if word in refused}
+    assert refused >= {"ask", "settle", "told"}
+    assert not found
 
 
 def test_every_call_on_the_way_to_a_decision_is_in_its_module():

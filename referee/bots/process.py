@@ -290,7 +290,7 @@ class BotProcess:
             self._watcher.cancel()
         try:
             if self._launched is not None and gently:
-                await self._ask_to_exit(self._launched)
+                await self._request_exit(self._launched)
         finally:
             self.end_soon()
             if self._launched is not None:
@@ -303,7 +303,7 @@ class BotProcess:
             await asyncio.to_thread(self._folder.remove)
             self._tokens.discard(self._token)
 
-    async def _ask_to_exit(self, launched: RunningProgram) -> None:
+    async def _request_exit(self, launched: RunningProgram) -> None:
         self.session.send(encode.goodbye())
         with suppress(TimeoutError):
             await asyncio.wait_for(launched.process.wait(), GOODBYE_S)
