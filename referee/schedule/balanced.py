@@ -1,27 +1,24 @@
-"""Which tables play where not all of them can: a choice in which all pairs meet equally often.
+"""Schedule a balanced choice of tables, for a budget that is too small for all tables.
 
-A first choice is made bot by bot, next always one who has played least; it fixes how often each bot
-plays in each round. Then bots of two matches of a round change places, as often as that makes the
-meetings no less even: the sum over all pairs of the square of their meetings must not grow. It is
-least when no pair has met more than once oftener than another. Changes that keep the sum are made
-too, which leads out of most dead ends. Where a walk of some length does not lead there, it goes on
-with rounds of double length, which leave more freedom, until a round is the whole choice. There is
-not always such a choice, and where there is, the walk may miss it.
+Within a stage the following holds, or nearly holds where a search decides:
 
-The walk's steps are chosen by a generator with a fixed seed and a sequence that Python guarantees
-(`Random.random`), so that the same comes out everywhere.
+- all bots have played equally often after each round; after the last round they differ by one match at most;
+- every bot has each seat equally often, because a match has all cyclic seatings;
+- all pairs meet equally often, within one match, if the search finds that;
+- every bot has every other bot as its left neighbour equally often, as nearly as possible.
 
-A round robin that is too large for its budget: of its tables, a balanced choice.
+Stages take turns by rounds: the next round belongs to the stage with the fewest games so far. If the bots
+cannot play equally often in a stage, the next stage compensates for it.
 
-What holds for the whole of a stage, and what comes as near to it as a search gets:
+The search for the tables starts with a greedy choice: the next bot is always one that has played least.
+This fixes how often each bot plays in each round. Then a random walk exchanges bots between two matches of a
+round, if the sum over all pairs of their squared numbers of meetings does not grow. That sum is smallest when
+no two pairs differ by more than one meeting. Exchanges that keep the sum lead out of most dead ends. If the
+walk ends in one, it continues with rounds of double length, which give more freedom. A perfect choice does not
+always exist, and the walk may miss it.
 
-- all bots have played equally often after each **round**, after the last one within one match;
-- every bot has each seat equally often, since a match has all cyclic seatings;
-- all pairs meet equally often, within one match where the search finds that (`choice`);
-- everybody sits to the right of everybody else equally often, as near as can be (`neighbours`).
-
-Stages take turns by rounds, next always the one that has had the fewest games. Where all bots cannot
-play equally often in a stage, the next stage makes up for it.
+The walk uses `Random.random` with a fixed seed. Python guarantees its sequence, so the schedule is the same on
+all machines.
 """
 
 from __future__ import annotations
@@ -39,20 +36,20 @@ from referee.schedule.stages import Match, Stage, check_stages, expand_matches
 Table = tuple[int, ...]
 
 _STEPS = 200_000
-"""Of a walk with rounds of one length."""
+"""Steps of a walk with rounds of one length."""
 _LONGEST = 32
-"""Rounds are at most so many times as long as they must be for all to play equally often."""
+"""The longest rounds, as a multiple of the shortest in which all bots play equally often."""
 _CHECK_EVERY = 1_000
-"""Steps after which it is seen whether the walk is at its end."""
+"""Steps between two tests whether the walk has reached its goal."""
 _LOOK_AHEAD = 64
-"""Tables of a round among which the next one is chosen."""
+"""Number of waiting tables of a round among which the next one is selected."""
 
 
 def balanced_tables(bots: int, seats: int, matches: int) -> list[list[Table]]:
-    """A number of tables of the bots 0, 1, …, in rounds, each table as ascending numbers.
+    """Return `matches` tables of the bots 0, 1, …, grouped into rounds, each table in ascending order.
 
-    After each round but the last all bots have played equally often, after the last one they differ
-    by one match at most. The last round may be shorter than the others.
+    All bots play equally often in each round. Only the last round may be shorter; after it the bots
+    differ by one match at most.
     """
     choice = _Choice(bots, seats)
     for _ in range(matches):
@@ -67,12 +64,14 @@ def balanced_tables(bots: int, seats: int, matches: int) -> list[list[Table]]:
         if choice.difference() < least:
             least, best_length, tables = choice.difference(), length, choice.copy()
     return [
-        list(_in_turn(bots, tables[first : first + best_length]))
+        list(_order_tables(bots, tables[first : first + best_length]))
         for first in range(0, matches, best_length)
     ]
 
 
 class _Choice:
+    """The tables chosen so far, and how often each bot has played and each pair has met."""
+
     def __init__(self, bots: int, seats: int) -> None:
         self._tables: list[list[int]] = []
         self._seats = seats
@@ -80,7 +79,7 @@ class _Choice:
         self._met = [[0] * bots for _ in range(bots)]
 
     def add(self) -> None:
-        """Add a table of bots who have played least, and of those, who have met least."""
+        """Add a table of the bots that have played least; among equals, of those that have met least."""
         table: list[int] = []
         least = min(self._played)
         for level in (least, least + 1):
@@ -104,16 +103,16 @@ class _Choice:
         self._tables.append(table)
 
     def difference(self) -> int:
-        """How much oftener than another a pair has met, at most."""
+        """Return the difference between the most and the fewest meetings of a pair."""
         meetings = [met for bot, others in enumerate(self._met) for met in others[:bot]]
         return max(meetings) - min(meetings)
 
     def copy(self) -> list[Table]:
-        """The tables as they are now, each as ascending numbers."""
+        """Return the tables as they are now, each in ascending order."""
         return [tuple(sorted(table)) for table in self._tables]
 
     def walk(self, length: int, random: Callable[[], float]) -> None:
-        """Let bots of two matches in the same round of this length change places, many times."""
+        """Exchange bots between matches of the same round of this length, at random, many times."""
         if length == 1:
             return
         for step in range(_STEPS):
@@ -125,10 +124,10 @@ class _Choice:
             table, other = self._tables[number], self._tables[first + int(random() * size)]
             place, other_place = int(random() * self._seats), int(random() * self._seats)
             if table[place] not in other and other[other_place] not in table:
-                self._change(table, place, other, other_place)
+                self._exchange(table, place, other, other_place)
 
-    def _change(self, table: list[int], place: int, other: list[int], other_place: int) -> None:
-        """Change the bots in two places of two tables, if that makes the meetings no less even."""
+    def _exchange(self, table: list[int], place: int, other: list[int], other_place: int) -> None:
+        """Exchange the bots at two places of two tables, unless that makes the meetings less even."""
         bot, guest = table[place], other[other_place]
         met_bot, met_guest = self._met[bot], self._met[guest]
         left = [each for each in table if each != bot and each not in other]
@@ -150,8 +149,8 @@ class _Choice:
         self._met[other][one] += times
 
 
-def _in_turn(bots: int, tables: list[Table]) -> Iterator[Table]:
-    """The tables of a round, next always one of those who have played least in it."""
+def _order_tables(bots: int, tables: list[Table]) -> Iterator[Table]:
+    """Yield the tables of a round, next always one whose bots have played least in it."""
     played = [0] * bots
     left = list(tables)
     while left:
@@ -171,10 +170,7 @@ def _in_turn(bots: int, tables: list[Table]) -> Iterator[Table]:
 def balanced_schedule(
     tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
 ) -> tuple[ScheduledGame, ...]:
-    """The schedule of a tournament, in the order of play; it depends on nothing but the arguments.
-
-    Raises ValueError as `check_stages` does.
-    """
+    """Return the schedule of a tournament, in the order of play. Raises ValueError as `check_stages`."""
     check_stages(bots, stages, lanes)
     matches = interleave_rounds(stages, _rounds(len(bots), stages))
     return expand_matches(tournament, bots, matches, lanes=lanes)
@@ -183,9 +179,11 @@ def balanced_schedule(
 def interleave_rounds(
     stages: Sequence[Stage], rounds: Iterable[Iterable[Sequence[Table]]]
 ) -> Iterator[Match]:
-    """The matches of the rounds of each stage, whose tables are cyclic orders.
+    """Yield the matches of all stages; the next round is always of the stage with the fewest games.
 
-    The next round is always one of the stage that has had the fewest games.
+    Args:
+        stages: the stages.
+        rounds: for each stage its rounds, each a list of tables in cyclic order.
     """
     left = [deque(enumerate(each)) for each in rounds]
     games = [0] * len(stages)
@@ -199,7 +197,7 @@ def interleave_rounds(
 
 
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
-    """The rounds of each stage, their tables as cyclic orders."""
+    """Yield the rounds of each stage, with tables in cyclic order."""
     played = Counter(range(bots))
     played.subtract(range(bots))
     for stage in stages:

@@ -1,11 +1,7 @@
-"""How many matches a budget buys.
+"""Compute how many matches a tournament can have for a budget of games, games per bot, or minutes.
 
-What a schedule costs is the budget's own matter (games, time…); here is only how the most is found.
-
-What a tournament may cost: games, games of a bot, or minutes; and what that buys.
-
-The number of games is settled before the first one is played. So minutes are turned into games by what
-games like these have lasted; who knows that is `Pace`, which is asked for nothing else.
+The number of games is fixed before the first game. So a budget of minutes is turned into games by the mean
+duration of earlier games, which `Pace` provides.
 """
 
 from __future__ import annotations
@@ -20,28 +16,28 @@ from referee.clocks import SECOND_US
 from referee.schedule.stages import Stage
 
 Affords = Callable[[Sequence[Stage]], bool]
-"""Whether stages are within a budget. What is not must not become so by more matches."""
+"""Return True if stages are within a budget. More matches must never turn False into True."""
 
 
 def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
-    """The smallest balanced choice: every bot plays in every stage."""
+    """Return the stages with the fewest matches in which every bot still plays in every stage."""
     return tuple(replace(stage, matches=stage.min_matches(bots), balanced=True) for stage in stages)
 
 
 def buy(
     stages: Sequence[Stage], bots: int, affords: Affords, *, most_games: int
 ) -> tuple[Stage, ...]:
-    """The stages with as many matches as a budget affords.
+    """Return the stages with as many matches as a budget affords.
 
-    That is as many whole rounds of all tables as can be; where that is not even one, a balanced
-    choice, in which the next match is always one of the stage with the fewest games, the first of
-    equals, until the first that cannot be afforded.
+    If the budget affords a round of all tables, the result has as many such rounds as possible. Otherwise
+    it is a balanced choice: matches are added one by one to the stage with the fewest games, the first of
+    equals, until the budget does not afford the next one.
 
     Args:
-        stages: what their matches are does not count.
-        bots: how many there are.
-        affords: what the budget says; it must afford `least`.
-        most_games: beyond which nobody needs to look: one match more than this may be bought.
+        stages: the stages; their numbers of matches are ignored.
+        bots: the number of bots.
+        affords: tells whether stages are within the budget; it must afford `smallest_choice`.
+        most_games: stops the search; the result has at most one match more than this many games.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:
@@ -66,36 +62,36 @@ _MINUTE_US = 60 * SECOND_US
 
 
 class Unit(Enum):
-    """What a budget counts; the names are those of the keys."""
+    """The unit of a budget. The values are the keys of the tournament file."""
 
     GAMES = "games"
-    """Of the whole tournament."""
+    """Games of the whole tournament."""
     GAMES_PER_BOT = "games_per_bot"
-    """Of the bot that plays most."""
+    """Games of the bot that plays most."""
     MINUTES = "minutes"
-    """From the first game to the last, as is to be expected."""
+    """Expected minutes from the first game to the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a tournament may cost at most."""
+    """The most that a tournament may cost."""
 
     unit: Unit
     amount: float
-    """More than 0; a whole number but for minutes."""
+    """More than 0. Only minutes may be a fraction."""
 
     def __str__(self) -> str:
         return f"{self.amount:.12g} {_WORDS[self.unit]}"
 
 
 class Pace(Protocol):
-    """How fast games are played here."""
+    """The speed of games on this machine."""
 
     cores: int
-    """That workers can have."""
+    """Number of cores for workers."""
 
     def game_us(self, ruleset: str, seats: int) -> float | None:
-        """The mean duration, in microseconds, of games played so far; None where there are none."""
+        """Return the mean duration of earlier games in microseconds; None if there are none."""
         ...
 
 
@@ -108,41 +104,41 @@ def spend(
     pace: Pace | None,
     most_games: int,
 ) -> tuple[Stage, ...]:
-    """The stages with as many matches as a budget buys, as `schedule.buy` has it.
+    """Return the stages with as many matches as a budget affords; see `buy`.
 
     Args:
-        budget: what they may cost.
-        stages: what their matches are does not count.
-        bots: how many there are.
-        workers: games that are played side by side.
-        pace: asked for a budget of minutes alone; None where nothing is known.
-        most_games: see `schedule.buy`.
+        budget: the budget.
+        stages: the stages; their numbers of matches are ignored.
+        bots: the number of bots.
+        workers: the number of games that are played at the same time.
+        pace: used only for a budget of minutes; None if nothing is known.
+        most_games: see `buy`.
 
-    Raises ValueError, with the reason, where not every bot can play in every stage, or where it is not
-    known how long games last.
+    Raises ValueError if the budget is too small for every bot to play in every stage, or if the duration
+    of games is unknown.
     """
     price = _Price(budget.unit, bots, workers, _durations(budget, stages, pace))
     smallest = smallest_choice(stages, bots)
-    if price.of(smallest) > budget.amount:
+    if price.compute(smallest) > budget.amount:
         raise ValueError(
-            f"{budget} are less than one round, in which every bot plays: {price.explain(smallest)}"
+            f"{budget} are too few: a round in which every bot plays needs {price.describe(smallest)}"
         )
     return buy(
-        stages, bots, lambda bought: price.of(bought) <= budget.amount, most_games=most_games
+        stages, bots, lambda bought: price.compute(bought) <= budget.amount, most_games=most_games
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """What schedules cost in a unit."""
+    """Compute the price of stages in a unit."""
 
     unit: Unit
     bots: int
     workers: int
     durations_us: tuple[float, ...]
-    """Of a game of each stage; for minutes alone."""
+    """Mean duration of a game of each stage; empty unless the unit is minutes."""
 
-    def of(self, stages: Sequence[Stage]) -> float:
+    def compute(self, stages: Sequence[Stage]) -> float:
         if self.unit is Unit.GAMES_PER_BOT:
             each = [stage.most_games(self.bots) for stage in stages]
             return max(map(sum, zip(*each, strict=True)))
@@ -152,15 +148,15 @@ class _Price:
         lasting_us = sum(n * each_us for n, each_us in zip(games, self.durations_us, strict=True))
         return lasting_us / self.workers / _MINUTE_US
 
-    def explain(self, stages: Sequence[Stage]) -> str:
-        """What they cost, as a reason why that is too much."""
-        price = self.of(stages)
+    def describe(self, stages: Sequence[Stage]) -> str:
+        """Return the price in words."""
+        price = self.compute(stages)
         if self.unit is Unit.GAMES:
-            return f"it has {price:.12g}"
+            return f"{price:.12g} games"
         if self.unit is Unit.GAMES_PER_BOT:
-            return f"one of them has {price:.12g}"
+            return f"{price:.12g} games of one bot"
         games = sum(stage.games(self.bots) for stage in stages)
-        return f"its {games} games should take {price:.2g}"
+        return f"about {price:.2g} minutes for {games} games"
 
 
 def _durations(budget: Budget, stages: Sequence[Stage], pace: Pace | None) -> tuple[float, ...]:
@@ -171,8 +167,8 @@ def _durations(budget: Budget, stages: Sequence[Stage], pace: Pace | None) -> tu
         known = pace and pace.game_us(stage.ruleset.name, stage.seats)
         if not known:
             raise ValueError(
-                f"how long games of {stage.ruleset.name} at a table of {stage.seats} last is not"
-                " known: the league has none; play a short tournament of them first, or give games"
+                f"the league has no games of {stage.ruleset.name} at a table of {stage.seats}, so their"
+                " duration is unknown; play a short tournament first, or give a number of games"
             )
         durations.append(known)
     return tuple(durations)

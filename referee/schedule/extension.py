@@ -1,11 +1,9 @@
-"""The algorithms that make schedules, by the names that leagues keep.
+"""Select the algorithm of a schedule, and make a schedule longer or shorter.
 
-A schedule made longer, by games after those that are there already; or shorter.
-
-Games that are there keep their numbers, deals and lanes. Where all tables play, more rounds of them do: the
-cyclic orders go on where they were, so that neighbours become as even as in a tournament that was as long
-from the beginning. Of a balanced choice, what is added is one more, as if each stage came again: who has
-played less so far plays more of it.
+In a longer schedule all existing games keep their numbers, deals and lanes. If all tables play, an extension
+adds rounds. Their cyclic orders continue the old ones, so neighbours become as even as in a tournament that
+was that long from the start. To a balanced choice an extension adds another choice, as if every stage came
+again: bots that have played less so far play more of it.
 """
 
 from __future__ import annotations
@@ -28,11 +26,11 @@ GAUNTLET = "gauntlet-1"
 ALGORITHMS = MappingProxyType(
     {ROUND_ROBIN: round_robin, BALANCED: balanced_schedule, GAUNTLET: gauntlet}
 )
-"""All that ever made schedules. One that makes other schedules gets a new name."""
+"""The algorithms by the names that leagues store. An algorithm that changes must get a new name."""
 
 
 def select_algorithm(stages: Iterable[Stage]) -> str:
-    """The name of what makes the schedule of a new tournament; its stages are of one kind."""
+    """Return the name of the algorithm for a new tournament. All its stages must be of one kind."""
     kinds = {(stage.challengers > 0, stage.balanced) for stage in stages}
     if any(challenged for challenged, _ in kinds):
         return GAUNTLET
@@ -43,12 +41,12 @@ Schedule = Callable[[Sequence[Stage]], Sequence[ScheduledGame]]
 
 
 def lengthen(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
-    """Stages with so many more matches, at each table or in the whole balanced choice."""
+    """Return the stages with `matches` more matches, at each table or in each balanced choice."""
     return tuple(replace(stage, matches=stage.matches + matches) for stage in stages)
 
 
 def shorten(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
-    """Stages that end after so many rounds: their schedule is what the longer ones' begins with."""
+    """Return the stages cut after `rounds` rounds. Their schedule is the start of the longer one."""
     return tuple(replace(stage, matches=min(stage.matches, rounds)) for stage in stages)
 
 
@@ -61,20 +59,20 @@ def extended_schedule(
     *,
     lanes: int,
 ) -> tuple[tuple[ScheduledGame, ...], ...]:
-    """The schedule of a tournament, and what each of its extensions adds.
+    """Return the schedule of a tournament, followed by the games that each extension adds.
 
     Args:
-        algorithm: one of `ALGORITHMS`.
-        tournament: its name.
+        algorithm: a name in `ALGORITHMS`.
+        tournament: the name of the tournament.
         bots: as for the algorithm.
-        stages: those of the tournament as it was created.
-        extensions: how many matches each of them adds, at each table or to each balanced choice.
+        stages: the stages of the tournament at its creation.
+        extensions: the number of matches that each extension adds, at each table or to each balanced choice.
         lanes: as for the algorithm.
 
-    Raises ValueError as the algorithm does, and for an extension of nothing.
+    Raises ValueError as the algorithm does, and if an extension adds no match.
     """
     if any(matches < 1 for matches in extensions):
-        raise ValueError("an extension adds a match or more")
+        raise ValueError("an extension must add at least one match")
     parts = [ALGORITHMS[algorithm](tournament, bots, stages, lanes=lanes)]
     added = _choices if any(stage.balanced for stage in stages) else _rounds
 
@@ -84,7 +82,7 @@ def extended_schedule(
     for games in added(schedule, stages, extensions):
         last = parts[-1][-1]
         parts.append(
-            tuple(_numbered(tournament, games, last.index + 1, last.match + 1, lanes=lanes))
+            tuple(_renumber(tournament, games, last.index + 1, last.match + 1, lanes=lanes))
         )
     return tuple(parts)
 
@@ -92,7 +90,7 @@ def extended_schedule(
 def _rounds(
     schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
 ) -> Iterator[list[ScheduledGame]]:
-    """The games of the rounds that each extension adds; stages take turns, round by round."""
+    """Yield the games of the rounds that each extension adds; stages take turns, round by round."""
     totals = accumulate(extensions, lengthen, initial=tuple(stages))
     for before, after in pairwise(totals):
         new = [game for game in schedule(after) if game.round >= before[game.stage].matches]
@@ -102,9 +100,14 @@ def _rounds(
 def _choices(
     schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
 ) -> Iterator[list[ScheduledGame]]:
-    """The games of the choice that each extension adds, chosen for stages behind all the others."""
+    """Yield the games of the choice that each extension adds.
+
+    They come from the schedule of all stages so far, followed by the same stages once more.
+    """
     repeated = list(stages)
-    done = Counter({game.stage: game.round + 1 for game in schedule(stages)})  # the last one's
+    done = Counter(
+        {game.stage: game.round + 1 for game in schedule(stages)}
+    )  # the last game of a stage counts
     for matches in extensions:
         first = len(repeated)
         repeated += [replace(stage, matches=matches) for stage in stages]
@@ -117,10 +120,10 @@ def _choices(
         yield games
 
 
-def _numbered(
+def _renumber(
     tournament: str, games: Iterable[ScheduledGame], index: int, match: int, *, lanes: int
 ) -> Iterator[ScheduledGame]:
-    """The games with numbers from these on, and all that follows from them."""
+    """Yield the games with indexes and matches from these on, and with new ids, deals and lanes."""
     for _, of_match in groupby(games, key=lambda game: game.match):
         for game in of_match:
             yield replace(

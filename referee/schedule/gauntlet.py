@@ -1,25 +1,22 @@
-"""Gauntlet: new bots against a field. Every table has one challenger and fills up with the field.
+"""Schedule a gauntlet: challengers against a field.
 
-The first bots of the tournament are the challengers (`Stage.challengers`), the others the field.
-Challengers never meet.
+The first bots of the tournament are the challengers (`Stage.challengers`), the others are the field. Each
+table has one challenger and is filled up from the field, so challengers never meet.
 
-**Whole rounds.** A round is one match of every table: of each challenger with each k-1 of the field.
-Challengers take turns, each next with those of the field who have played least.
+If all tables play, a round is one match of every table: each challenger with each group from the field.
+Challengers take turns, each next with the group that has played least.
 
-**A balanced choice**, where not every table can play. A round is one match of each challenger; the
-last one may be shorter. What holds:
+In a balanced choice, a round is one match of each challenger; the last round may be shorter. Then
 
-- challengers have played equally often after each round, within one match at the end; so has the
-  field at the end; over all stages, too;
-- a challenger meets all of the field equally often in a stage, within one match;
-- every bot has each seat equally often, since a match has all cyclic seatings.
+- challengers have played equally often after each round, and the field at the end, within one match;
+- a challenger meets all bots of the field equally often in a stage, within one match;
+- every bot has each seat equally often, because a match has all cyclic seatings.
 
-That is so because how often each challenger meets each of the field is laid down first: all of them
-equally often, and what is left over goes round the field in turn, from one challenger to the next.
-Tables are then filled one by one. Who has to meet the challenger in all matches it has left, must sit
-there; the other places go to those who have played least, then to those who have more matches with
-the challenger before them, then to those who have met the rest of the table least. This last point
-is as even as that gets; it is not searched for.
+The quotas guarantee this: first the number of meetings of each challenger with each bot of the field is fixed.
+All numbers are equal; the remainder goes round the field, from one challenger to the next. Then the tables are
+filled one by one. A bot whose quota equals the number of remaining matches of the challenger must take part.
+The other places go to the bots that have played least, then to those with the largest remaining quota, then
+to those that have met the rest of the table least. This last criterion is greedy, not a search.
 """
 
 from __future__ import annotations
@@ -35,22 +32,21 @@ from referee.schedule.stages import Stage, check_stages, expand_matches
 Table = tuple[int, ...]
 
 _LOOK_AHEAD = 16
-"""Tables of a challenger among which its next one in a whole round is chosen."""
+"""Number of waiting tables of a challenger among which its next one in a round is selected."""
 
 
 def gauntlet(
     tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
 ) -> tuple[ScheduledGame, ...]:
-    """The schedule of a tournament, in the order of play; it depends on nothing but the arguments.
+    """Return the schedule of a tournament, in the order of play.
 
     Args:
-        tournament: its name, of which ids are made.
+        tournament: the name of the tournament, used in ids.
         bots: the challengers, then the field.
-        stages: all of them with the same challengers, all of them balanced or none.
-        lanes: at least as many as the largest table has seats.
+        stages: stages with the same number of challengers; either all or none are balanced.
+        lanes: the number of lanes, at least the number of seats of the largest table.
 
-    Raises ValueError as `check_stages` does, for stages that differ, and where a table cannot be
-    filled.
+    Raises ValueError as `check_stages`, if the stages differ in kind, and if a table cannot be filled.
     """
     check_stages(bots, stages, lanes)
     _check(len(bots), stages)
@@ -64,11 +60,13 @@ def gauntlet(
 def _check(bots: int, stages: Sequence[Stage]) -> None:
     kinds = {(stage.challengers, stage.balanced) for stage in stages}
     if len(kinds) != 1:
-        raise ValueError("the stages of a gauntlet have the same challengers, and all or no tables")
+        raise ValueError(
+            "all stages of a gauntlet must have the same challengers, and all or none must be balanced"
+        )
     for stage in stages:
         field = bots - stage.challengers
         if stage.challengers < 1:
-            raise ValueError("a gauntlet has challengers")
+            raise ValueError("a gauntlet needs at least one challenger")
         if field < stage.seats - 1:
             raise ValueError(f"a field of {field} does not fill {stage.seats - 1} seats")
         if stage.balanced and stage.matches < stage.min_matches(bots):
@@ -76,7 +74,7 @@ def _check(bots: int, stages: Sequence[Stage]) -> None:
 
 
 def _round(bots: int, stage: Stage) -> Iterator[Table]:
-    """All tables of a stage, challengers in turn; they begin at different places of the same order."""
+    """Yield all tables of a stage. Challengers take turns and start at different groups of the field."""
     first = stage.challengers
     groups = [
         tuple(first + bot for bot in group) for group in list_tables(bots - first, stage.seats - 1)
@@ -99,7 +97,7 @@ def _round(bots: int, stage: Stage) -> Iterator[Table]:
 
 
 def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
-    """The rounds of each stage, their tables as cyclic orders."""
+    """Yield the rounds of each stage, with tables in cyclic order."""
     quotas = _Quotas(bots, stages[0].challengers)
     for stage in stages:
         tables = quotas.tables(stage.seats, stage.matches)
@@ -111,24 +109,24 @@ def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
 
 
 class _Quotas:
-    """Lays down how often a challenger meets each of the field, and fills tables by that.
+    """Fix how often each challenger meets each bot of the field, and fill tables accordingly.
 
-    What one stage leaves uneven, the next makes up for: it goes on, with the challengers and in
-    the field, where that ended.
+    A stage continues where the previous one ended, both in the turns of the challengers and in the field.
+    So a stage compensates for what the previous one left uneven.
     """
 
     def __init__(self, bots: int, challengers: int) -> None:
         self._challengers = challengers
         self._field = range(challengers, bots)
         self._first = 0
-        """The challenger whose turn it is."""
+        """The challenger of the next match."""
         self._next = 0
-        """Place in the field that is next to have one match more than others."""
+        """Position in the field of the bot that gets the next extra match."""
         self._played: Counter[int] = Counter()
         self._met: Counter[tuple[int, int]] = Counter()
 
     def tables(self, seats: int, matches: int) -> list[Table]:
-        """The tables of a stage in the order of play, each as ascending numbers."""
+        """Return the tables of a stage in the order of play, each in ascending order."""
         in_turn = [
             (self._first + number) % self._challengers for number in range(self._challengers)
         ]
@@ -144,7 +142,7 @@ class _Quotas:
         return tables
 
     def _quota(self, places: int) -> dict[int, int]:
-        """How often each of the field sits in so many places at the tables of one challenger."""
+        """Return how often each bot of the field plays, if one challenger has `places` places for them."""
         times, more = divmod(places, len(self._field))
         quota = dict.fromkeys(self._field, times)
         for number in range(more):
@@ -153,7 +151,7 @@ class _Quotas:
         return quota
 
     def _fill(self, places: int, quota: dict[int, int], matches: int) -> list[int]:
-        """Those of the field who sit at the next of so many matches of a challenger."""
+        """Return the bots of the field for the next match of a challenger with `matches` left."""
         table = [bot for bot in self._field if quota[bot] == matches]
         while len(table) < places:
             waiting = [bot for bot in self._field if quota[bot] and bot not in table]
@@ -167,4 +165,5 @@ class _Quotas:
         return table
 
     def _rank(self, bot: int, quota: dict[int, int], table: list[int]) -> tuple[int, int, int]:
+        """Return the sort key of a waiting bot: the bot with the smallest one plays next."""
         return self._played[bot], -quota[bot], sum(self._met[bot, other] for other in table)

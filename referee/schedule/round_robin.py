@@ -1,16 +1,11 @@
-"""In which order the tables of a round are played: nobody waits for long while others play.
+"""Schedule a round robin: every table of k bots, in rounds, with varied neighbours.
 
-Who sits next to whom: the cyclic order of a table's bots, varied from round to round.
+A table is a set of k of the n bots; a stage has all C(n, k) of them. A round is one match of every table of a
+stage. The next table is always one whose bots have played least so far, and the stages take turns round by
+round, so that the standings mean something at any time.
 
-Snatching goes clockwise, so it matters who sits on one's left. The seatings of a match rotate a
-cyclic order and keep its neighbours; other neighbours come with the next match of the table.
-
-Round robin: every table of k bots, in rounds.
-
-- A **table** is a set of k of the n bots; a stage has all C(n,k) of them.
-- A **round** is one match of every table of a stage, next always a table of those who have played
-  least so far. A tournament's stages take turns, round by round. So standings mean something at any
-  time.
+Snatching goes clockwise, so it matters who sits to the left. All seatings of a match have the same cyclic
+order of bots, and so the same neighbours. The next match of the table gets another cyclic order.
 """
 
 from __future__ import annotations
@@ -26,18 +21,18 @@ from referee.schedule.stages import Match, Stage, check_stages, expand_matches
 
 
 def list_tables(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
-    """All tables of `seats` of the bots 0, 1, …, each once, as ascending numbers.
+    """Yield each table of `seats` of the bots 0, 1, … once, in ascending order.
 
-    A table is made up bot by bot: each time the one that has played least so far, the lowest number
-    of equals, among those that still have a table with the bots chosen before. So at any time no bot
-    is more than `seats` matches ahead of another, and mostly one or two.
+    A table is built bot by bot. The next bot is the one that has played least so far (of equals, the one with
+    the lowest number) and still has an unused table with the bots before it. So no bot is ever more than
+    `seats` matches ahead of another, and usually one or two.
     """
     left = Counter(
         chain.from_iterable(
             _subsets(frozenset(table)) for table in combinations(range(bots), seats)
         )
     )
-    """Of each set of bots: how many tables with all of them are still to come."""
+    """For each set of bots: the number of unused tables that contain all of them."""
     played = [0] * bots
     nobody = frozenset[int]()
     while left[nobody]:
@@ -55,25 +50,25 @@ def list_tables(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
 
 
 def _subsets(table: frozenset[int]) -> Iterator[frozenset[int]]:
-    """The empty set and the table itself among them."""
+    """Yield all subsets of a table, including the empty set and the table itself."""
     for size in range(len(table) + 1):
         yield from map(frozenset, combinations(table, size))
 
 
 _EFFORT = 300_000
-"""Cyclic orders that are tried, more or less, to make neighbours even."""
+"""Approximate number of cyclic orders to try for even neighbours."""
 _MOST_PASSES = 200
 _FIRST_CHANCE = 0.05
-"""Of an order to be chosen at random, in the first passes that do so: every other one does."""
+"""Chance of a random order in the first passes. Only every other pass uses random orders."""
 
 
 class SeatingOrders:
-    """Chooses the cyclic orders of all tables of one stage.
+    """Select the cyclic orders of all tables of one stage, match after match.
 
-    A table goes through all (k-1)! cyclic orders of its k bots before one comes again; then
-    everybody has sat on the left of everybody else at that table equally often. Which of the orders
-    left comes next is chosen so that the same holds as nearly as possible over all tables at any
-    time. The choice depends on the past alone, so a longer schedule begins as a shorter one does.
+    A table uses all (k-1)! cyclic orders of its k bots before one is repeated. Then every bot has had every
+    other one of the table as left neighbour equally often. Among the unused orders, the next one is the order
+    that keeps neighbours most even over all tables. Only earlier matches count, so a longer schedule starts
+    like a shorter one.
     """
 
     def __init__(self) -> None:
@@ -81,7 +76,7 @@ class SeatingOrders:
         self._met: Counter[tuple[int, int]] = Counter()
 
     def seat(self, table: tuple[int, ...]) -> tuple[int, ...]:
-        """The bots of a table in the clockwise order of its next match."""
+        """Return the bots of a table in the clockwise order of its next match."""
         left = self._left.setdefault(table, [])
         if not left:
             first, *others = table
@@ -96,35 +91,35 @@ class SeatingOrders:
 
 
 def choose_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The clockwise orders of all matches of one stage, seen together, neighbours as even as can be.
+    """Return the clockwise orders of all matches of one stage, with neighbours as even as possible.
 
-    Beginning with what `SeatingOrders` chooses, the order of each match is chosen anew, given all the
-    others, again and again; some at random, fewer each time, so that it does not end too early. The
-    best of what was found counts: that with the least sum of squares over all ordered pairs.
+    The search starts with the orders of `SeatingOrders`. Each pass selects the best order of each match, given
+    all others. Every other pass selects some orders at random, fewer each time, to leave local optima. The
+    result is the state with the smallest sum of squares over all ordered pairs.
     """
     neighbours = SeatingOrders()
     orders = [neighbours.seat(table) for table in tables]
     met = Counter(pair for order in orders for pair in _pairs(order))
     best, least, ideal = list(orders), _squares(met), _least_squares(tables)
-    random = Random(0).random  # noqa: S311 - no secret; a sequence that Python guarantees
+    random = Random(0).random  # noqa: S311 - no secret; Python guarantees the sequence
     passes = 1 + _EFFORT // sum(math.factorial(len(table) - 1) for table in tables)
     for number in range(min(passes, _MOST_PASSES)):
         if least == ideal:
             break
         chance = _FIRST_CHANCE * (1 - number / passes) if number % 2 else 0.0
-        _choose_anew(orders, met, chance, random)
+        _replace_orders(orders, met, chance, random)
         if (squares := _squares(met)) < least:
             best, least = list(orders), squares
     return best
 
 
-def _choose_anew(
+def _replace_orders(
     orders: list[tuple[int, ...]],
     met: Counter[tuple[int, int]],
     chance: float,
     random: Callable[[], float],
 ) -> None:
-    """Choose each order anew: with a chance any of them, else the best or one of the best."""
+    """Replace each order: with this chance by any order, otherwise by one of the best."""
     for match, (first, *others) in enumerate(orders):
         met.subtract(_pairs(orders[match]))
         choice = [(first, *each) for each in permutations(others)]
@@ -141,7 +136,7 @@ def _squares(met: Counter[tuple[int, int]]) -> int:
 
 
 def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
-    """What `_squares` would be if no ordered pair came more than once oftener than another."""
+    """Return the smallest possible value of `_squares`: no two ordered pairs differ by more than one."""
     bots = len(set(chain.from_iterable(tables)))
     pairs = bots * (bots - 1)
     times, more = divmod(sum(map(len, tables)), pairs)
@@ -149,19 +144,17 @@ def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
 
 
 def _pairs(order: Sequence[int]) -> list[tuple[int, int]]:
-    """Each bot with the one on its left."""
+    """Return each bot with its left neighbour."""
     return list(pairwise((*order, order[0])))
 
 
 def round_robin(
     tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
 ) -> tuple[ScheduledGame, ...]:
-    """The schedule of a tournament, in the order of play.
+    """Return the schedule of a tournament, in the order of play.
 
-    It depends on nothing but the arguments. When matches are added to the stages that have most of
-    them, the longer schedule begins with the shorter one, and ids stay what they were.
-
-    Raises ValueError as `check_stages` does.
+    If only the stages with the most matches get more, the longer schedule starts with the shorter one, and
+    ids stay the same. Raises ValueError as `check_stages`.
     """
     check_stages(bots, stages, lanes)
     tables = [list(list_tables(len(bots), stage.seats)) for stage in stages]
@@ -171,7 +164,7 @@ def round_robin(
 def whole_rounds(
     stages: Sequence[Stage], tables: Sequence[Sequence[tuple[int, ...]]]
 ) -> Iterator[Match]:
-    """The matches of stages that have all these tables in each of their rounds, in this order."""
+    """Yield the matches of stages round by round; each round has all tables of its stage, in order."""
     neighbours = [SeatingOrders() for _ in stages]
     for round_number in range(max(stage.matches for stage in stages)):
         for number, stage in enumerate(stages):

@@ -1,11 +1,10 @@
-"""What a schedule is made of: stages, matches and the games that matches unfold into.
+"""Define stages and matches, and expand matches into games.
 
-- A **match** is one deal at one table, played in all k cyclic seatings: k **games**. Every match of
-  a tournament has a deal of its own.
-- A **lane** has its own process of each bot. Game i is played in lane i mod L. The k games of a
-  match follow each other and L >= k, so no process ever meets a deal twice; and games are spread
-  over the lanes as evenly as can be, whatever the table sizes. Worker w of W plays the lanes l with
-  l mod W = w.
+- A match is one deal at one table, played in all k cyclic seatings: k games. Every match of a tournament has its
+  own deal.
+- A lane has its own process of each bot. Game i is played in lane i mod L. The k games of a match follow each
+  other and L >= k, so no process ever meets a deal twice. Games are spread over the lanes evenly, whatever the
+  table sizes. Worker w of W plays the lanes l with l mod W = w.
 """
 
 from __future__ import annotations
@@ -22,23 +21,24 @@ _LEAST_LANES = 4
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The part of a tournament that is played by one ruleset at one table size."""
+    """A part of a tournament with one ruleset and one table size."""
 
     ruleset: Ruleset
     seats: int
+    """Number of seats of each table."""
     matches: int
-    """At each table; of a balanced choice, at all tables together."""
+    """Number of matches at each table; in a balanced choice, of all tables together."""
     balanced: bool = False
-    """Not every table plays: which ones do is a balanced choice."""
+    """True if only a balanced choice of the tables plays."""
     challengers: int = 0
-    """Of a gauntlet: the first so many bots. Each table has one of them; the others, the field, fill it."""
+    """Number of challengers in a gauntlet: the first bots. 0 if it is no gauntlet."""
 
     def games(self, bots: int) -> int:
-        """How many games it has."""
+        """Return the number of games for this number of bots."""
         return (1 if self.balanced else self._tables(bots)) * self.matches * self.seats
 
     def most_games(self, bots: int) -> tuple[int, int]:
-        """How many games no challenger plays more than, and none of the other bots."""
+        """Return the most games of any challenger and of any other bot."""
         if not self.challengers:
             return 0, self._share(self.seats, bots, bots) * self.seats
         field = bots - self.challengers
@@ -48,7 +48,7 @@ class Stage:
         )
 
     def min_matches(self, bots: int) -> int:
-        """The matches of the smallest balanced choice in which every bot plays."""
+        """Return the fewest matches of a balanced choice in which every bot plays."""
         if not self.challengers:
             return -(-bots // self.seats)
         return max(self.challengers, -(-(bots - self.challengers) // (self.seats - 1)))
@@ -59,19 +59,20 @@ class Stage:
         return self.challengers * math.comb(bots - self.challengers, self.seats - 1)
 
     def _share(self, places: int, bots: int, all_bots: int) -> int:
-        """The matches of one of those who share so many places of each table, at most."""
+        """Return the most matches of one of `bots` bots that share `places` places of each table."""
         matches = self.matches * (1 if self.balanced else self._tables(all_bots))
         return -(-matches * places // bots)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match, before its games get their numbers."""
+    """A match whose games are not numbered yet."""
 
     stage: int
     round: int
+    """Round number inside the stage, from 0."""
     order: tuple[int, ...]
-    """The bots of the table, clockwise."""
+    """The bots of the table, as clockwise indexes."""
 
 
 def expand_matches(
@@ -81,7 +82,7 @@ def expand_matches(
     *,
     lanes: int,
 ) -> tuple[ScheduledGame, ...]:
-    """The games of matches, in the order of play."""
+    """Return the numbered games of the matches, in the order of play."""
     games: list[ScheduledGame] = []
     for number, match in enumerate(matches):
         seats = len(match.order)
@@ -106,17 +107,17 @@ def expand_matches(
 
 
 def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> None:
-    """Raise ValueError for what cannot be scheduled.
+    """Raise ValueError if the stages cannot be scheduled.
 
-    That is a bot named twice, a stage without enough bots or with a table size that its ruleset does
-    not allow, and too few lanes.
+    A bot may not be named twice. Each stage needs enough bots, enough lanes and a table size that its
+    ruleset allows.
     """
     if len(set(bots)) != len(bots):
         raise ValueError(f"a bot is named twice: {', '.join(bots)}")
     for stage in stages:
         rules = stage.ruleset
         if not rules.min_players <= stage.seats <= rules.max_players:
-            raise ValueError(f"{rules.name} is not played by {stage.seats}")
+            raise ValueError(f"{rules.name} is not played at tables of {stage.seats}")
         if len(bots) < stage.seats:
             raise ValueError(f"{len(bots)} bots do not fill {stage.seats} seats")
         if lanes < stage.seats:
@@ -124,10 +125,9 @@ def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> No
 
 
 def default_lanes(seats: Iterable[int], workers: int) -> int:
-    """How many lanes a tournament with these table sizes has where it does not say.
+    """Return the number of lanes of a tournament that does not set it.
 
-    The lowest multiple of the workers that is at least 4 and enough for the largest table: all
-    workers get equal shares, one or two of them have a second lane to go on with, and every lane
-    more would cost a process of each bot.
+    It is the smallest multiple of `workers` that is at least 4 and at least the size of the largest table. So
+    all workers have equally many lanes. More lanes would cost one more process of each bot.
     """
     return workers * math.ceil(max(_LEAST_LANES, *seats) / workers)

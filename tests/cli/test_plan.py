@@ -139,8 +139,8 @@ def test_minutes_are_turned_into_games_by_those_of_the_league(here):
     done = here.referee("tournament", "run", timed, "--league", "quick")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"referee: {timed}: budget: how long games of classic at a table of 2 last is not known: the"
-        " league has none; play a short tournament of them first, or give games\n"
+        f"referee: {timed}: budget: the league has no games of classic at a table of 2, so their duration is"
+        " unknown; play a short tournament first, or give a number of games\n"
     )
     assert not (here.folder / "quick").exists()
     assert here.referee("tournament", "run", short, "--league", "quick").returncode == 0

@@ -116,7 +116,7 @@ def test_all_bots_play_equally_often_after_each_round_of_each_stage(made):
 @pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(choices())
-def test_what_one_stage_leaves_uneven_the_next_makes_up_for(made):
+def test_next_stage_compensates_for_an_uneven_stage(made):
     games, _, bots = made
     least, most = spread(bots, (bot for game in first_games(games) for bot in game.bots))
     assert most - least <= 1
@@ -135,7 +135,7 @@ def test_every_bot_has_each_seat_equally_often(made):
 @pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(choices())
-def test_next_is_always_a_round_of_the_stage_with_the_fewest_games(made):
+def test_next_round_belongs_to_the_stage_with_the_fewest_games(made):
     games, stages, _ = made
     total = Counter(game.stage for game in games)
     played = Counter()
@@ -186,14 +186,14 @@ PLAIN = ("the plane of order 2", "half of a round robin", "tables of two")
     ("bots", "seats", "budget", "least", "most"),
     extend_cases_but(PLAIN, EVEN, "measures large schedules and long statistics"),
 )
-def test_pairs_meet_equally_often_where_that_is_possible(bots, seats, budget, least, most):
+def test_pairs_meet_equally_often_if_that_is_possible(bots, seats, budget, least, most):
     games, _, bots = schedule(bots, [seats], budget)
     assert meetings(games, bots) == (least, most)
 
 
 @pytest.mark.parametrize("bots", [6, 8, 10, 13, 16])
 @pytest.mark.parametrize("seats", [2, 3, 4, 5])
-def test_whatever_the_budget_pairs_and_neighbours_differ_by_little(bots, seats):
+def test_pairs_and_neighbours_differ_by_little_for_any_budget(bots, seats):
     for rounds in (1, 3):
         matches = math.ceil(rounds * bots / seats)
         games, _, everybody = schedule(bots, [seats], matches * seats, steps=20_000)
@@ -215,7 +215,7 @@ def test_ten_thousand_games_of_twenty_bots_take_seconds():
     assert neighbours(games, bots) == (26, 27)
 
 
-def test_nobody_waits_for_long_in_a_round():
+def test_no_bot_waits_for_long_in_a_round():
     games, _, bots = schedule(20, [4], 10_000, steps=20_000)
     played = Counter(dict.fromkeys(bots, 0))
     for game in first_games(games):
@@ -229,7 +229,7 @@ def test_a_small_schedule_written_out():
     assert tables == ["024", "345", "036", "256", "146", "015", "123"]
 
 
-def test_a_schedule_is_the_same_for_ever():
+def test_schedule_never_changes():
     """Leagues keep the algorithm's name: one that makes other schedules needs another."""
     games, _, _ = schedule(9, [3, 4], 150)
     text = " ".join(bot for game in games for bot in game.bots)
@@ -237,7 +237,7 @@ def test_a_schedule_is_the_same_for_ever():
     assert hashlib.sha256(text.encode()).hexdigest() == digest
 
 
-def test_the_algorithm_is_that_of_the_stages():
+def test_kind_of_stages_selects_the_algorithm():
     assert select_algorithm([Stage(BASIC, 3, 2)]) == "round-robin-1"
     assert select_algorithm([Stage(BASIC, 3, 2, balanced=True)]) == "balanced-1"
     assert ALGORITHMS["balanced-1"] is balanced_schedule
@@ -245,8 +245,8 @@ def test_the_algorithm_is_that_of_the_stages():
 
 @pytest.mark.parametrize(
     ("bots", "seats", "reason"),
-    [(2, 3, "2 bots do not fill 3 seats"), (6, 6, "basic is not played by 6")],
+    [(2, 3, "2 bots do not fill 3 seats"), (6, 6, "basic is not played at tables of 6")],
 )
-def test_what_cannot_be_scheduled(bots, seats, reason):
+def test_impossible_schedule_is_refused_with_a_reason(bots, seats, reason):
     with pytest.raises(ValueError, match=reason):
         balanced_schedule("cup", names(bots), [Stage(BASIC, seats, 5, balanced=True)], lanes=8)

@@ -56,7 +56,7 @@ def parts_of(tournament):
 
 @PATIENT
 @given(tournaments())
-def test_what_is_there_stays_and_numbers_go_on(tournament):
+def test_extension_keeps_existing_games_and_continues_the_numbers(tournament):
     algorithm, bots, stages, extensions = tournament
     parts = parts_of(tournament)
     assert len(parts) == 1 + len(extensions)
@@ -74,7 +74,7 @@ def test_what_is_there_stays_and_numbers_go_on(tournament):
 
 @PATIENT
 @given(tournaments())
-def test_each_table_gets_so_many_matches_more(tournament):
+def test_extension_adds_its_matches_to_each_table(tournament):
     _, bots, stages, extensions = tournament
     before, *added = parts_of(tournament)
     rounds = [stage.matches for stage in stages]
@@ -96,7 +96,7 @@ def test_each_table_gets_so_many_matches_more(tournament):
 
 @PATIENT
 @given(tournaments(same_matches=True))
-def test_stages_of_one_length_become_what_they_would_have_been(tournament):
+def test_extended_stages_of_equal_length_equal_a_longer_tournament(tournament):
     algorithm, bots, stages, extensions = tournament
     whole = ALGORITHMS[algorithm]("cup", bots, lengthen(stages, sum(extensions)), lanes=5)
     assert tuple(chain.from_iterable(parts_of(tournament))) == whole
@@ -104,7 +104,7 @@ def test_stages_of_one_length_become_what_they_would_have_been(tournament):
 
 @PATIENT
 @given(tournaments(), st.integers(1, 3))
-def test_a_shorter_one_is_what_the_longer_one_begins_with(tournament, rounds):
+def test_shortened_schedule_is_the_start_of_the_longer_one(tournament, rounds):
     algorithm, bots, stages, _ = tournament
     long, short = (
         ALGORITHMS[algorithm]("cup", bots, each, lanes=5)
@@ -134,7 +134,7 @@ def choices(draw):
 @pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(choices())
-def test_an_extended_choice_is_as_fair_as_a_longer_one(tournament):
+def test_extended_balanced_choice_is_as_even_as_a_longer_one(tournament):
     algorithm, bots, stages, extensions = tournament
     parts = parts_of(tournament)
     assert parts[0] == ALGORITHMS[algorithm]("cup", bots, stages, lanes=5)
@@ -158,11 +158,11 @@ def test_an_extended_choice_is_as_fair_as_a_longer_one(tournament):
 @pytest.mark.parametrize(
     ("stage", "matches", "reason"),
     [
-        (Stage(BASIC, 2, 4), 0, "an extension adds a match or more"),
+        (Stage(BASIC, 2, 4), 0, "an extension must add at least one match"),
         (Stage(BASIC, 3, 4, balanced=True, challengers=2), 1, "in 1 matches not every bot plays"),
     ],
 )
-def test_what_cannot_be_extended(stage, matches, reason):
+def test_impossible_extension_is_refused(stage, matches, reason):
     algorithm = "gauntlet-1" if stage.challengers else "round-robin-1"
     with pytest.raises(ValueError, match=reason):
         extended_schedule(algorithm, "cup", NAMES, [stage], [matches], lanes=5)

@@ -93,7 +93,7 @@ def test_every_table_has_one_challenger_and_is_played_in_every_cyclic_seating(ma
 
 @FEW
 @given(st.one_of(wholes(), choices()))
-def test_the_number_of_games_is_known_before(made):
+def test_stages_predict_the_number_of_games(made):
     games, stages, challengers, field = made
     bots = len(challengers) + len(field)
     assert len(games) == sum(stage.games(bots) for stage in stages)
@@ -119,7 +119,7 @@ def test_every_combination_plays_all_matches(made):
 
 @FEW
 @given(wholes())
-def test_after_each_round_all_challengers_have_played_equally_often_and_so_has_the_field(made):
+def test_challengers_and_field_have_played_equally_often_after_each_round(made):
     games, _, challengers, field = made
     played = Counter()
     for _, part in groupby(games, key=lambda game: (game.stage, game.round)):
@@ -216,7 +216,7 @@ def test_a_budget_buys_whole_rounds_or_a_choice(budget, challengers, field, seat
 @pytest.mark.parametrize(
     ("challengers", "field", "seats"), [(1, 10, 4), (3, 8, 3), (4, 10, 4), (10, 20, 3), (6, 9, 5)]
 )
-def test_nobody_of_the_field_waits_for_long_in_a_round(challengers, field, seats):
+def test_no_bot_of_the_field_waits_for_long_in_a_round(challengers, field, seats):
     new, old = names(challengers, field)
     games = gauntlet("cup", new + old, [Stage(BASIC, seats, 1, challengers=challengers)], lanes=5)
     played = Counter(dict.fromkeys(old, 0))
@@ -263,7 +263,7 @@ def test_a_small_gauntlet_written_out():
     assert tables_of(games) == ["n0o0o1", "n1o0o2", "n0o1o2", "n1o2o1", "n0o2o0", "n1o1o0"]
 
 
-def test_a_schedule_is_the_same_for_ever():
+def test_schedule_never_changes():
     """Leagues keep the algorithm's name: one that makes other schedules needs another."""
     new, old = names(3, 6)
     whole = [Stage(BASIC, seats, 2, challengers=3) for seats in (3, 4)]
@@ -278,7 +278,7 @@ def test_a_schedule_is_the_same_for_ever():
     assert hashlib.sha256(text.encode()).hexdigest() == digest
 
 
-def test_the_algorithm_is_that_of_the_stages():
+def test_kind_of_stages_selects_the_algorithm():
     assert select_algorithm([Stage(BASIC, 3, 2, challengers=1)]) == "gauntlet-1"
     assert select_algorithm([Stage(BASIC, 3, 2, challengers=1, balanced=True)]) == "gauntlet-1"
     assert ALGORITHMS["gauntlet-1"] is gauntlet
@@ -287,13 +287,13 @@ def test_the_algorithm_is_that_of_the_stages():
 @pytest.mark.parametrize(
     ("challengers", "stages", "reason"),
     [
-        (0, [Stage(BASIC, 2, 1)], "a gauntlet has challengers"),
+        (0, [Stage(BASIC, 2, 1)], "a gauntlet needs at least one challenger"),
         (3, [Stage(BASIC, 3, 1, challengers=3)], "a field of 1 does not fill 2 seats"),
-        (2, [Stage(BASIC, 6, 1, challengers=2)], "basic is not played by 6"),
+        (2, [Stage(BASIC, 6, 1, challengers=2)], "basic is not played at tables of 6"),
         (
             1,
             [Stage(BASIC, 2, 1, challengers=1), Stage(BASIC, 2, 1, challengers=2)],
-            "the stages of a gauntlet",
+            "all stages of a gauntlet must have",
         ),
         (
             1,
@@ -302,7 +302,7 @@ def test_the_algorithm_is_that_of_the_stages():
         ),
     ],
 )
-def test_what_cannot_be_scheduled(challengers, stages, reason):
+def test_impossible_schedule_is_refused_with_a_reason(challengers, stages, reason):
     new, old = names(challengers, 4 - challengers)
     with pytest.raises(ValueError, match=reason):
         gauntlet(

@@ -113,7 +113,7 @@ def test_all_bots_have_played_equally_often_after_each_round_of_each_stage(tourn
 
 @PATIENT
 @given(tournaments())
-def test_nobody_is_far_ahead_of_others_after_any_match(tournament):
+def test_no_bot_is_far_ahead_of_others_after_any_match(tournament):
     bots, stages, _ = tournament
     most = max(stage.seats for stage in stages)
     played = Counter(dict.fromkeys(bots, 0))
@@ -157,7 +157,7 @@ def test_adding_to_the_longest_stage_only_appends():
 @pytest.mark.parametrize(
     ("bots", "seats", "ahead"), [(12, 5, 3), (14, 4, 3), (30, 4, 4), (30, 3, 3), (50, 2, 2)]
 )
-def test_in_a_large_tournament_nobody_is_far_ahead_either(bots, seats, ahead):
+def test_no_bot_is_far_ahead_in_a_large_tournament(bots, seats, ahead):
     tables = list(list_tables(bots, seats))
     assert sorted(tables) == list(combinations(range(bots), seats))
     played = [0] * bots
@@ -267,11 +267,11 @@ def test_a_budget_buys_as_many_whole_rounds_as_fit(budget, bots, seats):
     [
         (["ann", "bob", "ann"], Stage(DUEL, 2, 1), 4, "a bot is named twice: ann, bob, ann"),
         (["ann", "bob"], Stage(BASIC, 3, 1), 4, "2 bots do not fill 3 seats"),
-        (["ann", "bob", "cy"], Stage(DUEL, 3, 1), 4, "duel is not played by 3"),
-        (["ann", "bob", "cy"], Stage(BASIC, 1, 1), 4, "basic is not played by 1"),
+        (["ann", "bob", "cy"], Stage(DUEL, 3, 1), 4, "duel is not played at tables of 3"),
+        (["ann", "bob", "cy"], Stage(BASIC, 1, 1), 4, "basic is not played at tables of 1"),
         (["ann", "bob", "cy"], Stage(BASIC, 3, 1), 2, "2 lanes are too few for 3 seats"),
     ],
 )
-def test_what_cannot_be_scheduled(bots, stage, lanes, reason):
+def test_impossible_schedule_is_refused_with_a_reason(bots, stage, lanes, reason):
     with pytest.raises(ValueError, match=reason):
         round_robin("cup", bots, [stage], lanes=lanes)
