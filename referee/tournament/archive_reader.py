@@ -93,7 +93,7 @@ class ArchivedTournament:
             return None
         if self._next.game_id != game.game_id:
             if self._indices.get(self._next.game_id, -1) < game.index:
-                raise _misplaced(self._next)
+                raise _misplacement_error(self._next)
             return None
         record, self._next = self._next, None
         return record
@@ -110,7 +110,7 @@ class ArchivedTournament:
         games = verify_tournament(self)
         rest = self._next or next(self._records, None)
         if rest is not None:
-            raise _misplaced(rest)
+            raise _misplacement_error(rest)
         if games == len(self.schedule) and any(part.seed is None for part in self.parts):
             raise Difference(
                 f"{archive_format.TOURNAMENT}: seed: missing, though all games are played"
@@ -238,7 +238,7 @@ def _make_schedule(
     return tuple(games)
 
 
-def _misplaced(record: GameRecord) -> Difference:
+def _misplacement_error(record: GameRecord) -> Difference:
     return Difference(
         f"{archive_format.RECORDS}: {record.game_id} is not in the schedule, or is out of order"
     )

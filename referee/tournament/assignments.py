@@ -141,7 +141,7 @@ class Lanes:
             return None
         lane = min(free, key=lambda candidate: self._pending[candidate][0][0].index)
         self._busy.add(lane)
-        return Bundle(lane, self._pending[lane].popleft(), self._suspended_in(lane))
+        return Bundle(lane, self._pending[lane].popleft(), self._find_suspended(lane))
 
     def release(self, lane: int) -> None:
         """Note that the bundle of a lane is finished. The lane can start its next bundle."""
@@ -149,7 +149,7 @@ class Lanes:
         self._losses.pop(lane, None)
 
     def put_back(self, bundle: Bundle) -> None:
-        """Note that a bundle lost its worker: it is the next one of its lane again.
+        """Note that the worker of a bundle was lost. The bundle is the next one of its lane again.
 
         Raises RefereeError if the same bundle has lost its worker `MAX_LOSSES` times.
         """
@@ -162,19 +162,14 @@ class Lanes:
         self._pending[bundle.lane].appendleft(bundle.games)
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
-        """Note which seats forfeited a game; call it in schedule order within a lane."""
+        """Note which seats forfeited a game; call this in schedule order within a lane."""
         forfeits = set(forfeited)
         for seat, bot in enumerate(game.bots):
             key = game.lane, bot
             streak = self._forfeits_in_a_row.get(key, 0) + 1 if seat in forfeits else 0
             self._forfeits_in_a_row[key] = streak
 
-    def suspended(self) -> frozenset[str]:
-        """Return the bots that are suspended in at least one lane."""
-        lanes = {lane for lane, _ in self._forfeits_in_a_row}
-        return frozenset().union(*map(self._suspended_in, lanes))
-
-    def _suspended_in(self, lane: int) -> frozenset[str]:
+    def _find_suspended(self, lane: int) -> frozenset[str]:
         if not self._suspend_after:
             return frozenset()
         return frozenset(

@@ -201,7 +201,7 @@ class Conductor:
             async with aclosing(workers) as self._workers:
                 for games, look in self._milestones():
                     self._feeder = self._make_feeder(games, workers)
-                    with _first_error_alone():
+                    with _raise_first_error():
                         async with asyncio.TaskGroup() as group:
                             for number in list(range(len(workers))) * FEEDS_PER_WORKER:
                                 group.create_task(self._feeder.feed_worker(number))
@@ -292,7 +292,7 @@ class Conductor:
 
 
 @contextmanager
-def _first_error_alone() -> Iterator[None]:
+def _raise_first_error() -> Iterator[None]:
     """Raise the first error of a group alone if all of them are the referee's or the machine's.
 
     A group with any other error has a bug in it, and is raised as it is.

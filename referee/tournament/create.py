@@ -81,7 +81,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
             bot = _find_bot(config, number, entry, roster).bot
             manifest, place = roster.manifest(bot), Path(str(bot))
         else:
-            raise _not_found(config, number, f"the league has no bot {entry.text!r}")
+            raise _not_found_error(config, number, f"the league has no bot {entry.text!r}")
         for stage in config.stages:
             if stage.ruleset.name not in manifest.rulesets:
                 raise UserError(f"{place}: rulesets: it does not play {stage.ruleset.name}")
@@ -237,10 +237,10 @@ def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Ro
     try:
         return roster.active_spec(entry.text)
     except NotFoundError as error:
-        raise _not_found(config, number, str(error)) from error
+        raise _not_found_error(config, number, str(error)) from error
 
 
-def _not_found(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
+def _not_found_error(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
     return NotFoundError(
         f"{config.file}: {config.entry_key(number)}: {reason}; write a path with a slash"
     )

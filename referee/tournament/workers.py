@@ -92,7 +92,7 @@ class Workers:
         loop = asyncio.get_running_loop()
         with _report_shortage(number):
             try:
-                with self._process_started(number):
+                with self._remember_process(number):
                     job = loop.run_in_executor(executor, worker.play_games, assignment)
                 return await self._wait_for(number, job)
             except BrokenProcessPool as error:
@@ -133,7 +133,7 @@ class Workers:
         await self._wait_for(number, job)
 
     @contextmanager
-    def _process_started(self, number: int) -> Iterator[None]:
+    def _remember_process(self, number: int) -> Iterator[None]:
         """Remember the process that an executor starts inside this block, for its first job.
 
         A terminal sends Ctrl-C to the new process, too. So SIGINT is blocked until the process ignores it.

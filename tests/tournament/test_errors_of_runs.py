@@ -22,14 +22,14 @@ NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     "error", [VoidGame("no room"), NO_SPACE], ids=["the referee's", "the machine's"]
 )
 def test_the_first_known_error_of_a_group_is_raised_alone(error):
-    with pytest.raises(type(error)) as caught, conduct._first_error_alone():
+    with pytest.raises(type(error)) as caught, conduct._raise_first_error():
         raise ExceptionGroup("tasks", [error, RefereeError("another one")])
     assert caught.value is error
 
 
 def test_a_group_with_a_bug_is_raised_as_it_is():
     group = ExceptionGroup("tasks", [RefereeError("known"), KeyError("a bug")])
-    with pytest.raises(ExceptionGroup) as caught, conduct._first_error_alone():
+    with pytest.raises(ExceptionGroup) as caught, conduct._raise_first_error():
         raise group
     assert caught.value is group
 
