@@ -1,7 +1,6 @@
-"""Track the pending requests of one bot and decide when each one's time is over.
+"""Track the pending requests of one bot and decide when the time of each is over.
 
-This module knows no stream and no messages; `session` and `inbox` do. Time comes from a `Clock`, so that
-tests can replace it.
+`session` and `inbox` read and write the messages. Time comes from a `Clock`, so that tests can replace it.
 """
 
 from __future__ import annotations
@@ -71,12 +70,12 @@ class Clock(NamedTuple):
 
 
 class PendingRequest:
-    """A request to a bot whose reply somebody awaits."""
+    """A request to a bot, with its clock and with the future for its reply."""
 
     written_ns = 0
-    """When the request was written to the stream; 0 until then."""
+    """When the request was written to the stream, on the clock; 0 until then."""
     deadline_ns = 0
-    """When the limit ends; 0 until the request is written."""
+    """When the limit ends, on the clock; 0 until the request is written."""
     expired = False
     """True once the deadline has passed."""
     cpu_at_deadline_ns: int | None = None
@@ -91,6 +90,7 @@ class PendingRequest:
         """The number of the decision, or `READY`."""
         self.limit_us = limit_us
         self.reply = reply
+        """Completed with a `TimedReply`, for a hello with the message; or failed with an exception."""
 
     @property
     def cause(self) -> Cause:
@@ -160,7 +160,7 @@ class PendingRequests:
         self.overdue = {key for key in self.overdue if key[0] != game_id and key[0] in games}
 
     def fail_all(self, failure: Exception) -> None:
-        """Raise `failure` in everybody who awaits a reply."""
+        """Raise `failure` in all callers that await a reply."""
         for request in self.pending.values():
             fail_request(request, failure)
         self.pending.clear()
@@ -196,20 +196,22 @@ class PendingRequests:
         if later_ns:
             self._arm_timer(min(later_ns))
 
-    def _start_grace(self, request: PendingRequest, late_ns: int, extensions: int) -> None:
+    def _start_grace(self, request: PendingRequest, late_ns: int, extensions_left: int) -> None:
         """Wait for a reply that may have reached the socket; wait longer if the event loop was `late_ns` late."""
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
         end_ns = self._now_ns() + grace_ns
-        self._clock.call_later(grace_ns / 1e9, self._end_grace, request, end_ns, extensions - 1)
+        self._clock.call_later(
+            grace_ns / 1e9, self._end_grace, request, end_ns, extensions_left - 1
+        )
 
-    def _end_grace(self, request: PendingRequest, end_ns: int, extensions: int) -> None:
+    def _end_grace(self, request: PendingRequest, end_ns: int, extensions_left: int) -> None:
         if request.reply.done():
             return
         late_ns = self._now_ns() - end_ns
-        if late_ns > TIMER_TOLERANCE_US * 1000 and extensions:
-            self._start_grace(request, late_ns, extensions)
+        if late_ns > TIMER_TOLERANCE_US * 1000 and extensions_left:
+            self._start_grace(request, late_ns, extensions_left)
         elif self._awaits_core(request):
-            self._start_grace(request, 0, extensions + 1)
+            self._start_grace(request, 0, extensions_left + 1)
         else:
             self._charge(request)
 
@@ -227,7 +229,7 @@ class PendingRequests:
 
 
 def fail_request(request: PendingRequest, failure: Exception) -> None:
-    """Raise `failure` in whoever awaits the reply, unless the request is done."""
+    """Raise `failure` in the caller that awaits the reply, unless the request is done."""
     if not request.reply.done():
         request.reply.set_exception(failure)
         request.reply.exception()  # marks it as retrieved: the caller may have stopped waiting

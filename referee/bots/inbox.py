@@ -1,6 +1,6 @@
-"""Judge the messages that a bot sends and pass each reply to the request that awaits it.
+"""Check the messages of a bot and pass each reply to the request that awaits it.
 
-Every message is checked here. What a bot may send is in `proto/README.md`; deadlines belong to `clock`.
+`proto/README.md` defines what a bot may send. Deadlines belong to `clock`.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Inbox:
         return request
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
-        """Pass a serialised action to whoever awaits it; for a ready it is empty."""
+        """Pass a serialised action to the caller that awaits it; for a ready it is empty."""
         requests, limit_us = self._requests, request.limit_us
         if requests.overdue:
             requests.forget_overdue(request.game_id, self._games)

@@ -278,8 +278,8 @@ class BotProcess:
     async def stop(self, *, gently: bool = True) -> None:
         """End the process tree and remove its socket and folder.
 
-        If `gently`, ask the bot to exit first; otherwise kill it at once. All callers that
-        await a reply of the bot get a `VoidGame`.
+        If `gently`, ask the bot to exit first; otherwise kill it at once. All callers that await a reply of the
+        bot get a `VoidGame`.
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(gently=gently and self.usable))

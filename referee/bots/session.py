@@ -1,7 +1,7 @@
 """Speak with one bot over its stream: await its hello, send requests, and await the replies.
 
-`inbox` judges what the bot sends, `clock` keeps the deadlines. A session knows no process: `process` calls
-`Session.fail` when the process has ended.
+`inbox` checks the messages of the bot, `clock` keeps the deadlines. A session does not know the process of the
+bot: `process` calls `Session.fail` when the process has ended.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ the lag. The lag is how many microseconds after the limit the referee saw the re
 #
 # The states of writing; at most one write is in progress:
 #
-#     idle --send()--> flushing --outbox is empty--> idle
-#     idle --request() in the bot's only game--> writing that message --written--> idle, or flushing if `send`
-#                                                                                  was called meanwhile
+#     not writing --send()--> flushing the outbox --outbox is empty--> not writing
+#     not writing --request() in the only game--> writing the request --written--> not writing, or flushing if
+#                                                                                  the outbox is not empty
 
 
 class Session:
@@ -135,7 +135,7 @@ class Session:
             self.closed.set()
 
     def fail(self, failure: Exception) -> None:
-        """Close the session and raise `failure` in all who await a reply. Only the first call counts."""
+        """Close the session and raise `failure` in all callers that await a reply. Later calls have no effect."""
         if self.failure is not None:
             return
         self.failure = failure
