@@ -76,8 +76,8 @@ configure_process()  # before anything imports gRPC
 import postgres_server  # noqa: E402 - imports of the project come after `configure_process`
 from strongest_isolation import strongest  # noqa: E402 - the same
 
-from referee.sandbox.missing_programs import how_to_install  # noqa: E402 - the same
 from referee.sandbox.rungs import Rung  # noqa: E402 - the same
+from referee.sandbox.shortages import how_to_install  # noqa: E402 - the same
 
 
 def pytest_addoption(parser):

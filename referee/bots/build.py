@@ -21,11 +21,17 @@ from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
 from referee.sandbox.folders import remove_folder
-from referee.sandbox.launcher import Launcher, RunningProgram, list_left_running, signal_name
+from referee.sandbox.launcher import (
+    DEFAULT_KEPT_BYTES,
+    Launcher,
+    Output,
+    RunningProgram,
+    list_left_running,
+    signal_name,
+)
 from referee.sandbox.limits import NO_ACCESS, Access, Limits
-from referee.sandbox.missing_programs import find_missing_program, how_to_install
-from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
 from referee.sandbox.process_tree import TOKEN
+from referee.sandbox.shortages import find_missing_program, how_to_install
 
 LIMIT_S = 900.0
 """How long a build may take. The first build of a language may download many packages."""

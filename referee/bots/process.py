@@ -20,12 +20,17 @@ from referee.bots.server import BotServer
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.protocol import encode
-from referee.sandbox.capacity import charge_or_void, check_capacity
 from referee.sandbox.folders import ProgramFolder
-from referee.sandbox.launcher import Launcher, RunningProgram, list_left_running, signal_name
+from referee.sandbox.launcher import (
+    Launcher,
+    Output,
+    RunningProgram,
+    list_left_running,
+    signal_name,
+)
 from referee.sandbox.limits import Access, TotalUsage
 from referee.sandbox.monitor import wait_for_breach
-from referee.sandbox.output import Output
+from referee.sandbox.shortages import charge_or_void, check_capacity
 
 GOODBYE_S = 2.0
 """How long a bot may take to exit after the referee's goodbye."""

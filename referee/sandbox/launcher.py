@@ -1,4 +1,4 @@
-"""Define the interface of all launchers: start a program, measure it, and end everything that it started.
+"""Define the interface of all launchers: start a program, keep what it prints, and end everything that it started.
 
 Each rung of the isolation ladder has one launcher:
 
@@ -18,6 +18,9 @@ from typing import Protocol
 from referee.errors import Forfeit
 from referee.sandbox.limits import Access, Limits, TotalUsage
 
+DEFAULT_KEPT_BYTES = 1 << 20
+"""How many bytes of an output are kept if the caller does not say."""
+_CHUNK_BYTES = 1 << 16
 _EXIT_LIMIT_S = 1.0
 """How long the other processes of a program may take to exit after the program itself."""
 _EXIT_CHECKS = 20
@@ -92,6 +95,46 @@ class RunningProgram(Protocol):
         ...
 
 
+class Output:
+    """One output of a process: always drained, the last bytes kept.
+
+    A program never waits for a full pipe. At most twice the kept bytes are in memory.
+
+    Args:
+        kept_bytes: how many bytes from the end are kept.
+    """
+
+    def __init__(self, kept_bytes: int = DEFAULT_KEPT_BYTES) -> None:
+        self._kept_bytes = kept_bytes
+        self._bytes = bytearray()
+        self.total = 0
+        """How many bytes the process has written."""
+
+    async def drain(self, pipe: asyncio.StreamReader) -> None:
+        """Read a pipe to its end. Run this as a task, and cancel the task when the process is gone."""
+        while chunk := await pipe.read(_CHUNK_BYTES):
+            self.add(chunk)
+            await asyncio.sleep(0)  # a pipe that is never empty would block the event loop
+
+    def add(self, chunk: bytes) -> None:
+        """Append a chunk and drop the oldest bytes if there are too many."""
+        self._bytes += chunk
+        self.total += len(chunk)
+        if len(self._bytes) > 2 * self._kept_bytes:
+            del self._bytes[: -self._kept_bytes]
+
+    def last_bytes(self) -> bytes:
+        """Return the kept bytes."""
+        return bytes(self._bytes[-self._kept_bytes :])
+
+    def tail(self, size: int) -> str:
+        """Return the last `size` bytes as printable text, with control characters escaped."""
+        text = self._bytes[-size:].decode("utf-8", "backslashreplace")
+        return "".join(
+            char if char.isprintable() or char in "\n\t" else _escape(char) for char in text
+        )
+
+
 class Launcher(Protocol):
     """Starts programs on one rung of the isolation ladder."""
 
@@ -151,3 +194,7 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

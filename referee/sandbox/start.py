@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.sandbox.capacity import SHORTAGES
 from referee.sandbox.limits import Limits
-from referee.sandbox.missing_programs import how_to_install
+from referee.sandbox.shortages import SHORTAGES, how_to_install
 
 _SHIM = Path(__file__).with_name("shim.py")
 _CANNOT_DUPLICATE_PIPE = -1

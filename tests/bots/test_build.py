@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from referee.bots.build import build
-from referee.sandbox.missing_programs import find_missing_program, how_to_install
 from referee.sandbox.process_group import ProcessGroupLauncher
+from referee.sandbox.shortages import find_missing_program, how_to_install
 
 
 async def run_build(folder, *command, limit_s=20.0):

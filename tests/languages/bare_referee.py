@@ -16,8 +16,7 @@ from referee.bots.process import GOODBYE_S
 from referee.bots.server import BotServer, Stream
 from referee.pb import play_pb2
 from referee.sandbox.folders import ProgramFolder
-from referee.sandbox.launcher import RunningProgram
-from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
+from referee.sandbox.launcher import DEFAULT_KEPT_BYTES, Output, RunningProgram
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 TOKEN = "a-token"  # noqa: S105 - it protects nothing

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from referee.sandbox.output import DEFAULT_KEPT_BYTES, Output
+from referee.sandbox.launcher import DEFAULT_KEPT_BYTES, Output
 
 
 def output_with(*chunks):

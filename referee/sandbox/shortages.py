@@ -1,8 +1,9 @@
-"""Check whether the machine has the resources for one more process.
+"""Find out what this machine lacks for one more program: free resources, or the program itself.
 
 Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event loop
 and gRPC leave objects half made, and gRPC may even end the referee. `charge_or_void` makes the same check after a
-bot has failed: without resources, the failure may be the machine's fault.
+bot has failed: without resources, the failure may be the machine's fault. `find_missing_program` and `how_to_install`
+help a user whose machine lacks a toolchain.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import _thread
 import errno
 import os
+import re
 from contextlib import ExitStack
 
 from referee.errors import Forfeit, VoidGame
@@ -23,6 +25,34 @@ ALL_THREADS = 32
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
 """Error numbers that mean: the machine lacks a resource."""
 _NO_THREAD = "can't start new thread"
+_PACKAGES = {
+    "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
+    "cmake": "CMake: `apt install cmake make g++`",
+    "dart": "Dart: https://dart.dev/get-dart",
+    "dotnet": ".NET: https://dotnet.microsoft.com/download",
+    "g++": "a C++ compiler: `apt install g++`",
+    "gcc": "a C compiler: `apt install gcc`",
+    "go": "Go: https://go.dev/dl (Debian's is often too old)",
+    "gradle": "Gradle: https://gradle.org/install",
+    "grpc_cpp_plugin": "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`",
+    "java": "a Java runtime: `apt install openjdk-17-jdk-headless`",
+    "javac": "a JDK: `apt install openjdk-17-jdk-headless`",
+    "make": "make: `apt install make`",
+    "mvn": "Maven: `apt install maven openjdk-17-jdk-headless`",
+    "node": "Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npm": "npm, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npx": "npx, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "perl": "Perl: `apt install perl`",
+    "php": "PHP: `apt install php-cli`",
+    "pkg-config": "pkg-config: `apt install pkg-config`",
+    "protoc": "the protobuf compiler: `apt install protobuf-compiler`",
+    "ruby": "Ruby: `apt install ruby`",
+    "uv": "uv: https://docs.astral.sh/uv",
+}
+_NOT_FOUND = re.compile(
+    r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
+)
+"""How shells report a program that they cannot find."""
 
 
 def check_capacity(threads: int = _THREADS) -> None:
@@ -67,3 +97,19 @@ def describe_shortage(error: Exception) -> str | None:
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
         return "no thread can be started"
     return None
+
+
+def how_to_install(program: str) -> str:
+    """Return a sentence: `program` is missing, and how to install it."""
+    known = _PACKAGES.get(program)
+    return (
+        f"{program} is not installed; it belongs to {known}"
+        if known is not None
+        else f"{program} is not installed, or not in PATH"
+    )
+
+
+def find_missing_program(output: str) -> str | None:
+    """Return the program that a shell reported as missing in `output`; None if it reported none."""
+    found = _NOT_FOUND.findall(output)
+    return found[-1] if found else None
