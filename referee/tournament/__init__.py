@@ -7,20 +7,5 @@
 - `verify` checks a stored tournament. `archive_writer` exports one, `archive_reader` checks the file, and
   `archive_format` defines it.
 
-From the entry point of the command line to the first decision of a game there are at most 12 calls
-(`tests/tournament/test_call_chain.py`):
-
-        `cli.app.run`                     the entry point
-     1  `cli.run.run`                     the command `tournament run`
-     2  `cli.run.play_to_end`
-     3  `cli.progress.conduct`
-     4  `Conductor.play_missing_games`
-     5  `Feeder.feed_worker`              a task; each worker has several
-     6  `Workers.submit`                  sends an assignment to the process of a worker
-     7  `worker.play_games`               in that process
-     8  `GamePlayer.play_assignment`
-     9  `GamePlayer._play_task`           a task for each game in flight
-    10  `match.play.play_game`
-    11  `_Run.play`                       the loop over the decisions
-    12  `BotPlayer.decide`
+`referee/README.md` lists the calls from the command line to the first decision of a game.
 """

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from concurrent.futures import ProcessPoolExecutor
 
 import call_chain
 import pytest
+from pages import table
 from real_runs import place
 
 from referee.tournament import worker
@@ -52,6 +54,14 @@ def test_no_two_functions_on_the_way_have_the_same_name(measured):
     chain, _ = measured
     functions = [call.rpartition(":")[2].rpartition(".")[2] for call in chain[1:]]
     assert len(set(functions)) == len(functions), "\n".join(chain)
+
+
+def test_map_of_the_code_lists_these_calls(measured):
+    chain, _ = measured
+    rows = table("referee/README.md", "From the command to a decision")
+    listed = [re.fullmatch(r"`(\w+)` in `([\w/]+)\.py`", row[0]).groups() for row in rows]
+    calls = [call.rpartition(":") for call in chain[1:]]
+    assert listed == [(function.rpartition(".")[2], module) for module, _, function in calls]
 
 
 def test_a_decision_passes_at_most_twelve_modules(measured):
