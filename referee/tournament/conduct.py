@@ -39,8 +39,6 @@ from referee.tournament.workers import WorkerLostError, Workers
 
 FEEDS_PER_WORKER = 2
 """Bundles that a worker has at the same time: it plays one, and the next one is waiting."""
-GameStored = Callable[[ScheduledGame, GameRecord], None]
-"""Called with every game after it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +82,7 @@ class Plan:
 
 
 class Feeder:
-    """Gives the bundles of the lanes to the workers until no game is missing or it is drained.
+    """Gives bundles of games to the workers until no game is missing or `drain` is called.
 
     Args:
         plan: makes tasks of scheduled games.
@@ -132,22 +130,21 @@ class Feeder:
             self._lanes.release(bundle.lane)
 
 
-# The states of a tournament. Only `created`, `finished` and which games are stored are in the league; the
-# other states last as long as one call of `play_missing_games`.
+# The states of a tournament:
 #
-#     created ──► playing ──────────────────────────────► finished
-#                 ▲  │  │   every game is stored              ▲
-#        go on    │  │  └─► looking ──────────────────────────┘
-#                 │  │      │  the table is settled: stopped early
-#                 ├──┼──────┘
-#                 │  │  drain, kill or an error
-#                 │  ▼
-#       resumed   │ draining ──► stopped
-#                 └────────────────┘
+#                          all games are stored
+#     created ──► playing ──────── all games are stored ────────► finished
+#                 │  │ ▲                                             ▲
+#                 │  ▼ │ the table is open                           │
+#                 │ looking ─── the table is settled: stop early ────┘
+#                 │
+#                 ▼ drain, kill or an error
+#                draining ──► interrupted ──► playing, when it is resumed
 #
-# - looking: all games of the rounds before a look are stored and no later game has started. Tournaments
-#   without `until` never look.
+# - looking: all games before a look are stored, and no later game has started. Needs `until`.
 # - draining: games in play are finished and stored; after `kill` they are lost and played again later.
+#
+# The league stores `created`, `finished` and the games; the other states end with `play_missing_games`.
 
 
 class Conductor:
@@ -171,7 +168,7 @@ class Conductor:
         roster: Roster,
         isolation: Isolation,
         *,
-        on_game_stored: GameStored,
+        on_game_stored: Callable[[ScheduledGame, GameRecord], None],
         on_worker_lost: Callable[[str], None],
     ) -> None:
         self._league = league
@@ -197,9 +194,11 @@ class Conductor:
         StoreError if a game cannot be stored. Games that were stored before stay stored.
         """
         with run_folder() as folder:
-            workers = Workers(self._worker_settings(folder), on_worker_lost=self._on_worker_lost)
+            workers = Workers(
+                self._make_worker_settings(folder), on_worker_lost=self._on_worker_lost
+            )
             async with aclosing(workers) as self._workers:
-                for games, look in self._milestones():
+                for games, look in self._list_milestones():
                     self._feeder = self._make_feeder(games, workers)
                     with _raise_first_error():
                         async with asyncio.TaskGroup() as group:
@@ -223,7 +222,7 @@ class Conductor:
         if self._workers is not None:
             self._workers.kill()
 
-    def _milestones(self) -> list[tuple[int, Look | None]]:
+    def _list_milestones(self) -> list[tuple[int, Look | None]]:
         """Return the number of games before each look that is still ahead; the last entry is all games."""
         stored = self._count_stored()
         looks = list_looks(self._tournament.config)[:-1] if self._tournament.may_stop else ()
@@ -273,7 +272,7 @@ class Conductor:
     def _count_stored(self) -> int:
         return len(self._league.forfeits(self._tournament.name))
 
-    def _worker_settings(self, run_folder: Path) -> list[WorkerSettings]:
+    def _make_worker_settings(self, run_folder: Path) -> list[WorkerSettings]:
         settings = []
         for number, cores in enumerate(assign_cores(self._tournament.config)):
             folder = run_folder / str(number)
