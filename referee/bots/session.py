@@ -88,8 +88,8 @@ class Session:
         self._writing_since_ns = 0
         """When the current write began; 0 if there is none."""
         self.failure: Exception | None = None
-        """Why the session failed; None while it is open. None also if the stream has ended and nobody has
-        called `fail` yet."""
+        """Why the session failed; None while it is open. None also if the stream has ended and `fail` was not
+        called yet."""
         self.closed = asyncio.Event()
         """Set when the stream has ended or the session has failed."""
 
