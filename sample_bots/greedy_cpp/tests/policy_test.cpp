@@ -219,10 +219,10 @@ bool Holds(const Example& example) {
   GameStart start;
   *start.mutable_ruleset() = Parse<linko::v1::Ruleset>(example.ruleset);
   const Action expected = Parse<Action>(example.action);
-  const Action came = Player(start).Decide(Parse<Request>(example.request));
-  if (google::protobuf::util::MessageDifferencer::Equals(came, expected)) return true;
-  std::cerr << example.name << ": expected " << expected.ShortDebugString() << ", came "
-            << came.ShortDebugString() << '\n';
+  const Action actual = Player(start).Decide(Parse<Request>(example.request));
+  if (google::protobuf::util::MessageDifferencer::Equals(actual, expected)) return true;
+  std::cerr << example.name << ": expected " << expected.ShortDebugString() << ", got "
+            << actual.ShortDebugString() << '\n';
   return false;
 }
 

@@ -22,14 +22,14 @@ const RECLAIM_OR_DISCARD = [choice(Choice.RECLAIM), choice(Choice.DISCARD)];
 
 const EXAMPLES: Example[] = [
   {
-    title: "of equal gains the higher value",
+    title: "of equal gains the higher value is played",
     kind: DecisionKind.PLAY,
     view: view({ hand: [3, 9, 9], tops: [[2], [], [1]] }),
     legal: [play(3), play(9), play(9, 9)],
     answer: play(9),
   },
   {
-    title: "the largest layer where there are no victims",
+    title: "without victims the largest layer is played",
     kind: DecisionKind.PLAY,
     view: view({ hand: [7, 7, 12, 12, J], tops: [[], [], []] }),
     legal: [play(7, 7), play(7, 7, J), play(12, 12), play(12, 12, J), play(J)],
@@ -43,21 +43,21 @@ const EXAMPLES: Example[] = [
     answer: play(5, J),
   },
   {
-    title: "of equal gains the fewest jokers, whatever the value",
+    title: "of equal gains the fewest jokers are played, whatever the value",
     kind: DecisionKind.PLAY,
     view: view({ hand: [4, 4, 8, J], tops: [[], []] }),
     legal: [play(4), play(4, 4), play(4, J), play(8), play(8, J), play(J)],
     answer: play(4, 4),
   },
   {
-    title: "its own table is no victim, nor is an equal value",
+    title: "neither own layers nor equal values are victims",
     kind: DecisionKind.PLAY,
     view: view({ hand: [6, 8, 8], tops: [[6], [5], [6]] }),
     legal: [play(6), play(8, 8), play(8)],
     answer: play(8),
   },
   {
-    title: "only the top layer of a table is in danger",
+    title: "only top layers are victims",
     kind: DecisionKind.PLAY,
     view: View.fromPartial({
       seat: 1,
@@ -83,14 +83,14 @@ const EXAMPLES: Example[] = [
     answer: play(1),
   },
   {
-    title: "takes what it holds already",
+    title: "takes a card whose value it holds already",
     kind: DecisionKind.TAKE_OR_LEAVE,
     view: view({ hand: [4, 4, 10], snatched: [4] }),
     legal: TAKE_OR_LEAVE,
     answer: choice(Choice.TAKE),
   },
   {
-    title: "leaves a small layer of what it does not hold",
+    title: "leaves a small layer of a value that it does not hold",
     kind: DecisionKind.TAKE_OR_LEAVE,
     view: view({ hand: [4, 4, 10], snatched: [9, 9] }),
     legal: TAKE_OR_LEAVE,
@@ -104,7 +104,7 @@ const EXAMPLES: Example[] = [
     answer: choice(Choice.RECLAIM),
   },
   {
-    title: "discards a lonely joker",
+    title: "discards a single joker",
     kind: DecisionKind.RECLAIM_OR_DISCARD,
     view: view({ hand: [4, 4, 10], snatched: [J] }),
     legal: RECLAIM_OR_DISCARD,
@@ -132,14 +132,14 @@ const EXAMPLES: Example[] = [
     answer: draw(3, 2, J, 13),
   },
   {
-    title: "passes rather than draw what it does not hold",
+    title: "passes if it holds no card on display",
     kind: DecisionKind.OPTIONAL_DRAW,
     view: view({ hand: [4, 4, 10] }),
     legal: [choice(Choice.PASS), choice(Choice.DRAW_DECK), draw(0, 13), draw(1, 12), draw(2, 5)],
     answer: choice(Choice.PASS),
   },
   {
-    title: "draws rather than pass what it holds",
+    title: "draws a card that it holds instead of passing",
     kind: DecisionKind.OPTIONAL_DRAW,
     view: view({ hand: [1, 10] }),
     legal: [choice(Choice.PASS), choice(Choice.DRAW_DECK), draw(0, 13), draw(1, 1)],
@@ -153,7 +153,7 @@ const EXAMPLES: Example[] = [
     answer: ghost(4),
   },
   {
-    title: "a decision of an unknown kind: the first legal action",
+    title: "an unknown kind of decision gets the first legal action",
     kind: 99 as DecisionKind,
     view: view({ hand: [4, 4, 10] }),
     legal: [draw(1, 2), draw(2, J)],

@@ -29,7 +29,7 @@ export class Session {
     const { gameId, decisionId } = request;
     const ruleset = this.#rulesets.get(gameId);
     if (ruleset === undefined) {
-      throw new Error(`the game ${gameId} of a request is not in progress`);
+      throw new Error(`the request names the game ${gameId}, which is not in progress`);
     }
     return { gameId, decisionId, action: decide(request, ruleset) };
   }

@@ -32,7 +32,7 @@ final class Conversation {
      * @throws StatusException if the stream breaks
      * @throws EOFException if the stream ends without a goodbye
      */
-    void hold(String token) throws StatusException, EOFException, InterruptedException {
+    void converse(String token) throws StatusException, EOFException, InterruptedException {
         stream.write(hello(token));
         RefereeMessage message;
         do {

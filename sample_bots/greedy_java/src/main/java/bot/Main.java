@@ -32,7 +32,7 @@ public final class Main {
         ManagedChannel channel =
                 Grpc.newChannelBuilder(address, InsecureChannelCredentials.create()).build();
         try {
-            new Conversation(RefereeServiceGrpc.newBlockingV2Stub(channel).play()).hold(token);
+            new Conversation(RefereeServiceGrpc.newBlockingV2Stub(channel).play()).converse(token);
         } catch (StatusException | EOFException broken) {
             String cause = broken.getCause() == null ? "" : ", because of " + broken.getCause();
             System.err.println(broken.getMessage() + cause);

@@ -113,7 +113,7 @@ class ConversationTest {
 
     private void converse(RefereeMessage... messages) throws Exception {
         referee.messages = List.of(messages);
-        new Conversation(RefereeServiceGrpc.newBlockingV2Stub(channel).play()).hold("secret");
+        new Conversation(RefereeServiceGrpc.newBlockingV2Stub(channel).play()).converse("secret");
     }
 
     /** An opponent has a 13 on top. Only if 1s snatch 13s, the 1 is better than the 12. */
@@ -159,12 +159,12 @@ class ConversationTest {
                     if (message.hasHello()) {
                         messages.forEach(bot::onNext);
                         if (!messages.contains(GOODBYE)) {
-                            hangUp();
+                            closeStream();
                         }
                     }
                 }
 
-                private void hangUp() {
+                private void closeStream() {
                     if (failure.isOk()) {
                         bot.onCompleted();
                     } else {

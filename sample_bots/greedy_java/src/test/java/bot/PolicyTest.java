@@ -82,7 +82,7 @@ class PolicyTest {
                         """,
                         "play { value: 12 naturals: 2 jokers: 1 }"),
                 arguments(
-                        "neither the own layers nor those below another's top are snatched",
+                        "only top layers of other seats are snatched",
                         "",
                         """
                         kind: DECISION_KIND_PLAY
@@ -99,22 +99,22 @@ class PolicyTest {
                         """,
                         "play { value: 8 naturals: 2 }"),
                 arguments(
-                        "1s snatch 13s where the rules say so",
+                        "1s snatch 13s if the rules say so",
                         "ones_snatch_thirteens: true",
                         againstThirteen,
                         "play { value: 1 naturals: 1 }"),
                 arguments(
-                        "1s do not snatch 13s elsewhere",
+                        "1s do not snatch 13s by other rules",
                         "ones_snatch_jokers: true",
                         againstThirteen,
                         "play { value: 12 naturals: 1 }"),
                 arguments(
-                        "1s snatch jokers where the rules say so",
+                        "1s snatch jokers if the rules say so",
                         "ones_snatch_jokers: true",
                         againstJokers,
                         "play { value: 1 naturals: 1 jokers: 1 }"),
                 arguments(
-                        "1s do not snatch jokers elsewhere",
+                        "1s do not snatch jokers by other rules",
                         "ones_snatch_thirteens: true",
                         againstJokers,
                         "play { value: 12 naturals: 3 }"));
@@ -123,7 +123,7 @@ class PolicyTest {
     static Stream<Arguments> snatchedLayers() {
         return Stream.of(
                 arguments(
-                        "a card that is held already is taken",
+                        "a card whose value is held already is taken",
                         "",
                         """
                         kind: DECISION_KIND_TAKE_OR_LEAVE
@@ -136,7 +136,7 @@ class PolicyTest {
                         """,
                         "choice: CHOICE_TAKE"),
                 arguments(
-                        "two cards that are not held are left",
+                        "two cards whose value is not held are left",
                         "",
                         """
                         kind: DECISION_KIND_TAKE_OR_LEAVE
@@ -149,7 +149,7 @@ class PolicyTest {
                         """,
                         "choice: CHOICE_LEAVE"),
                 arguments(
-                        "three cards are reclaimed, jokers counted",
+                        "three cards, jokers included, are reclaimed",
                         "",
                         """
                         kind: DECISION_KIND_RECLAIM_OR_DISCARD
@@ -179,7 +179,7 @@ class PolicyTest {
     static Stream<Arguments> draws() {
         return Stream.of(
                 arguments(
-                        "the card is drawn of which the hand has most",
+                        "the card that is held most often is drawn",
                         "",
                         """
                         kind: DECISION_KIND_DRAW
@@ -214,7 +214,7 @@ class PolicyTest {
                         """,
                         "draw_display { slot: 3 cards: [2, 14, 13] }"),
                 arguments(
-                        "what is not held is not drawn without need",
+                        "an optional draw of a card that is not held is declined",
                         "",
                         """
                         kind: DECISION_KIND_OPTIONAL_DRAW
@@ -227,7 +227,7 @@ class PolicyTest {
                         """,
                         "choice: CHOICE_PASS"),
                 arguments(
-                        "what is held is drawn even without need",
+                        "an optional draw of a card that is held is taken",
                         "",
                         """
                         kind: DECISION_KIND_OPTIONAL_DRAW
@@ -243,7 +243,7 @@ class PolicyTest {
     static Stream<Arguments> otherDecisions() {
         return Stream.of(
                 arguments(
-                        "the ghost's set is snatched of which the hand has most",
+                        "the ghost's set that is held most often is snatched",
                         "",
                         """
                         kind: DECISION_KIND_GHOST_SET
@@ -255,7 +255,7 @@ class PolicyTest {
                         """,
                         "ghost_value: 4"),
                 arguments(
-                        "a decision of an unknown kind gets the first action",
+                        "an unknown kind of decision gets the first action",
                         "",
                         """
                         kind: 99
