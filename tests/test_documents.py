@@ -328,7 +328,10 @@ def test_no_term_of_the_glossary_occurs_twice():
 @pytest.mark.parametrize(("term", "identifier", "module"), [(row[0], *row[2:]) for row in GLOSSARY])
 def test_a_term_of_the_glossary_is_in_its_module(term, identifier, module):
     text = (ROOT / "referee" / module).read_text()
-    assert re.search(rf"\b{identifier}\b", text), f"{term}: not in {module}"
+    definition = (
+        rf"^ *(?:(?:class|(?:async )?def|type) {identifier}\b|{identifier}(?:: .+)?(?: = .*)?$)"
+    )
+    assert re.search(definition, text, re.MULTILINE), f"{term}: not defined in {module}"
 
 
 def test_no_name_in_the_package_has_a_refused_word():
