@@ -1,7 +1,7 @@
-"""What the games of a ruleset say about its bots, and how sure that is.
+"""Estimate the strength of the bots of one ruleset from all their games at once, with intervals.
 
-Every figure comes with an interval that covers the truth with a chance of 95 %, from resampling the
-matches (`resample`). How often it really does is measured by `tests/bench/bench_calibration.py`.
+Each interval covers the true value with a chance of 95 %. It comes from resampling the matches
+(`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often intervals really cover.
 """
 
 from __future__ import annotations
@@ -18,56 +18,56 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, ResultColumns
 
 _CHUNK = 2_000_000
-"""Numbers in the largest array at a time, where many fits are made at once."""
+"""The most numbers in one array; more fits than that are split into chunks."""
 _SEED = 20_050_102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotFigures:
-    """What is known of a bot."""
+    """The estimates for one bot."""
 
     bot: str
     games: int
     matches: int
     wins: int
-    """Games of rank 1, shared ones included, forfeited ones not."""
+    """Number of games of rank 1: with shared ranks, without forfeits."""
     forfeits: int
     rating: Estimate
-    """The order-free fit (`fit`), moved so that the mean of all bots is the prior's, 25.
+    """The order-free fit (`fit`), shifted so that the mean of all bots is 25, the mean of the prior.
 
-    Only differences of skill can be seen in games.
+    The shift is needed because games show only differences of skill.
     """
     score: Estimate
-    """Mean points of a game."""
+    """Mean points per game."""
     win_share: Estimate
     """Wins divided by games."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFigures:
-    """What is known of two bots. Those that never met are compared by what they did to others."""
+    """The comparison of two bots. Bots that never met are compared through their common opponents."""
 
     first: str
     second: str
     meetings: int
-    """Games in which both sat at the table."""
+    """Number of games with both bots."""
     matches: int
-    """The matches that these belong to."""
+    """Number of matches with both bots."""
     better: float | None
-    """The share of the meetings that the first has won, ties by half; None: they never met."""
+    """Share of the meetings in which the first bot ranked higher; a tie is one half. None if they never met."""
     lead: Estimate | None
-    """Mean points of the first less those of the second, in a meeting."""
+    """Mean points of the first bot minus those of the second, in a meeting; None if they never met."""
     rating_lead: Estimate
-    """Rating of the first less that of the second."""
+    """Rating of the first bot minus that of the second."""
     chance: float | None
-    """How sure it is that the first is the better bot, by their ratings; None: not known at all."""
+    """Probability that the first bot is the better one, by the ratings; None without data."""
 
 
 class Analysis:
-    """The games of one ruleset, reckoned through.
+    """Compute the estimates for the games of one ruleset.
 
     Args:
-        results: the games; each bot has at least one.
+        results: one part of `ResultColumns.by_ruleset`.
         settings: the constants of the rating.
     """
 
@@ -80,12 +80,12 @@ class Analysis:
 
     @cached_property
     def ratings(self) -> Floats:
-        """(n,) the order-free ratings."""
+        """(n,) the order-free ratings of the n bots."""
         priors = np.full((1, len(self.results.bots)), self._settings.mu)
         fitted = fit(
             self._sums.pairs,
-            _total(self._sums.compared)[None],
-            _total(self._sums.better)[None],
+            _sum(self._sums.compared)[None],
+            _sum(self._sums.better)[None],
             priors,
             self._settings,
         )[0]
@@ -96,13 +96,15 @@ class Analysis:
         return Resampling.from_matches(self.results.matches)
 
     def bots(self) -> tuple[BotFigures, ...]:
-        """All bots, in the order of the alphabet."""
+        """Return the estimates for all bots, sorted by name."""
         games = self._sums.games.sum(axis=0)
         points, wins = self._sums.points.sum(axis=0), self._sums.wins.sum(axis=0)
-        ratings = self._by_bot.percentile_intervals(self.ratings, self._drawn_ratings)
-        scores = self._by_bot.mean_intervals(points / games, self._drawn_means(self._sums.points))
+        ratings = self._by_bot.percentile_intervals(self.ratings, self._resampled_ratings)
+        scores = self._by_bot.mean_intervals(
+            points / games, self._resampled_deviations(self._sums.points)
+        )
         shares = self._by_bot.share_intervals(
-            wins / games, self._drawn_means(self._sums.wins), games
+            wins / games, self._resampled_deviations(self._sums.wins), games
         )
         forfeits = np.bincount(self.results.bot[self.results.forfeited], minlength=len(games))
         return tuple(
@@ -120,7 +122,7 @@ class Analysis:
         )
 
     def pairs(self) -> tuple[PairFigures, ...]:
-        """All ordered pairs of different bots."""
+        """Return the comparisons of all ordered pairs of different bots."""
         bots = self.results.bots
         return tuple(
             self._pair(first, second)
@@ -130,23 +132,23 @@ class Analysis:
         )
 
     def pair(self, first: str, second: str) -> PairFigures:
-        """Two of the bots. Raises ValueError when there is no such bot."""
+        """Return the comparison of two bots. Raises ValueError if one of them has not played."""
         bots = self.results.bots
         return self._pair(bots.index(first), bots.index(second))
 
     def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
-        """How sure it is that a bot is ahead of another one by more than so much rating.
+        """Return the probability that the rating of `first` exceeds that of `second` by more than `more`.
 
-        None where nothing is known. Raises ValueError when there is no such bot.
+        None means that there are no data. Raises ValueError if one of the bots has not played.
         """
         bots = self.results.bots
         lead, drawn, certainty = self._lead(bots.index(first), bots.index(second))
         return certainty.chance(lead[0] - more, drawn)
 
     def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
-        """(1,) of rating, (B, 1) in each drawing, and how well it is known."""
+        """Return the (1,) lead in rating, its (B, 1) values in B resamples, and its `Certainty`."""
         lead = self.ratings[[first]] - self.ratings[[second]]
-        drawn = self._drawn_ratings[:, [first]] - self._drawn_ratings[:, [second]]
+        drawn = self._resampled_ratings[:, [first]] - self._resampled_ratings[:, [second]]
         return lead, drawn, Certainty(self._by_bot.matches[[first, second]].min(keepdims=True))
 
     def _pair(self, first: int, second: int) -> PairFigures:
@@ -165,11 +167,11 @@ class Analysis:
 
     @cached_property
     def _meetings(self) -> dict[tuple[int, int], _Meeting]:
-        """The pairs that met, in both orders."""
+        """What the games of each pair of bots say, for both orders of the pair."""
         certainty = Certainty(np.diff(self._sums.meetings.tocsc().indptr).astype(np.float64))
-        meetings = _total(self._sums.meetings)
-        leads = _total(self._sums.lead) / meetings
-        better = _total(self._sums.better) / _total(self._sums.compared)
+        meetings = _sum(self._sums.meetings)
+        leads = _sum(self._sums.lead) / meetings
+        better = _sum(self._sums.better) / _sum(self._sums.compared)
         drawn = _quotient(
             self._resampling.sums(self._sums.lead), self._resampling.sums(self._sums.meetings)
         )
@@ -183,11 +185,11 @@ class Analysis:
         return met
 
     @cached_property
-    def _drawn_ratings(self) -> Floats:
-        """(B, n) the ratings of each drawing.
+    def _resampled_ratings(self) -> Floats:
+        """(B, n) the ratings in each of B resamples.
 
-        Each has priors of its own, drawn from the prior. Where the games say much that is no matter;
-        where they say nothing, of a bot that has won against nobody, say, the interval is the prior's.
+        Each resample has its own prior means, drawn from the prior. That matters only where the games say
+        little, as for a bot that always lost: there the interval becomes that of the prior.
         """
         draws, bots = self._resampling.draws, len(self.results.bots)
         priors = np.random.default_rng(_SEED).normal(
@@ -215,10 +217,10 @@ class Analysis:
         centred: Floats = ratings - ratings.mean(axis=-1, keepdims=True) + self._settings.mu
         return centred
 
-    def _drawn_means(self, values: Floats) -> Floats:
-        """(B, n) of each drawing: how far the mean of each bot's games strays from what it is.
+    def _resampled_deviations(self, values: Floats) -> Floats:
+        """(B, n) in each of B resamples: the deviation of each bot's mean from its mean in all games.
 
-        Not counted is what comes from who else sat at the table: the schedule settled that.
+        The effect of the opponents is removed, because the schedule fixed them.
         """
         unexplained = self._opponents.scaled_residuals(values)
         return _quotient(
@@ -228,7 +230,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """What the games of a pair say."""
+    """What the games of one pair of bots say."""
 
     games: int
     matches: int
@@ -236,11 +238,11 @@ class _Meeting:
     lead: Estimate
 
 
-def _total(sums: Matrix) -> Floats:
-    """(F,) over all matches."""
+def _sum(sums: Matrix) -> Floats:
+    """Return the (F,) sums over all matches."""
     return np.asarray(sums.sum(axis=0)).reshape(-1)
 
 
 def _quotient(part: Floats, whole: Floats) -> Floats:
-    """NaN where there is nothing of the whole."""
+    """Return the quotient, NaN where the whole is 0."""
     return part / np.where(whole > 0, whole, np.nan)

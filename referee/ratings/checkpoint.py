@@ -1,9 +1,9 @@
-"""Ratings taken up where they were left: of many games, only those are rated that came since.
+"""Continue ratings from a checkpoint, so that only games since then are rated.
 
-TrueSkill goes from game to game; a hundred thousand take half a minute. So what was reckoned is kept, as
-bytes, with a digest of all that it comes from: which games, in which order, whom each new version followed,
-by which settings. A state whose digest is not that of the games at hand is not used: what is kept may be old,
-of other games, or damaged, and the ratings are those from the first game on.
+TrueSkill rates one game after another; a hundred thousand games take half a minute. A checkpoint is bytes that
+hold ratings after some of the games, each with a digest of everything that determines them: the games and
+their order, the predecessors of the bots, and the settings. If no digest fits the given games, for example
+because the checkpoint is old or damaged, all games are rated from the first one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from dataclasses import asdict
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from referee.ratings.trueskill import Ratings, Settings, Table
+from referee.ratings.trueskill import Ratings, RatingTable, Settings
 from referee.result_columns import NOBODY, Ints, ResultColumns
 
 _VERSION = 1
-"""Of what a game does to the ratings: to be raised where that changes."""
+"""Version of the rating algorithm, part of the digest: raise it when the algorithm changes."""
 _FROM_THE_END = (0, 64, 1024, 16_384)
-"""So many games before the last one a state is kept: a game may come late, before others in the order."""
+"""Distances from the last game at which a state is saved.
+
+States before the end help if a late game comes before others in the order.
+"""
 _WORTH = 200
-"""Rating fewer games than that costs little; nothing new is kept then."""
+"""No new checkpoint is made for fewer new games than this."""
 
 
 _MAX_SEATS = 5
@@ -32,10 +35,10 @@ _MAX_SEATS = 5
 
 
 class _State(BaseModel):
-    """Ratings after some games."""
+    """The ratings after the first `games` games."""
 
     games: int
-    ratings: Table
+    ratings: RatingTable
     digest: str
 
 
@@ -49,31 +52,31 @@ def rate_from_checkpoint(
     *,
     predecessors: Mapping[str, str] | None = None,
 ) -> tuple[Ratings, bytes | None]:
-    """The ratings after some games, and what to keep for the next time; None: what is kept will do.
+    """Return the ratings after all games, and the next checkpoint; None if the old one is good enough.
 
     Args:
-        kept: what was to be kept some time ago, or anything else.
-        games: in schedule order.
+        kept: an earlier checkpoint, None, or any bytes.
+        games: the games in schedule order.
         settings: see `Ratings`.
         predecessors: see `Ratings`.
     """
-    course = _Course(games, settings or Settings(), predecessors or {})
+    sequence = _GameSequence(games, settings or Settings(), predecessors or {})
     old = sorted(_read(kept), key=lambda state: -state.games)
-    last = next(filter(course.leads_to, old), None)
+    last = next(filter(sequence.matches, old), None)
     begin = 0 if last is None else last.games
     ratings = Ratings.from_table(
         {} if last is None else last.ratings, settings, predecessors=predecessors
     )
-    if len(course) - begin < _WORTH:
-        course.rate(ratings, begin, len(course))
+    if len(sequence) - begin < _WORTH:
+        sequence.rate(ratings, begin, len(sequence))
         return ratings, None
-    states = [*filter(course.leads_to, old)]
-    for end in sorted(len(course) - before for before in _FROM_THE_END):
+    states = [*filter(sequence.matches, old)]
+    for end in sorted(len(sequence) - before for before in _FROM_THE_END):
         if end > begin:
-            course.rate(ratings, begin, end)
-            states.append(course.state(ratings, end))
+            sequence.rate(ratings, begin, end)
+            states.append(sequence.state(ratings, end))
             begin = end
-    return ratings, _written(states, len(course))
+    return ratings, _dump(states, len(sequence))
 
 
 def _read(kept: bytes | None) -> tuple[_State, ...]:
@@ -83,8 +86,8 @@ def _read(kept: bytes | None) -> tuple[_State, ...]:
         return ()
 
 
-def _written(states: Iterable[_State], games: int) -> bytes:
-    """Of the states, the last ones that are so far from the end as they should be."""
+def _dump(states: Iterable[_State], games: int) -> bytes:
+    """Return the checkpoint: for each distance from the end the last state that is that far away."""
     chosen = {}
     for before in _FROM_THE_END:
         old = [state for state in states if state.games <= games - before]
@@ -94,10 +97,10 @@ def _written(states: Iterable[_State], games: int) -> bytes:
     return _STATES.dump_json(tuple(chosen.values()))
 
 
-class _Course:
-    """Games in their order, so that a beginning of them is the same whatever follows.
+class _GameSequence:
+    """Games in their order, with bots and rulesets numbered by first occurrence.
 
-    That is, bots and rulesets are numbered as they come.
+    So the numbers in the first games do not depend on later games.
     """
 
     def __init__(
@@ -108,14 +111,14 @@ class _Course:
         missing = ((0, 0), (0, _MAX_SEATS - games.bot.shape[1]))
         bot = np.pad(games.bot, missing, constant_values=NOBODY)
         self._rank = np.pad(games.rank, missing).astype(np.int8)
-        self._bots, self._bot = _as_they_come(games.bots, bot)
-        self._rulesets, self._ruleset = _as_they_come(games.rulesets, games.ruleset)
+        self._bots, self._bot = _number_by_occurrence(games.bots, bot)
+        self._rulesets, self._ruleset = _number_by_occurrence(games.rulesets, games.ruleset)
 
     def __len__(self) -> int:
         return len(self._rank)
 
     def rate(self, ratings: Ratings, begin: int, end: int) -> None:
-        """Rate the games from one on to before another."""
+        """Rate the games from index `begin` to before `end`."""
         part = slice(begin, end)
         for ruleset, bots, ranks in zip(
             self._ruleset[part].tolist(),
@@ -128,20 +131,20 @@ class _Course:
             ratings.rate(self._rulesets[ruleset], names, ranks[:seats])
 
     def state(self, ratings: Ratings, games: int) -> _State:
-        """The ratings after so many games."""
+        """Return the state after `games` games."""
         table = ratings.table()
         return _State(games=games, ratings=table, digest=self._digest(games, table))
 
-    def leads_to(self, state: _State) -> bool:
-        """Whether a state is one after the first games of these."""
+    def matches(self, state: _State) -> bool:
+        """Return True if these games start with the games of the state."""
         return 0 < state.games <= len(self) and state.digest == self._digest(
             state.games, state.ratings
         )
 
-    def _digest(self, games: int, ratings: Table) -> str:
+    def _digest(self, games: int, ratings: RatingTable) -> str:
         bots = self._bots[: int(self._bot[:games].max(initial=NOBODY)) + 1]
         rulesets = self._rulesets[: int(self._ruleset[:games].max(initial=NOBODY)) + 1]
-        said = json.dumps(
+        text = json.dumps(
             [
                 _VERSION,
                 asdict(self._settings),
@@ -150,24 +153,26 @@ class _Course:
                 ratings,
             ]
         )
-        digest = hashlib.blake2b(said.encode(), digest_size=16)
+        digest = hashlib.blake2b(text.encode(), digest_size=16)
         for column in (self._bot, self._rank, self._ruleset):
             digest.update(column[:games].astype(np.int32).tobytes())
         return digest.hexdigest()
 
     def _line(self, bot: str) -> list[str]:
-        """A bot and whom it followed, and so on."""
+        """Return a bot, its predecessor, the predecessor of that one, and so on."""
         line = [bot]
         while (before := self._predecessors.get(line[-1])) is not None:
             line.append(before)
         return line
 
 
-def _as_they_come(names: tuple[str, ...], numbers: Ints) -> tuple[list[str], Ints]:
-    """Names in the order in which they occur first, and the numbers that they have in it."""
+def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[str], Ints]:
+    """Return the names in the order of first occurrence, and `numbers` as indexes of these names."""
     backwards = numbers.ravel()[::-1]
-    first = np.full(len(names) + 1, len(backwards))  # NOBODY takes the last place
-    first[backwards] = np.arange(len(backwards))[::-1]  # of several the last one stays
+    first = np.full(len(names) + 1, len(backwards))  # NOBODY is the index of the last item
+    first[backwards] = np.arange(len(backwards))[
+        ::-1
+    ]  # the last write wins, which is the first occurrence
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]
     places = np.full(len(names) + 1, NOBODY)

@@ -1,4 +1,4 @@
-"""What a bot's result at a table owes to the others who sit there, and who helps whom."""
+"""Estimate what a bot's points owe to the other bots at the table, and which bots help each other."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resamplin
 from referee.result_columns import Floats, ResultColumns
 
 _LEAST = 1e-6
-"""Of what is a bot's company alone: less is rounding."""
+"""A sum of squares below this is a rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollusionFigures:
-    """How a bot fares when another one sits at its table."""
+    """The points of a bot with and without another bot at its table."""
 
     bot: str
     other: str
     matches: int
-    """In which both played."""
+    """Number of matches in which both played."""
     with_other: float
-    """Mean points of the bot in these."""
+    """Mean points of the bot in these matches."""
     without_other: float | None
-    """Mean points of the bot in its other matches; None: there is none."""
+    """Mean points of the bot in its other matches; None if there are none."""
     excess: Estimate
-    """How many points more the bot makes in its company than it should.
+    """Extra points of the bot per game with the other one.
 
-    That is: than its own strength and what the other does to everybody explain.
+    The strength of the bot, and the effect of the other one on all its opponents, are subtracted.
     """
     suspicious: bool
-    """The excess is above 0, even for the largest of so many (with a chance of error of 5 % in all)."""
+    """True if the excess is surely above 0. The chance of any wrong accusation is 5 % over all pairs."""
 
 
 class OpponentEffects:
-    """Who sat at which table, and what that explains.
+    """A linear model of the points: the strength of a bot plus the effects of its opponents.
 
-    The mean of a bot in a match is taken for a number of its own plus one for each of the others, what
-    these do to anybody; both by least squares over all matches.
+    The mean of a bot in a match is its own number plus a number for each opponent, which is the same for
+    everyone who meets that opponent. Both come from least squares over all matches.
 
     Args:
-        games: (M, n) how many games of each of M matches each of n bots played; 0: it was not there.
+        games: (M, n) the number of games of each of M matches that each of n bots played.
     """
 
     def __init__(self, games: Floats) -> None:
         self._games = games
         self.there = (games > 0).astype(np.float64)
-        """(M, n) 1 where the bot played."""
+        """(M, n) 1 where the bot played, else 0."""
         others = self.there.sum(axis=1, keepdims=True) - 1
         together = self.there.T @ self.there
         matches = np.diag(np.diag(together))
@@ -58,12 +58,12 @@ class OpponentEffects:
         self._free = self.there.sum() - np.linalg.matrix_rank(equations, tol=1e-9, hermitian=True)
 
     def means(self, sums: Floats) -> Floats:
-        """(M, n) the mean of a game, of sums over a match; 0 where the bot did not play."""
+        """Return (M, n) means per game from sums per match; 0 where the bot did not play."""
         means: Floats = np.divide(sums, self._games, out=np.zeros_like(sums), where=self._games > 0)
         return means
 
     def residuals(self, means: Floats) -> Floats:
-        """(M, n) what is left of means when the company at the table is accounted for."""
+        """Return the (M, n) residuals of means: what the model does not explain."""
         bots = means.shape[1]
         totals = means.sum(axis=1, keepdims=True)
         known = [means.sum(axis=0), (self.there * (totals - means)).sum(axis=0)]
@@ -73,9 +73,9 @@ class OpponentEffects:
         return left
 
     def scaled_residuals(self, sums: Floats) -> Floats:
-        """(M, n) the same of sums over a match, as large as it is in matches that are still to come.
+        """Return the (M, n) residuals of sums per match, enlarged to the size expected in new matches.
 
-        (What was fitted to a match leaves less of it.) NaN where all was needed for the fit.
+        A fit makes the residuals of its own data too small. NaN if no degree of freedom is left.
         """
         if self._free <= 0:
             return np.full_like(sums, np.nan)
@@ -85,20 +85,22 @@ class OpponentEffects:
 
 
 def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
-    """Of every ordered pair that has met, where its effect can be told from others'.
+    """Return the figures of every ordered pair that met, if its effect can be separated from others.
 
-    A hint of collusion by play, no proof: bots may simply suit each other.
+    A positive excess is a hint at collusion, no proof: two styles of play may simply fit together.
     """
-    helped = _Helped(results)
+    effects_of_pairs = _PairEffects(results)
     bots = range(len(results.bots))
     pairs = [(bot, other) for bot in bots for other in bots if bot != other]
     return tuple(
-        figures for bot, other in pairs if (figures := helped.figures(bot, other, len(pairs)))
+        figures
+        for bot, other in pairs
+        if (figures := effects_of_pairs.figures(bot, other, len(pairs)))
     )
 
 
-class _Helped:
-    """Who helps whom: for a pair, what its meetings leave unexplained, by least squares again."""
+class _PairEffects:
+    """Estimate for a pair how much its meetings add to the model, by least squares of the residuals."""
 
     def __init__(self, results: ResultColumns) -> None:
         self._bots = results.bots
@@ -108,7 +110,7 @@ class _Helped:
         self._resampling = Resampling.from_matches(results.matches)
 
     def figures(self, bot: int, other: int, pairs: int) -> CollusionFigures | None:
-        """Of one of so many ordered pairs; None where nothing can be told."""
+        """Return the figures of one of `pairs` ordered pairs; None if its effect cannot be separated."""
         there = self._opponents.there
         both = there[:, bot] * there[:, other]
         meeting = np.zeros_like(there)
@@ -133,7 +135,7 @@ class _Helped:
             suspicious=chance is not None and 1 - chance < (1 - CONFIDENCE) / pairs,
         )
 
-    def _mean(self, bot: int, chosen: Floats) -> float:
-        """Points in a game of a bot, in some of its matches."""
+    def _mean(self, bot: int, mask: Floats) -> float:
+        """Return the mean points per game of a bot in the matches where `mask` is 1."""
         points, games = self._games.points[:, bot], self._games.games[:, bot]
-        return float((points * chosen).sum() / (games * chosen).sum())
+        return float((points * mask).sum() / (games * mask).sum())

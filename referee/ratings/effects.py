@@ -1,6 +1,6 @@
-"""What decides a game beside the bots: the seat and the hand.
+"""Estimate what decides a game besides the bots: the seat and the hand.
 
-Only whole matches count here, those of which every seating was played: in them each bot has had each
+Only whole matches count, that is, matches with a game of every seating. In a whole match each bot has had each
 seat of the deal once.
 """
 
@@ -17,43 +17,43 @@ from referee.result_columns import Flags, Floats, Ints, ResultColumns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatFigures:
-    """What a seat is worth at tables of one size."""
+    """The value of a seat at tables of one size."""
 
     seats: int
     seat: int
-    """0 starts the game."""
+    """Number of the seat; seat 0 starts the game."""
     matches: int
     advantage: Estimate
-    """Mean points of the seat less the mean points of all seats."""
+    """Mean points of the seat minus the mean points of all seats."""
     win_share: Estimate
-    """Games that the seat won, shared ones included, forfeited ones not."""
+    """Share of games with rank 1 for the seat: with shared ranks, without forfeits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuckFigures:
-    """What the points of a game come from, at tables of one size: shares of their variance, 1 in all.
+    """The sources of the points at tables of one size, as shares of their variance, with the sum 1.
 
-    The variance is that around the mean of the match.
+    The variance is taken around the mean of the match.
     """
 
     seats: int
     matches: int
     deviation: float
-    """Of a seat's points in one game."""
+    """Standard deviation of the points of a seat in one game."""
     hand: Estimate
-    """The luck of the deal: the same seat of the same deal, whoever sits there."""
+    """Share of the luck of the deal: the same seat of the same deal, for any bot."""
     bots: Estimate
-    """Who is better."""
+    """Share of the strength of the bots."""
     rest: Estimate
-    """How these bots played this hand in this order."""
+    """Share of everything else: how these bots played this hand in this order."""
 
 
 def seat_figures(results: ResultColumns) -> tuple[SeatFigures, ...]:
-    """Of every table size and seat."""
-    return tuple(figures for whole in _whole_matches(results) for figures in _of_seats(whole))
+    """Return the figures of every table size and seat."""
+    return tuple(figures for whole in _whole_matches(results) for figures in _estimate_seats(whole))
 
 
-def _of_seats(whole: _Whole) -> Iterator[SeatFigures]:
+def _estimate_seats(whole: _WholeMatches) -> Iterator[SeatFigures]:
     seats, points = whole.seats, whole.points
     matches = len(points)
     resampling = Resampling.from_matches(matches)
@@ -71,19 +71,22 @@ def _of_seats(whole: _Whole) -> Iterator[SeatFigures]:
 
 
 def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
-    """Of every table size of which there are matches enough."""
-    found = (_luck(whole) for whole in _whole_matches(results))
+    """Return the figures of every table size with enough matches."""
+    found = (_estimate_luck(whole) for whole in _whole_matches(results))
     return tuple(figures for figures in found if figures is not None)
 
 
-def _luck(whole: _Whole) -> LuckFigures | None:
-    """Variance components of matches: Latin squares of bots by seats, a game for each diagonal."""
+def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
+    """Return the variance components of whole matches; None if there are too few.
+
+    A match is a Latin square of bots by seats, with a game for each diagonal.
+    """
     seats, points = whole.seats, whole.points
     middle = points.mean(axis=(1, 2), keepdims=True)
     by_bot = points.mean(axis=2, keepdims=True) - middle
     by_hand = points.mean(axis=1, keepdims=True) - middle
     matches = len(points)
-    if seats == 2:  # noqa: PLR2004 - a square of two by two leaves no rest
+    if seats == 2:  # noqa: PLR2004 - a 2 by 2 square has no residual
         rest, repeated = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
     else:
         left = points - by_bot - by_hand - whole.means_of_games()
@@ -118,10 +121,10 @@ def _luck(whole: _Whole) -> LuckFigures | None:
 
 
 def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
-    """Return half the variance of a duel's lead that neither the hand nor the bots explain, by match.
+    """Return the residual variance of duels by match, and a mask of the matches for which it is known.
 
-    It shows in the differences between the leads of the same pair in several matches. The second result tells
-    which matches belong to a pair that has played several.
+    It is half the variance of the lead that neither the hand nor the bots explain. It comes from the
+    differences between matches of the same pair, so it is unknown if a pair has only one match.
     """
     pair, times = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)[1:]
     pair = pair.reshape(-1)
@@ -132,7 +135,7 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
 
 
 def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:
-    """The shares of hand, bots and rest, and the whole variance; of (B, 3) mean squares."""
+    """Return the (B, 3) shares of hand, bots and rest, and the (B,) total variance, from mean squares."""
     rest = squares[:, 2]
     parts = np.maximum(0, squares[:, :2] - rest[:, None]) / seats
     components = np.concatenate([parts, rest[:, None]], axis=1)
@@ -142,30 +145,30 @@ def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Whole:
-    """The whole matches of a table size: M matches of k bots in k seats."""
+class _WholeMatches:
+    """The whole matches at tables of one size: M matches of k bots in k seats."""
 
     seats: int
-    """k."""
+    """The table size k."""
     bots: Ints
-    """(M, k) who played, lowest index first."""
+    """(M, k) the bots, lowest index first."""
     points: Floats
-    """(M, k, k) by bot and seat."""
+    """(M, k, k) points by bot and seat."""
     wins: Floats
-    """(M, k, k)"""
+    """(M, k, k) 1 for a win, by bot and seat."""
     game: Ints
-    """(M, k, k) in which of the k games a bot had a seat."""
+    """(M, k, k) the number of the game in which a bot had a seat."""
 
     def means_of_games(self) -> Floats:
-        """(M, k, k) the mean points of the game in which a bot had a seat."""
+        """Return the (M, k, k) mean points of the game in which a bot had a seat."""
         match = np.arange(len(self.points))[:, None, None]
         means = np.zeros((len(self.points), self.seats))
         np.add.at(means, (match, self.game), self.points / self.seats)
         return means[match, self.game]
 
 
-def _whole_matches(results: ResultColumns) -> Iterator[_Whole]:
-    """By table size."""
+def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
+    """Yield the whole matches of each table size."""
     for seats in np.unique(results.seats).tolist():
         sized = results.of_size(seats)
         whole = np.bincount(sized.match)[sized.match] == seats
@@ -177,17 +180,17 @@ def _whole_matches(results: ResultColumns) -> Iterator[_Whole]:
         match, game, seat = np.ogrid[: len(bot), :seats, :seats]
 
         place = match, np.argsort(np.argsort(bot, axis=2), axis=2), seat
-        yield _Whole(
+        yield _WholeMatches(
             seats=seats,
             bots=np.sort(bot[:, 0], axis=1),
-            points=_placed(sized.score[order, :seats].reshape(bot.shape), place),
-            wins=_placed(won.reshape(bot.shape), place),
-            game=_placed(np.broadcast_to(game, bot.shape), place).astype(np.int64),
+            points=_rearrange(sized.score[order, :seats].reshape(bot.shape), place),
+            wins=_rearrange(won.reshape(bot.shape), place),
+            game=_rearrange(np.broadcast_to(game, bot.shape), place).astype(np.int64),
         )
 
 
-def _placed(values: Floats | Ints | Flags, place: tuple[Ints, Ints, Ints]) -> Floats:
-    """(M, k, k) values by match, game and seat, put to their place."""
+def _rearrange(values: Floats | Ints | Flags, place: tuple[Ints, Ints, Ints]) -> Floats:
+    """Return (M, k, k) values by match, game and seat, rearranged by `place`."""
     placed = np.zeros(values.shape)
     placed[place] = values
     return placed

@@ -1,14 +1,12 @@
-"""Ratings that do not depend on the order of the games: all of them are fitted at once.
+"""Fit skills to all games at once, so that the order of the games does not matter.
 
-The model is TrueSkill's own. Each seat performs as a normal distribution around its skill, with the
-deviation `beta`; who performs better ranks higher. So of a pair at the same table the first ranks
-higher with the chance Phi((s1 - s2) / (sqrt(2) beta)), whoever else sits there, and skills come from
-a normal distribution, the prior. The fit is the set of skills that makes the outcomes of all pairs
-most likely under that prior (Thurstone-Mosteller; a tie is half a win), which is unique. It differs
-from sequential TrueSkill in what that leaves open: in which order the games are counted.
+The model is that of TrueSkill. The performance of a seat is normally distributed around the skill of its bot, with
+the deviation `beta`; a better performance ranks higher. So of two seats at a table, the first one ranks higher
+with the probability Phi((s1 - s2) / (sqrt(2) beta)), whoever else plays. The prior of the skills is a normal
+distribution. The fit is the unique set of skills that makes the outcomes of all pairs most likely under this prior
+(Thurstone-Mosteller; a tie is half a win).
 
-The pairs of a game are not independent, so the fit says nothing about its own certainty. `resample`
-does, by matches.
+The pairs of a game are not independent, so the fit does not tell its own uncertainty; `intervals` does.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, Ints
 
 _STEPS = 100
+"""The most steps of the search."""
 _LOG_ROOT_TAU = float(np.log(2 * np.pi) / 2)
 
 
@@ -33,23 +32,23 @@ def fit(
     start: Floats | None = None,
     within: float = 1e-9,
 ) -> Floats:
-    """The skills that make the outcomes most likely; many independent fits at once.
+    """Return the most likely skills of B independent fits, by Newton's method.
 
     Args:
-        pairs: (P, 2) the two bots of each pair, indices of bots.
-        compared: (B, P) how often each pair was compared, in each of B fits.
-        better: (B, P) how often of that the first was better.
-        priors: (B, n) the prior's mean of each bot.
-        settings: the prior's deviation, and `beta`.
-        start: (n,) where to begin the search; by default, at the priors.
-        within: the search ends when no skill moves by more than that.
+        pairs: (P, 2) the two bots of each pair, as indexes of the n bots.
+        compared: (B, P) how often each pair was compared, in each fit.
+        better: (B, P) how often the first bot of the pair was better; a tie is one half.
+        priors: (B, n) the mean of the prior for each bot.
+        settings: the deviation of the prior, and `beta`.
+        start: (n,) skills at which the search starts; the priors if omitted.
+        within: the search ends when no skill changes by more than this.
 
-    Returns: (B, n) skills, in the units of the ratings.
+    Returns: (B, n) skills in the units of ratings.
 
-    Raises ArithmeticError when the search does not end; the function is concave, so it does.
+    Raises ArithmeticError if the search does not converge. It always should, because the function is concave.
     """
     scale = np.sqrt(2) * settings.beta
-    limit = 2 * scale  # of a step: far from the solution the function is flat
+    limit = 2 * scale  # limits a step: far from the solution the function is flat
     precision = settings.sigma**-2
     first, second = pairs[:, 0], pairs[:, 1]
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
@@ -59,7 +58,7 @@ def fit(
         worse = compared - better
         pull = (better * win - worse * loss) / scale
         bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
-        slope = precision * (priors - skills) + _spread(first, second, pull, skills.shape[1])
+        slope = precision * (priors - skills) + _sum_pulls(first, second, pull, skills.shape[1])
         curvature = _curvature(first, second, bend, skills.shape[1], precision)
         step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
         skills += np.clip(step, -limit, limit)
@@ -69,13 +68,13 @@ def fit(
 
 
 def _hazard(lead: Floats) -> Floats:
-    """phi(x) / Phi(x), also where both are next to nothing."""
+    """Return phi(x) / Phi(x), also where both are nearly 0."""
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
 
 
-def _spread(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
-    """(B, n): each pair's pull added to its first and taken from its second."""
+def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
+    """Return (B, n) sums for the bots: a pair adds its pull to its first bot and subtracts it from its second."""
     incidence = np.zeros((len(first), bots))
     rows = np.arange(len(first))
     incidence[rows, first], incidence[rows, second] = 1, -1
@@ -83,7 +82,7 @@ def _spread(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
 
 
 def _curvature(first: Ints, second: Ints, bend: Floats, bots: int, precision: float) -> Floats:
-    """(B, n, n): minus the second derivatives."""
+    """Return the (B, n, n) negative second derivatives."""
     curvature = np.zeros((len(bend), bots, bots))
     curvature[:, first, second] = -bend
     curvature[:, second, first] = -bend

@@ -1,13 +1,9 @@
-"""What has to be shown before a tournament stops by itself, and when to look whether it is.
+"""Decide whether the games have settled the standings, so that a tournament can stop early.
 
-Apart from `settled`, which looks: configurations need this, and not what that takes to load.
-
-When a tournament has shown what there is to show.
-
-It has when every two neighbours in the table are told apart, or called equal. To look again and again and
-stop at the first good moment finds differences where there are none; so the error that is allowed in
-all is shared out among all the looks there may be, and among the neighbours. How often a table is wrong
-all the same is measured by `tests/bench/bench_settled.py`.
+The standings are settled when every two neighbours have a verdict: one is ahead, or both are equal. Testing after
+every round, and stopping at the first success, would inflate false positives. So the allowed error is divided
+among all looks, which are the planned tests, and among all pairs of neighbours. `tests/bench/bench_settled.py`
+measures how often settled standings are wrong.
 """
 
 from __future__ import annotations
@@ -16,25 +12,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from referee.ratings.analysis import Analysis
+if TYPE_CHECKING:  # configurations import this module, and numpy takes long to load
+    from referee.ratings.analysis import Analysis
 
 _GROWTH = 1.2
-"""The next look comes when there is a fifth more to be seen: else each would say what the last one said."""
+"""Growth of the number of rounds from look to look. Closer looks would hardly differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopCondition:
-    """What must be shown."""
+    """The condition under which a tournament stops early."""
 
     confidence: float
-    """How sure the whole table has to be, above 0.5 and below 1."""
+    """Probability, between 0.5 and 1, that all verdicts together are right."""
     margin: float
-    """Bots whose ratings differ by less are called equal, where that is as sure; 0: never."""
+    """Bots count as equal if their ratings surely differ by less than this; 0 turns this off."""
 
 
 def look_rounds(rounds: int) -> list[int]:
-    """After how many rounds to look, of so many; the last look is after the last one."""
+    """Return the numbers of rounds after which to test; the last one is `rounds`."""
     found: list[int] = []
     following = 1
     while following < rounds:
@@ -44,7 +42,7 @@ def look_rounds(rounds: int) -> list[int]:
 
 
 class Verdict(Enum):
-    """What is known of two neighbours in a table."""
+    """The verdict about two neighbours in the standings."""
 
     AHEAD = "ahead"
     EQUAL = "equal"
@@ -53,24 +51,24 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Two that follow each other in a table, by their fitted ratings."""
+    """Two neighbours in the standings by fitted rating."""
 
     bot: str
     below: str
     chance: float | None
-    """How sure it is that the bot is the better one; None: nothing is known."""
+    """Probability that `bot` is better than `below`; None without data."""
     verdict: Verdict
 
 
 def compare_neighbours(
     analyses: Sequence[Analysis], until: StopCondition, *, looks: int
 ) -> list[list[Neighbours]]:
-    """What is known of every two neighbours in the tables; it is settled when none of it is open.
+    """Return the verdicts about all neighbours, one list for each ruleset.
 
     Args:
-        analyses: of the games so far, one for each ruleset.
-        until: what must be shown.
-        looks: how often it is asked at most, in the whole tournament.
+        analyses: the analyses of the games so far, one for each ruleset.
+        until: the stop condition.
+        looks: the number of looks in the whole tournament.
     """
     pairs = sum(len(each.results.bots) - 1 for each in analyses)
     error = (1 - until.confidence) / (looks * max(1, pairs))
@@ -93,7 +91,7 @@ def compare_neighbours(
 
 
 def all_settled(tables: Iterable[Iterable[Neighbours]]) -> bool:
-    """Whether of nobody in the tables it is open who follows."""
+    """Return True if all neighbours have a verdict."""
     return all(each.verdict is not Verdict.OPEN for table in tables for each in table)
 
 

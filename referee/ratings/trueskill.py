@@ -1,11 +1,8 @@
-"""What one game does to the ratings of those who played it.
+"""Rate games one after another with TrueSkill.
 
-TrueSkill compares each seat with the next one in rank order, a chain. With three or more seats a
-tie inside that chain is therefore rated by where in the chain the library's sort left each of the
-tied seats (trueskill #13 and #15: a limit of the method, present in the reference implementation as
-well). Here no such order exists: the update is the mean over every order of the tied seats.
-
-Ratings that grow game by game, and the state they can be kept in between.
+TrueSkill compares each seat with the next one in rank order. With three or more seats, the result for tied seats
+therefore depends on their order in the library's sort (a limit of the method; trueskill #13 and #15). Here the
+update is the mean over all orders of the tied seats.
 """
 
 from __future__ import annotations
@@ -24,14 +21,14 @@ from referee.records import GameResult
 
 
 class Rating(NamedTuple):
-    """What is believed of a bot's skill: a normal distribution."""
+    """The estimate of a bot's skill: a normal distribution."""
 
     mu: float
     sigma: float
 
     @property
     def conservative(self) -> float:
-        """The skill that the bot has almost certainly: mu - 3 sigma."""
+        """A skill that the bot almost certainly has: mu - 3 sigma."""
         return self.mu - 3 * self.sigma
 
 
@@ -42,19 +39,19 @@ class Settings:
     mu: float = 25.0
     sigma: float = 25 / 3
     beta: float = 25 / 6
-    """The difference in skill that wins a duel with a chance of 76 %."""
+    """Difference in skill at which the better bot wins a duel with a probability of 76 %."""
     tau: float = 0.0
-    """Doubt added before each game. 0: a bot's version does not change between two games."""
+    """Uncertainty added before each game; 0, because a version of a bot does not change."""
     draw_probability: float = 0.1
-    """The share of ties between neighbours in rank that the model expects of equals.
+    """Probability of a tie between equal bots that are neighbours in rank.
 
-    In simulated games it lies between 0 (duel) and 0.18 (classic with five seats, all greedy); 0.1
-    is also the library's default, so that `trueskill.TrueSkill(tau=0)` checks a table.
+    In simulated games it is between 0 (duel) and 0.18 (classic, five seats, all greedy). 0.1 is also the default
+    of the library, so anyone can check ratings with `trueskill.TrueSkill(tau=0)`.
     """
 
 
 class Model:
-    """TrueSkill for games of free-for-all by rank."""
+    """Update ratings by the ranks of one game."""
 
     def __init__(self, settings: Settings) -> None:
         self.prior = Rating(settings.mu, settings.sigma)
@@ -68,15 +65,15 @@ class Model:
         )
         self._env.ppf = cache(
             self._env.ppf
-        )  # of one number; the library works it out for each pair of seats
+        )  # its argument never changes, but the library computes it for each pair of seats
 
     def update(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
-        """The ratings after a game, in the order of the ratings before it.
+        """Return the ratings after a game, in the order of `priors`.
 
-        Seats of equal rank are tied. What a seat gets depends on its own rank and rating and on the
-        set of the others', bit by bit: the order in which seats are given does not enter.
+        Seats of equal rank are tied. The result of a seat does not depend on the order of the other seats, not
+        even in the last bit.
         """
-        if len(set(ranks)) == len(ranks):  # no ties: one order, which the library finds
+        if len(set(ranks)) == len(ranks):  # without ties there is only one order
             return self._rated(priors, ranks)
         seats = list(zip(ranks, priors, strict=True))
         ordered_ranks = sorted(ranks)
@@ -89,15 +86,15 @@ class Model:
         return [means[seat] for seat in seats]
 
     def _rated(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
-        """What the library makes of a game, in which the order of tied seats matters."""
+        """Return the ratings from the library, for which the order of tied seats matters."""
         rated = self._env.rate([(trueskill.Rating(*prior),) for prior in priors], ranks)
         return [Rating(posterior.mu, posterior.sigma) for (posterior,) in rated]
 
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
-    """Every order of the ratings that agrees with the ranks.
+    """Return all orders of the ratings that agree with the ranks.
 
-    Tied seats with equal ratings need no exchange: `update` adds up what either of them gets.
+    Tied seats with equal ratings are not exchanged, because `update` takes the mean over both.
     """
     tied = (
         [prior for _, prior in group]
@@ -110,7 +107,7 @@ def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
 
 
 def _mean(ratings: Sequence[Rating]) -> Rating:
-    """The mean of mu and of sigma; `fsum` rounds once, so the order of the ratings is no matter."""
+    """Return the means of mu and sigma. `fsum` rounds once, so the order of the ratings does not matter."""
     count = len(ratings)
     return Rating(
         fsum(rating.mu for rating in ratings) / count,
@@ -118,19 +115,19 @@ def _mean(ratings: Sequence[Rating]) -> Rating:
     )
 
 
-Table = dict[str, dict[str, Rating]]
+RatingTable = dict[str, dict[str, Rating]]
 """Ratings by ruleset, then bot."""
 
 
 class Ratings:
-    """The ratings after the games added so far.
+    """The ratings after all games added so far.
 
-    The order of the games matters, so it must be one that anybody can find again: the schedule's.
+    The order of the games matters. Use the order of the schedule, which anyone can compute again.
 
     Args:
         settings: the constants.
-        predecessors: of bots that are a new version of another one. Such a bot begins where its
-            predecessor stands when it first plays, as unsure as any newcomer.
+        predecessors: for each new version of a bot, the version before it. A new version starts with the
+            current mu of its predecessor and the sigma of a new bot.
     """
 
     def __init__(
@@ -154,31 +151,33 @@ class Ratings:
         self.rate(game.ruleset, game.bots, game.ranks)
 
     def rate(self, ruleset: str, bots: Sequence[str], ranks: Sequence[int]) -> None:
-        """Rate one game, given by who sat where and who came out as what.
+        """Rate one game, given by the bots and the ranks of its seats.
 
-        Raises ValueError, and nothing has changed, when a bot sits at the table twice, when there is
-        one seat only, or when there are not as many ranks as seats.
+        Raises ValueError, and changes nothing, if a bot has two seats, if there is only one seat, or if the
+        numbers of seats and ranks differ.
         """
         if len(set(bots)) != len(bots) or len(bots) < 2:  # noqa: PLR2004 - a game
-            raise ValueError(f"a game of {', '.join(bots)} says nothing about who is better")
+            raise ValueError(
+                f"a game of {', '.join(bots)} cannot be rated: it needs two or more different bots"
+            )
         ratings = self._ratings.get(ruleset, {})
         before = [ratings.get(bot) or self._first(bot, ratings) for bot in bots]
         after = self._model.update(before, ranks)
         self._ratings.setdefault(ruleset, ratings).update(zip(bots, after, strict=True))
 
     def _first(self, bot: str, ratings: Mapping[str, Rating]) -> Rating:
-        """The rating of a bot before its first game."""
+        """Return the rating of a bot before its first game."""
         before = self._predecessors.get(bot)
         while before is not None and before not in ratings:
             before = self._predecessors.get(before)
         return self.prior if before is None else Rating(ratings[before].mu, self.prior.sigma)
 
     def rating(self, ruleset: str, bot: str) -> Rating:
-        """The rating of a bot that has played. Raises KeyError for any other."""
+        """Return the rating of a bot. Raises KeyError if it has not played by this ruleset."""
         return self._ratings[ruleset][bot]
 
-    def table(self) -> Table:
-        """The ratings by ruleset, then bot, each in the order of the alphabet."""
+    def table(self) -> RatingTable:
+        """Return the ratings by ruleset and bot, both sorted by name."""
         return {
             ruleset: dict(sorted(ratings.items()))
             for ruleset, ratings in sorted(self._ratings.items())
@@ -187,12 +186,12 @@ class Ratings:
     @classmethod
     def from_table(
         cls,
-        table: Table,
+        table: RatingTable,
         settings: Settings | None = None,
         *,
         predecessors: Mapping[str, str] | None = None,
     ) -> Self:
-        """The ratings that a table was taken of: adding further games gives what it would have."""
+        """Return the ratings that `table()` described, ready for further games."""
         restored = cls(settings, predecessors=predecessors)
         restored._ratings = {ruleset: dict(ratings) for ruleset, ratings in table.items()}
         return restored
@@ -203,8 +202,8 @@ def rate(
     settings: Settings | None = None,
     *,
     predecessors: Mapping[str, str] | None = None,
-) -> Table:
-    """The ratings by ruleset, then bot, after some games in schedule order; see `Ratings`."""
+) -> RatingTable:
+    """Return the ratings by ruleset and bot after games in schedule order; see `Ratings`."""
     ratings = Ratings(settings, predecessors=predecessors)
     for game in games:
         ratings.add(game)
@@ -212,12 +211,12 @@ def rate(
 
 
 class Point(NamedTuple):
-    """A bot's rating after a round."""
+    """The rating of a bot after a round."""
 
     tournament: str
     round: int
     games: int
-    """That the bot had played by then."""
+    """Number of games of the bot so far, in this ruleset."""
     rating: Rating
 
 
@@ -228,7 +227,7 @@ def rating_history(
     *,
     predecessors: Mapping[str, str] | None = None,
 ) -> dict[str, list[Point]]:
-    """A bot's rating after each round it played in, by ruleset; games come in schedule order."""
+    """Return the rating of a bot after each of its rounds, by ruleset, from games in schedule order."""
     ratings = Ratings(settings, predecessors=predecessors)
     played = Counter[str]()
     points: dict[str, dict[tuple[str, int], Point]] = {}
