@@ -43,17 +43,17 @@ E = TypeVar("E", bound=BaseException)
 
 # The states of a game:
 #
-#     waiting ──► seating ──────────────► playing ──────────────► finished
-#        ▲           │  no room for a        │  no room, or the
-#        │           │  bot's process        │  referee's own fault
-#        │           ▼                       │
-#        └──────── void ◄────────────────────┘
-#   VOID_ATTEMPTS    │
-#                    └──► given up: VoidGame
+#     waiting ──► seating ──► playing ──► finished
+#        ▲           │           │
+#        │ again     ▼           │ no room for a process, or an error of the referee
+#        └───────── void ◄───────┘
+#                    │ after VOID_ATTEMPTS
+#                    ▼
+#                 given up: VoidGame is raised
 #
-# - waiting: the games of earlier batches are being played.
-# - seating: every bot is started if necessary, and is told about the game. A bot that fails has forfeited.
-# - void: nobody is charged. The processes that have seen the deal are closed before the next attempt.
+# - waiting: the games of earlier batches are played first.
+# - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
+# - void: no bot is charged. The processes that have seen the deal are closed before the next attempt.
 
 
 class GamePlayer:
@@ -94,10 +94,8 @@ class GamePlayer:
                 await self._pool.discard(assignment.lane)
                 await self._pool.close_idle()
             else:
-                game_id = missing[0].setup.game_id
-                raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}") from voids[
-                    0
-                ]
+                game_id, void = missing[0].setup.game_id, voids[0]
+                raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {void}") from void
         return [records[task.setup.game_id] for task in tasks]
 
     async def close(self) -> None:
@@ -131,6 +129,7 @@ class GamePlayer:
             return_exceptions=True,
         )
         _split(seated, Forfeit)  # raises any other error
+        # The player of a seat without a bot is the forfeit of that bot; the stand-in decides for it.
         players = [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
         played = await play_game(
             setup,
@@ -149,7 +148,10 @@ class GamePlayer:
     async def _seat_bot(
         self, lane: int, task: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
     ) -> BotPlayer:
-        """Return a bot that is ready for the game. Raises its `Forfeit`, or `VoidGame`."""
+        """Return a bot that is ready for the game.
+
+        Raises Forfeit if the bot fails, and VoidGame if the machine has no room for its process.
+        """
         spec = task.bots[seat]
         if str(spec.bot) in task.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
@@ -175,7 +177,7 @@ class GamePlayer:
 
 
 def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[list[T], list[E]]:
-    """Split what `gather` returned into values and expected exceptions; raise the first other one."""
+    """Split the results of `gather` into values and expected exceptions; raise any other exception."""
     values: list[T] = []
     errors: list[E] = []
     for result in results:
@@ -194,7 +196,7 @@ def _note_forfeit(player: BotPlayer | Forfeit) -> None:
 
 
 def _add_process_data(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
-    """Add what only the bots' processes know: standard error at faults, usage, dropped messages."""
+    """Add the data of the bots' processes to a record: standard error, usage, dropped messages."""
     dropped = tuple(player.dropped if isinstance(player, BotPlayer) else 0 for player in players)
     return replace(
         record,
@@ -267,9 +269,9 @@ def make_free_task(
 async def play_free_game(
     task: GameTask, isolation: Isolation, watch: Watcher | None = None
 ) -> GameRecord:
-    """Play a game in this process, with bots that are started for it alone.
+    """Play a game in this process, with bots that are started for this game only.
 
-    Raises VoidGame if it cannot be finished.
+    Raises VoidGame if the game cannot be finished.
     """
     with run_folder() as folder:
         player = GamePlayer(
