@@ -129,7 +129,7 @@ def test_installed_wheel_plays_a_tournament_of_its_sample_bots(installed, tmp_pa
         f'name = "cup"\nruleset = "classic"\nseats = 3\nmatches = 2\nbots = {json.dumps(bots)}\n'
     )
     assert "All games are played." in referee("tournament", "run", "cup.toml")
-    assert referee("verify") == "cup: 6 games check.\n"
+    assert referee("verify") == "cup: 6 games verified.\n"
     assert {row["bot"].split("@")[0] for row in json.loads(referee("ratings", "--json"))} == {
         "random",
         "greedy",

@@ -1,7 +1,10 @@
-"""The command `referee`: what people type and read. It decides nothing; it asks the other parts.
+"""The command line: parse what people type, call the other packages, print the results.
 
-Exit codes: 0 all is well; 1 something is not right (a record that does not check, a run that cannot
-go on); 2 bad input, nothing was changed; 130 interrupted, and can be resumed.
+Exit codes:
+    0    success
+    1    something is wrong: a game is not correct, or a run cannot go on
+    2    bad input; nothing was changed
+    130  interrupted; the run can be resumed
 """
 
 import sys
@@ -13,8 +16,8 @@ def main() -> None:
     """Run the command line and exit."""
     configure_process()
     try:
-        # A worker process imports the program it was started from, which is this: not all commands.
+        # A worker process imports this module again, but it needs none of the commands.
         from referee.cli.app import run  # noqa: PLC0415
     except KeyboardInterrupt:
-        sys.exit(130)  # that takes a moment, in which somebody may change his mind
+        sys.exit(130)  # the import takes a moment, in which Ctrl-C can come
     run()

@@ -1,8 +1,7 @@
 """Find the command that was typed, run it, and turn errors into messages and exit codes.
 
-The module of a command is imported when the command runs. So `referee --help`, `referee --version` and a
-mistyped command load neither the database nor gRPC, numpy or pydantic. What a command does belongs into the
-command's own module.
+The module of a command is imported when the command runs. So help, `--version` and a mistyped command load neither
+the database nor gRPC, numpy or pydantic.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
-"""gRPC and the database need open files: some libraries end the process when none is left."""
+"""The least number of open files. Below it some libraries end the process without a message."""
 
 
 _GROUPS = {
@@ -41,44 +40,47 @@ _COMMANDS = {
     "play": ("play", "Play one game between bots; the first one starts."),
     "tournament plan": (
         "tournament",
-        "Show what a tournament would come to: how many games, how even, and how long it may take.",
+        "Show the size of a tournament before it is played: games, meetings of bots, and expected time.",
     ),
     "tournament run": ("run", "Create a tournament from a file and play it."),
-    "tournament resume": ("run", "Play the games of a tournament that are still missing."),
+    "tournament resume": (
+        "run",
+        "Continue a tournament that was interrupted: play its missing games.",
+    ),
     "tournament extend": ("run", "Add matches to a tournament, finished or not, and play them."),
     "tournament status": (
         "tournament",
-        "Show how far a tournament is and what faults there were, or list all tournaments.",
+        "Show the progress and the faults of a tournament, or list all tournaments.",
     ),
     "tournament standings": (
         "tournament",
-        "Show the ratings of a tournament's bots, from its own games alone.",
+        "Show the ratings of a tournament's bots, computed only from the games of the tournament.",
     ),
     "tournament export": (
         "verify",
-        "Write a tournament into one archive: schedule, games, bots' hashes, ratings, and the seed.",
+        "Write a tournament into one archive: schedule, games, hashes of the bots, ratings, and the seed.",
     ),
     "bots init": (
         "submit",
-        "Write a new bot into a folder here: it builds and plays, and waits for your ideas.",
+        "Create a new bot that builds and plays, in a new folder here.",
     ),
     "bots check": (
         "submit",
-        "Build a bot, start it, play with it, and say what is right and what is not.",
+        "Build a bot, play with it, and report step by step what is right and what is not.",
     ),
-    "bots submit": ("submit", "Check a bot and bring it into the league, as it is now."),
-    "bots list": ("bots", "List the versions of all bots that the league knows."),
+    "bots submit": ("submit", "Check a bot and copy it into the league."),
+    "bots list": ("bots", "List all versions of all bots in the league."),
     "bots show": (
         "bots",
-        "Show a version of a bot: where it came from, its check, ratings, faults, CPU time and memory.",
+        "Show a version of a bot: its source folder, check, ratings, faults, CPU time and memory.",
     ),
     "bots log": (
         "bots",
-        "Show the last faults of a bot with what it had written to standard error.",
+        "Show the last faults of a bot, each with the end of its standard error.",
     ),
     "bots retire": (
         "bots",
-        "Let a version of a bot play no more new tournaments; its games and ratings stay.",
+        "Retire a version of a bot: it plays in no new tournament. Its games and ratings stay.",
     ),
     "ratings": (
         "ratings",
@@ -86,28 +88,28 @@ _COMMANDS = {
     ),
     "stats pairs": (
         "stats",
-        "Compare every two bots: meetings, points, and how sure it is that one is the better.",
+        "Compare every two bots: meetings, points, and how sure it is that one is better.",
     ),
-    "stats crosstable": ("stats", "Show every bot against every other, best first."),
+    "stats crosstable": ("stats", "Show a table of every bot against every other one, best first."),
     "stats settled": (
         "stats",
-        "Say which places in the table are settled: who is surely ahead of the next, or surely as good.",
+        "Show which places in the table are settled: the bot is surely better than the next one, or as good.",
     ),
-    "stats seats": ("stats", "Show what each seat is worth, in points and games won."),
+    "stats seats": ("stats", "Show the advantage of each seat, in points and games won."),
     "stats luck": (
         "stats",
-        "Show how much of the points is the luck of the deal, and how much the bots' play.",
+        "Show how much of the differences in points comes from the luck of the deal, and how much from the bots.",
     ),
     "stats collusion": (
         "stats",
-        "Show how each bot fares in the company of each other one: a hint at collusion, no proof.",
+        "Show whether bots do better together than their strength explains: a hint at collusion, no proof.",
     ),
-    "game list": ("games", "List games, in the order of their schedules."),
+    "game list": ("games", "List games in the order of their schedules."),
     "game show": (
         "games",
-        "Show how a game ended and what went wrong in it; with --json, the whole record.",
+        "Show the result and the faults of a game; with --json its whole record.",
     ),
-    "game replay": ("games", "Play a stored game again, move by move, and tell what happens."),
+    "game replay": ("games", "Show a stored game move by move."),
     "verify": (
         "verify",
         "Check stored games: decks against the seed, moves against the rules, results against both.",
@@ -190,7 +192,7 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
 
 
 def _join_lines(text: str) -> str:
-    """Make each paragraph one line: Typer keeps line breaks, which differ from those of the terminal."""
+    """Join the lines of each paragraph: Typer would keep the line breaks of the source in the help."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
 
 
@@ -215,8 +217,8 @@ def _referee(
 def run() -> None:
     """Run the command line and exit.
 
-    SIGTERM interrupts like Ctrl-C, so that bots and builds are ended first. Both also work where SIGINT was
-    ignored, as a shell does for a program that a script starts in the background.
+    SIGTERM interrupts like Ctrl-C, so that bots and builds are stopped first. Both work also in the background of a
+    script, where the shell ignores SIGINT.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
@@ -231,15 +233,15 @@ def run() -> None:
     except RefereeError as error:
         _print_error(str(error))
         sys.exit(UNSOUND)
-    except OSError as error:  # the machine's: no room on a disk, no descriptors, no processes
+    except OSError as error:  # a full disk, too many open files or processes
         _print_error(_os_error_text(error))
         sys.exit(UNSOUND)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - a bug of the referee, whatever it is
+    except Exception as error:  # noqa: BLE001 - any other error is a bug of the referee
         _print_error(f"this is a bug of the referee: {_write_bug_report(error)}")
         sys.exit(UNSOUND)
-    finally:  # Another interrupt now would only make the interpreter print a traceback.
+    finally:  # An interrupt from here on would only print a traceback.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
@@ -248,8 +250,8 @@ def _check_descriptors() -> None:
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= allowed < _MIN_DESCRIPTORS:
         raise RefereeError(
-            f"{allowed} open files are allowed (`ulimit -n`), which is too few:"
-            f" the referee needs at least {_MIN_DESCRIPTORS}"
+            f"{allowed} open files are allowed (`ulimit -n`), but the referee needs at least"
+            f" {_MIN_DESCRIPTORS}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`referee bots`: the bots of a league, and the stderr of their last faults."""
+"""`referee bots list`, `show`, `log` and `retire`: the bots of a league and their last faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`referee game`: the games of a league, one by one."""
+"""`referee game`: list, show and replay the games of a league."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from referee.store.league import League
 
 app = typer.Typer()
 TABLE_LIMIT = 20
-"""Games that a table shows unless told otherwise."""
+"""Games in a table without `--limit`."""
 GameArgument = Annotated[str, typer.Argument(help="The id of the game, such as demo-17.")]
 
 
@@ -67,7 +67,7 @@ def list_games(
     """
     if cause is not None and cause not in {each.value for each in Cause}:
         causes = ", ".join(each.value for each in Cause)
-        raise UserError(f"--fault: unknown fault {cause!r}; there are {causes}")
+        raise UserError(f"--fault: unknown fault {cause!r}; choose one of {causes}")
     with League.open(league, create=False, db=db) as store:
         if tournament is not None:
             store.tournament(tournament)
@@ -123,11 +123,11 @@ def replay(
         for part in playthrough(load_record(game_id, league, db), tables=tables):
             console.print(part)
     except Difference as difference:
-        raise RefereeError(f"{game_id} does not check: {difference}") from difference
+        raise RefereeError(f"{game_id} is not correct: {difference}") from difference
 
 
 def show_record(record: GameRecord) -> None:
-    """Print how a game ended."""
+    """Print the result and the faults of a game."""
     console.print(card(game_head(record)))
     console.print(RowsTable(SeatRow, seat_rows(record)))
     charges = charge_rows(record)

@@ -1,7 +1,4 @@
-"""Choose the isolation that bots run under, and find and build the bots that a command starts.
-
-`referee doctor` is here too: it shows what the isolation on this machine protects.
-"""
+"""`referee doctor`, and what all commands that start bots share: their isolation and the building of bots."""
 
 from __future__ import annotations
 
@@ -54,9 +51,13 @@ NetworkOption = Annotated[
 
 
 def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Isolation:
-    """The isolation that a command's bots run under. It has to be announced before they do.
+    """Select the isolation of the bots of a command. The caller announces it before a bot starts.
 
-    Raises UserError where it is unknown or cannot be had.
+    Args:
+        wanted: the rung by option or tournament file; None for the strongest.
+        required: the weakest rung that the user accepts; None for any.
+
+    Raises UserError if a rung is unknown or if this machine does not give it.
     """
     return uvloop.run(
         select_isolation(
@@ -67,12 +68,12 @@ def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Iso
 
 
 def announce_isolation(isolation: Isolation, console: Console) -> None:
-    """Say what bots run under, and what that does not protect."""
+    """Print the isolation of the bots and which protections are missing."""
     console.print(_description(isolation), soft_wrap=True)
 
 
 def warn_if_not_full(isolation: Isolation, wanted: str | None) -> None:
-    """Say so where it is less than everything, unasked."""
+    """Print the isolation if it is not the full one and the user has not chosen it."""
     if wanted is None and isolation.rung is not Rung.FULL:
         announce_isolation(isolation, notes)
 
@@ -81,7 +82,7 @@ def _rung(option: str, name: str | None) -> Rung | None:
     try:
         return None if name is None else Rung(name)
     except ValueError:
-        raise UserError(f"{option}: unknown rung {name!r}; there are {_RUNGS}") from None
+        raise UserError(f"{option}: unknown rung {name!r}; choose one of {_RUNGS}") from None
 
 
 def _description(isolation: Isolation) -> str:
@@ -97,20 +98,23 @@ def _description(isolation: Isolation) -> str:
 def workshop_at(
     folder: Path, launcher: Launcher | None = None, *, network: bool = False
 ) -> Workshop:
-    """Where the bots of a league are copied and built; says so when it builds.
+    """Return the workshop that copies and builds the bots of a league. It prints a line for each build.
 
-    Without a launcher nothing can be built there. Builds may use the `network` or not.
+    Args:
+        folder: the folder of the league.
+        launcher: starts the builds; None if nothing has to be built.
+        network: allow builds to use the network.
     """
     return Workshop(folder, launcher, network=network, on_build=_announce)
 
 
 def roster_of(league: League, launcher: Launcher | None = None, *, network: bool = False) -> Roster:
-    """The bots of a league; what else is said as for `workshop_at`."""
+    """Return the roster of a league. The other arguments are those of `workshop_at`."""
     return Roster(league, workshop_at(league.folder, launcher, network=network))
 
 
 def now_us() -> int:
-    """The time, in microseconds since 1970-01-01 UTC."""
+    """Return the time in microseconds since 1970-01-01 UTC."""
     return time.time_ns() // 1000
 
 

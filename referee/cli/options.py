@@ -1,6 +1,6 @@
 """Print results, declare the options that several commands share, and define the exit codes.
 
-Nothing here loads the store, gRPC or numpy: every command imports this module, `referee --help` too.
+`referee --help` imports this module too, so it must not load the store, gRPC or numpy.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from referee.reports.formats import csv_text, json_text
 
 
 class Output(Console):
-    """Standard output, which falls silent when nobody reads it any more."""
+    """Standard output. After its reader has closed the pipe it prints nothing."""
 
     def on_broken_pipe(self) -> None:
-        """Go on without a word: what is going on may be worth more than its being watched."""
+        """Go on silently: a running tournament must still store its games."""
         self.quiet = True
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, sys.stdout.fileno())
@@ -31,13 +31,13 @@ class Output(Console):
 
 console = Output(highlight=False)
 notes = Console(stderr=True, highlight=False)
-"""For what is no result: that something is going on."""
+"""Standard error, for progress and warnings."""
 
 
 def show_rows(
     row_type: type, rows: Sequence[object], *, title: str, as_json: bool, as_csv: bool
 ) -> None:
-    """Print rows as a table, or as JSON or CSV where asked. Raises UserError when both are."""
+    """Print rows as a table, as JSON or as CSV. Raises UserError if both JSON and CSV are wanted."""
     check_format(as_json=as_json, as_csv=as_csv)
     if as_json:
         write(json_text(rows))
@@ -50,23 +50,23 @@ def show_rows(
 
 
 def check_format(*, as_json: bool, as_csv: bool) -> None:
-    """Raise UserError where two formats are asked for."""
+    """Raise UserError if both JSON and CSV are wanted."""
     if as_json and as_csv:
         raise UserError("--json, --csv: choose one of them")
 
 
 def write(text: str) -> None:
-    """Print text as it is: no wrapping, no colours."""
+    """Print a text without wrapping or colours."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
 
 
 UNSOUND = 1
-"""Something is not right: a record does not check, a run cannot go on."""
+"""Something is wrong: a game is not correct, or a run cannot go on."""
 USER_ERROR = 2
 """Bad input; nothing was changed."""
 INTERRUPTED = 130
-"""Interrupted; what was finished is stored, and the run can be resumed."""
+"""Interrupted; finished games are stored, and the run can be resumed."""
 
 LeagueOption = Annotated[
     Path,
@@ -82,7 +82,7 @@ DbOption = Annotated[
         envvar=DB_VARIABLE,
         metavar="URL",
         help="The database of the league, if it is not the file in the league folder:"
-        " postgresql+psycopg://USER@HOST/DATABASE or sqlite:///FILE.",
+        " postgresql+psycopg:///DB or sqlite:///FILE.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,4 +1,4 @@
-"""`referee play`: one game between bots, without a tournament."""
+"""`referee play`: play one game between bots, without a tournament."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def play(
     rules = _rules(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
     for path in filter(_is_path, bots):
-        load_manifest(Path(path))  # before anything is made
+        load_manifest(Path(path))  # a wrong manifest must not create a league
     under = select_isolation_for(isolation, require)
     specs = uvloop.run(_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep))
     _check(specs, rules)
@@ -99,7 +99,7 @@ def play(
 def _rules(name: str, players: int) -> Ruleset:
     rules = RULESETS.get(name)
     if rules is None:
-        raise UserError(f"--ruleset: unknown ruleset {name!r}; there are {', '.join(RULESETS)}")
+        raise UserError(f"--ruleset: unknown ruleset {name!r}; choose one of {', '.join(RULESETS)}")
     if not rules.min_players <= players <= rules.max_players:
         raise UserError(
             f"BOTS: {name} is for {rules.min_players} to {rules.max_players} players, not {players}"
@@ -108,7 +108,7 @@ def _rules(name: str, players: int) -> Ruleset:
 
 
 class _Places(NamedTuple):
-    """Where bots are, and how they are built."""
+    """Where the bots are, and how they are built."""
 
     folder: Path
     db: str | None
@@ -117,7 +117,7 @@ class _Places(NamedTuple):
 
 
 async def _bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
-    """How the bots are started. A league is made only where the game is kept."""
+    """Return how the bots are started. A league is created only if the game is kept."""
     there = keep or League.exists_at(places.folder, places.db)
     opened = League.open(places.folder, create=keep, db=places.db) if there else nullcontext()
     with opened as league:

@@ -1,8 +1,6 @@
-"""The standings while a tournament is played.
+"""Show a tournament while it is played, and stop it in order after Ctrl-C or SIGTERM.
 
-Ctrl-C and SIGTERM while something goes on that must not be broken off anywhere.
-
-A tournament being played, as people watch it: a live screen on a terminal, plain lines elsewhere.
+A terminal gets a live screen with progress and standings. A file or pipe gets about ten plain lines.
 """
 
 from __future__ import annotations
@@ -37,10 +35,10 @@ from referee.tournament.create import Tournament
 
 
 class LiveTable:
-    """The standings after the games that are played without a gap, in schedule order.
+    """The standings after all games before the first missing one, in schedule order.
 
-    Games finish in another order than the schedule's, on which ratings must not depend: a game that
-    is ahead of its turn waits here.
+    Ratings depend on the order of games, but games finish in any order. So a game waits here until all games before
+    it in the schedule are finished.
     """
 
     def __init__(self, league: League, tournament: Tournament) -> None:
@@ -49,7 +47,7 @@ class LiveTable:
         self._waiting: dict[int, GameResult] = {}
         results = league.results(tournament=tournament.name)
         self.games = len(results)
-        """Played before."""
+        """Number of games that were stored before this run."""
         numbers = enumerate(results)
         self._next = next((number for number, row in numbers if row.index != number), self.games)
         self._ratings = _ratings(league, tournament.name, self._next)
@@ -61,13 +59,13 @@ class LiveTable:
             self._tally.charge(fault)
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
-        """Count a game just played."""
+        """Add a game that was just played."""
         for fault in record.charged_faults:
             self._tally.charge(fault)
         self._add(GameResult.from_record(self._name, game, record))
 
     def rows(self) -> Sequence[StandingRow]:
-        """The standings now."""
+        """Return the current standings."""
         return self._tally.rows(self._ratings.table())
 
     def _add(self, game: GameResult) -> None:
@@ -79,7 +77,7 @@ class LiveTable:
 
 
 def _ratings(league: League, tournament: str, games: int) -> Ratings:
-    """Those after so many games of a tournament, the first ones."""
+    """Return the ratings after the first `games` games of a tournament."""
     if not games:
         return Ratings()
     choice = GameFilter(tournament=tournament)
@@ -90,15 +88,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Within `with`, an interrupt is only counted, until `tell` says what to do about it.
+    """Counts interrupts inside a `with` block instead of raising KeyboardInterrupt.
 
-    Python raises KeyboardInterrupt wherever it happens to be, even between the taking of a lock and the
-    block that gives it back: what is said to be interruptible then never ends.
+    Python can raise KeyboardInterrupt anywhere, even between taking a lock and the block that releases it. The lock
+    would then never be released. `call_on_interrupt` sets what an interrupt does.
     """
 
     def __init__(self) -> None:
         self._count = 0
-        self._tell: Callable[[], object] | None = None
+        self._call: Callable[[], object] | None = None
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
@@ -108,24 +106,24 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-        """Call in an event loop for each interrupt so far and each that comes while it runs.
+    def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        """Call a function in an event loop for each earlier and each later interrupt.
 
-        The loop has no handlers of its own: when it ends, it would leave Python's in their place.
+        The signal handlers of the loop are not used: at its end the loop would restore Python's own handlers.
         """
         for _ in range(self._count):
             loop.call_soon(call)
-        self._tell = partial(loop.call_soon_threadsafe, call)
+        self._call = partial(loop.call_soon_threadsafe, call)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
-        if self._tell is not None:
+        if self._call is not None:
             with suppress(RuntimeError):  # the loop has ended
-                self._tell()
+                self._call()
 
 
 _PLAIN_LINES = 10
-"""How many progress lines a run has where there is no terminal."""
+"""Number of progress lines without a terminal."""
 _REFRESH_S = 0.25
 
 
@@ -137,14 +135,19 @@ def conduct(
     console: Console,
     interrupts: Interrupts,
 ) -> bool:
-    """Play what is missing of a tournament and show it; returns whether it is finished.
+    """Play the missing games of a tournament and show the progress; return True if it is finished.
 
-    The first interrupt (or the end of who reads the output) lets the games in play finish, the second
+    The first interrupt lets the games in play finish, and so does a reader that closes the pipe. The second interrupt
     stops at once.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
-        league, tournament, roster, isolation, on_game_stored=screen.add, on_worker_lost=screen.lost
+        league,
+        tournament,
+        roster,
+        isolation,
+        on_game_stored=screen.add,
+        on_worker_lost=screen.print_lost_worker,
     )
     count = 0
 
@@ -160,8 +163,8 @@ def conduct(
 
     with screen, asyncio.Runner() as runner:
         loop = runner.get_loop()
-        interrupts.tell(loop, interrupt)
-        refreshing = loop.create_task(screen.keep_fresh(if_unread=conductor.drain))
+        interrupts.call_on_interrupt(loop, interrupt)
+        refreshing = loop.create_task(screen.refresh(if_unread=conductor.drain))
         try:
             return runner.run(conductor.play_missing_games())
         finally:
@@ -180,7 +183,7 @@ class _Screen:
             each.fault.cause.value for each in league.faults(tournament=tournament.name)
         )
         self._suspended: set[tuple[int, str]] = set()
-        """Lane and bot, of those that were told."""
+        """Lane and bot of each suspension that was printed."""
         self._began = time.monotonic()
         self._played = 0
         self._total = len(tournament.schedule)
@@ -213,8 +216,8 @@ class _Screen:
         if self._played:
             self._line(f"{time.monotonic() - self._began:.0f} s")
 
-    async def keep_fresh(self, *, if_unread: Callable[[], None]) -> None:
-        """Show the screen anew now and then; from the same thread that changes what it shows."""
+    async def refresh(self, *, if_unread: Callable[[], None]) -> None:
+        """Refresh the screen regularly, in the thread that changes its content."""
         while not self._console.quiet:
             if self._is_live:
                 self._live.refresh()
@@ -225,25 +228,25 @@ class _Screen:
         """Print a line that stays."""
         self._console.print(Text(text), soft_wrap=not self._is_live)
 
-    def lost(self, what: str) -> None:
-        """A worker died."""
+    def print_lost_worker(self, what: str) -> None:
+        """Print that a worker has died."""
         self.say(f"{what}; a new one plays its unfinished games again.")
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
-        """A game was played and stored."""
+        """Show a game that was played and stored."""
         self._played += 1
         self._done += 1
         self._table.add(game, record)
         for fault in record.faults:
             self._faults[fault.cause.value] += 1
-            self._tell(game, record, fault)
+            self._print_fault(game, record, fault)
         self._progress.update(self._task, completed=self._done, speed=self._speed())
         is_due = self._done % max(1, self._total // _PLAIN_LINES) == 0
         if not self._is_live and is_due and self._done < self._total:
             seconds = (time.monotonic() - self._began) / self._played * (self._total - self._done)
             self._line(f"{self._at_most}{seconds:.0f} s left")
 
-    def _tell(self, game: ScheduledGame, record: GameRecord, fault: Fault) -> None:
+    def _print_fault(self, game: ScheduledGame, record: GameRecord, fault: Fault) -> None:
         bot = record.seating[fault.seat]
         if fault.cause is not Cause.SUSPENDED:
             self.say(
@@ -273,7 +276,7 @@ class _Screen:
         return "faults: " + ", ".join(f"{count} {cause}" for cause, count in self._faults.items())
 
     def _render(self) -> RenderableType:
-        """What matters most on top: where the window is low, the rest is cut off."""
+        """Return the screen. The most important lines come first, because a low window cuts off the rest."""
         rows = self._table.rows()
         table = RowsTable(StandingRow, rows, "so far") if rows else Text()
         return Group(self._progress, Text(self._fault_text()), Text(), table)

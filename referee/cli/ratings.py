@@ -1,4 +1,4 @@
-"""`referee ratings`: how strong the bots of a league are, how they came there, who is better."""
+"""`referee ratings`: show how strong the bots of a league are, and compare two of them."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from referee.store.league import League
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameFilter:
-    """Of which games something is to be told. None: all."""
+    """The games that a command looks at. None stands for all."""
 
     tournament: str | None = None
     ruleset: str | None = None
     seats: int | None = None
-    """Of a table."""
+    """Number of seats of the table."""
 
     def games(self, league: League) -> list[GameResult]:
-        """The games in schedule order. Raises UserError for what is not there at all."""
+        """Return the games in schedule order. Raises UserError for an unknown tournament or ruleset."""
         self._check(league)
         return [
             row
@@ -58,7 +58,7 @@ class GameFilter:
         ]
 
     def columns(self, league: League) -> ResultColumns:
-        """The same games in columns."""
+        """Return the same games in columns."""
         self._check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
@@ -71,20 +71,23 @@ class GameFilter:
             league.check_tournament(self.tournament)
         if self.ruleset is not None and self.ruleset not in RULESETS:
             known = ", ".join(RULESETS)
-            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; there are {known}")
+            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; choose one of {known}")
 
     def predecessors(self, league: League) -> Mapping[str, str]:
-        """In a tournament all begin as newcomers; in the league a version begins where the last stands."""
+        """Return the previous version of each bot, whose rating a new version starts from.
+
+        In a single tournament all bots start as newcomers.
+        """
         return predecessors(league) if self.tournament is None else {}
 
 
 def analyses(games: ResultColumns) -> dict[str, Analysis]:
-    """What the games of each ruleset say, and how sure that is."""
+    """Return the analysis of the games of each ruleset."""
     return {ruleset: Analysis(each) for ruleset, each in games.by_ruleset().items()}
 
 
 def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
-    """How the bots stand after some games, rated in schedule order, and how sure that is."""
+    """Return the ratings of the bots after the chosen games."""
     games = choice.columns(league)
     return standings(league, choice, games, analyses(games))
 
@@ -92,7 +95,7 @@ def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
 def standings(
     league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """The same of games that were read and analysed before."""
+    """Return the ratings after games that have been read and analysed already."""
     ratings = sequential(league, choice, games).table()
     strikes = _strikes(games)
     return [
@@ -103,19 +106,24 @@ def standings(
 
 
 def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
-    """The ratings after the games that a choice has, from where they were left the last time."""
+    """Return the TrueSkill ratings after games in schedule order.
+
+    The computation starts from the checkpoint that the last command has stored.
+    """
     name = f"ratings: {choice}"
     ratings, worth_keeping = rate_from_checkpoint(
         league.checkpoint(name), games, predecessors=choice.predecessors(league)
     )
     if worth_keeping is not None:
-        with suppress(StoreError, UserError):  # it spares time, and there may be no right to write
+        with suppress(
+            StoreError, UserError
+        ):  # a checkpoint only saves time; the league may be read-only
             league.keep_checkpoint(name, worth_keeping)
     return ratings
 
 
 def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:
-    """How many strikes the bots have, by ruleset."""
+    """Return the number of strikes of each bot, by ruleset."""
     strikes = {name: Counter[str]() for name in games.rulesets}
     for game, seat in zip(*games.strikes.nonzero(), strict=True):
         ruleset, bot = games.rulesets[games.ruleset[game]], games.bots[games.bot[game, seat]]
@@ -218,7 +226,7 @@ def _show_history(
 
 
 def _played(store: League, played: set[str], text: str) -> str:
-    """The newest bot of this name of those that played. Raises UserError when there is none."""
+    """Return the newest version of a bot that has played. Raises UserError if there is none."""
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:

@@ -1,7 +1,4 @@
-"""`referee tournament`: run one, resume it, extend it.
-
-A tournament played in the terminal, whether it is new, resumed or extended.
-"""
+"""`referee tournament run`, `resume` and `extend`: play a tournament and show it in the terminal."""
 
 from __future__ import annotations
 
@@ -86,9 +83,9 @@ def run(
                 now_us=now_us(),
             )
             if tournament.name != config.name:
-                _tell_of_other(store, config.name, tournament.name)
+                _print_other(store, config.name, tournament.name)
             if config.budget is not None:
-                console.print(f"The budget of {config.budget} buys {config.games} games.")
+                console.print(f"The budget of {config.budget} is enough for {config.games} games.")
             play_to_end(store, tournament, isolation, interrupts)
 
 
@@ -141,7 +138,7 @@ def extend(
     ):
         tournament = find_tournament(store, name)
         for bot in tournament.seats.values():
-            roster_of(store).spec(bot)  # before anything is changed
+            roster_of(store).spec(bot)  # a missing bot must not leave a half-made extension
         isolation = select_isolation_for(tournament.config.isolation, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
@@ -151,9 +148,9 @@ def extend(
 def play_to_end(
     store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
 ) -> None:
-    """Play what is missing of a tournament, and say how it stands.
+    """Play the missing games of a tournament and print its ratings.
 
-    Raises typer.Exit where it was interrupted, and UserError and RefereeError where it cannot go on.
+    Raises typer.Exit if it was interrupted, and UserError or RefereeError if it cannot go on.
     """
     try:
         _announce(store, tournament)
@@ -166,7 +163,7 @@ def play_to_end(
             f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise
-    tournament = find_tournament(store, tournament.name)  # it may have stopped
+    tournament = find_tournament(store, tournament.name)  # it may have stopped early
     rows = current_ratings(store, GameFilter(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
@@ -204,14 +201,14 @@ def _announce(store: League, tournament: Tournament) -> None:
 
 
 def resume_command(store: League, name: str) -> str:
-    """What to type to go on with a tournament."""
+    """Return the command that resumes a tournament."""
     return shlex.join(["referee", "tournament", "resume", name, *league_options(store)])
 
 
 def league_options(store: League) -> list[str]:
-    """The options that name a league in a command to be typed; a password is to be filled in.
+    """Return the options that name a league in a command for the user, without the password of the database.
 
-    What the environment says of the database it will say again.
+    `--db` is left out if the environment variable names the same database.
     """
     words = ["--league", str(store.folder)]
     known = os.environ.get(DB_VARIABLE)
@@ -220,14 +217,15 @@ def league_options(store: League) -> list[str]:
     return words
 
 
-def _tell_of_other(store: League, wanted: str, name: str) -> None:
+def _print_other(store: League, wanted: str, name: str) -> None:
     console.print(
         f"The league has a tournament {wanted} already; this one is {name}.", soft_wrap=True
     )
     other = store.tournament(wanted)
     if other.stored < other.games:
         console.print(
-            f"What is missing of the other: {resume_command(store, wanted)}", soft_wrap=True
+            f"To play the missing games of {wanted}: {resume_command(store, wanted)}",
+            soft_wrap=True,
         )
 
 

@@ -1,4 +1,4 @@
-"""`referee stats`: what else many games tell: who beats whom, and what decides games beside the bots."""
+"""`referee stats`: show which bots beat which, and what else decides games: seats, luck and collusion."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _effects(
     figures: Callable[[ResultColumns], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:
-    """Rows of every ruleset, of figures reckoned from its games."""
+    """Return the rows of every ruleset, from figures of its games."""
     with League.open(league, create=False, db=db) as store:
         by_ruleset = choice.columns(store).by_ruleset()
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

@@ -1,4 +1,4 @@
-"""`referee bots init`, `check` and `submit`: a bot's way into a league."""
+"""`referee bots init`, `check` and `submit`: make a bot, check it, add it to a league."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def init(
     """
     if language not in roster.LANGUAGES:
         there = ", ".join(roster.LANGUAGES)
-        raise UserError(f"--language: unknown language {language!r}; there are {there}")
+        raise UserError(f"--language: unknown language {language!r}; choose one of {there}")
     folder = Path(name)
     roster.create_bot(folder, name=name, language=language, author=author or getpass.getuser())
-    console.print(f"{name} is in {folder.resolve()}; begin with its README.md.", soft_wrap=True)
-    console.print(f"To see whether it is all right: referee bots check {name}", soft_wrap=True)
+    console.print(f"{name} is in {folder.resolve()}; read its README.md first.", soft_wrap=True)
+    console.print(f"To check it: referee bots check {name}", soft_wrap=True)
 
 
 @app.command()
@@ -91,7 +91,7 @@ def submit(
 
     Example: referee bots submit my_bot
     """
-    load_manifest(path)  # before a league is made
+    load_manifest(path)  # a wrong manifest must not create a league
     under = select_isolation_for(isolation, require)
     with League.open(league, create=True, db=db) as store:
         workshop = workshop_at(store.folder, make_launcher(under), network=network)
@@ -143,7 +143,7 @@ def check(
 
 
 def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
-    """Check the bot of a folder and print what is found, each step when it is done."""
+    """Check the bot in a folder and print the report, step by step unless as JSON."""
     report = uvloop.run(_check(path, workshop, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))

@@ -1,4 +1,4 @@
-"""`referee tournament`: plan one, and see how it stands."""
+"""`referee tournament plan`, `status` and `standings`: look at a tournament before, during and after its games."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ app = typer.Typer()
 
 
 class LeaguePace:
-    """What a league's games, those of `play --keep` too, say of games to come (`budget.Pace`).
+    """Expected durations of games, from all games of a league (`budget.Pace`), with those of `play --keep`.
 
-    It is opened when something is asked first, and need not be there.
+    The league need not exist. It is opened at the first question.
     """
 
     def __init__(self, league: Path, db: str | None) -> None:
@@ -75,7 +75,7 @@ class LeaguePace:
 
     @cached_property
     def times(self) -> dict[GameKind, tuple[int, ...]]:
-        """The durations of all games, in microseconds, by kind."""
+        """Durations of all games by kind, in microseconds."""
         if not League.exists_at(self._league, self._db):
             return {}
         with League.open(self._league, create=False, db=self._db) as store:
@@ -132,22 +132,22 @@ def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[Pla
 
 
 def _stop(config: TournamentConfig, until: StopCondition) -> str:
-    """When it may be over before all that is played."""
-    equal = f", or equal within {until.margin:.12g}" if until.margin else ""
+    """Return when the tournament may stop before all its games are played."""
+    equal = f" or equal within {until.margin:.12g}" if until.margin else ""
     return (
-        "This is the most. It stops before where every two neighbours in the table are told apart"
-        f"{equal}, with a confidence of {until.confidence:.12g} in all; it is looked at"
+        "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
+        f"{equal}. The confidence is {until.confidence:.12g} in all; the standings are tested"
         f" {len(list_looks(config))} times, after whole rounds."
     )
 
 
 def _basis(everything: PlanRow, workers: int) -> str:
-    """Where the playing time comes from."""
+    """Return a sentence that says where the playing time comes from."""
     assumed = f"{duration(ASSUMED_GAME_US)} a game"
-    return f"Playing time: {workers} at a time, " + (
-        f"from {everything.measured} games of the league, and {assumed} where it has none like it."
+    return f"Playing time: {workers} games at a time, " + (
+        f"from {everything.measured} games of the league; {assumed} if it has no similar game."
         if everything.measured
-        else f"assumed that it is {assumed}: the league has none like these."
+        else f"assuming {assumed}: the league has no similar games."
     )
 
 
@@ -185,7 +185,7 @@ def status(
             console.print(describe_stop(tournament), soft_wrap=True)
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
-            _tell_seed(number, part)
+            _print_seed(number, part)
 
 
 def _status_object(
@@ -239,7 +239,7 @@ def _seed_text(part: Part) -> str | None:
     return None if part.published_seed is None else part.published_seed.hex()
 
 
-def _tell_seed(number: int, part: Part) -> None:
+def _print_seed(number: int, part: Part) -> None:
     where = f" of {part_title(number)}" if number else ""
     seed = _seed_text(part)
     console.print(f"commitment{where} {part.commitment}", soft_wrap=True)
@@ -273,5 +273,5 @@ def describe_stop(tournament: Tournament) -> str:
     """Return after how many rounds a finished tournament with `until` stopped, as a sentence."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:
-        return f"All {rounds} rounds are played: it was not settled before."
+        return f"All {rounds} rounds are played: the standings were not settled earlier."
     return f"Settled after {after} of {rounds} rounds."

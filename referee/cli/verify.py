@@ -1,7 +1,4 @@
-"""`referee verify`: everything checked again, by the seed and by the rules.
-
-`referee doctor`: what this machine protects bots from, and everybody else from bots.
-"""
+"""`referee verify` and `referee tournament export`: check stored games and archives, and write archives."""
 
 from __future__ import annotations
 
@@ -61,14 +58,14 @@ def verify(
             except Difference as difference:
                 raise RefereeError(f"{name}: {difference}") from difference
             games = store.tournament(name).games
-            console.print(f"{name}: {_count(checked, games)} games check.")
+            console.print(f"{name}: {_count(checked, games)} games verified.")
         if what is None:
             try:
                 free = verify_free_games(store)
             except Difference as difference:
                 raise RefereeError(str(difference)) from difference
             if free:
-                console.print(f"games of play --keep: {free} check, but for their decks.")
+                console.print(f"games of play --keep: {free} verified, except their decks.")
 
 
 def _verify_archive(path: Path) -> None:
@@ -82,20 +79,20 @@ def _verify_archive(path: Path) -> None:
     secret = [number for number, part in enumerate(archived.parts) if part.seed is None]
     if 0 in secret:
         console.print(
-            f"{name}: {games} games check, but for their decks: the seed is still secret."
+            f"{name}: {games} games verified, except their decks: the seed is still secret."
         )
     elif secret:
         console.print(
-            f"{name}: {games} games check, but for the decks of {', '.join(map(part_title, secret))}:"
+            f"{name}: {games} games verified, except the decks of {', '.join(map(part_title, secret))}:"
             " the seed is still secret.",
             soft_wrap=True,
         )
     else:
-        console.print(f"{name}: {games} games check, and so do the ratings.")
+        console.print(f"{name}: {games} games and the ratings verified.")
     for number, part in enumerate(archived.parts):
         where = f" of {part_title(number)}" if number else ""
         console.print(
-            f"Is this the commitment that was shown before the first game{where}? {part.commitment}",
+            f"Compare this commitment with the one shown before the first game{where}: {part.commitment}",
             soft_wrap=True,
         )
 
@@ -138,11 +135,11 @@ def export(
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file as a whole or not at all. Raises UserError where that cannot be done."""
+    """Write a file completely or not at all. Raises UserError if this fails."""
     unfinished = Path(f"{path}.part")
     try:
         if path.exists() and not path.is_file():
-            raise UserError(f"{path}: it is there already, and is no file")
+            raise UserError(f"{path}: exists already and is not a file")
         unfinished.write_bytes(data)
         unfinished.replace(path)
     except OSError as error:

@@ -87,7 +87,7 @@ def verify_tournament(claim: Claim) -> int:
     if lost:
         more = f" and {len(lost) - 1} more are" if len(lost) > 1 else " is"
         raise Difference(
-            f"{len(results)} of {len(claim.schedule)} games check; {lost[0]}{more} not stored"
+            f"{len(results)} of {len(claim.schedule)} games verified; {lost[0]}{more} not stored"
         )
     _check_looks(claim, results)
     return len(results)

@@ -178,7 +178,10 @@ def test_a_league_of_a_newer_version(here, played, command):
         (("game", "replay", "cup-99"), "league: no game 'cup-99' is stored"),
         (("game", "list", "--tournament", "cap"), "league: no tournament 'cap'; there are cup"),
         (("game", "list", "--bot", "eve"), "no bot 'eve' in the league league; there are "),
-        (("game", "list", "--fault", "tilt"), "--fault: unknown fault 'tilt'; there are no_start"),
+        (
+            ("game", "list", "--fault", "tilt"),
+            "--fault: unknown fault 'tilt'; choose one of no_start",
+        ),
         (("game", "list", "--json", "--csv"), "--json, --csv: choose one of them"),
         (("tournament", "status", "cap"), "league: no tournament 'cap'; there are cup"),
         (("tournament", "status", "cup", "--json", "--csv"), "--json, --csv: choose one of them"),
@@ -186,7 +189,7 @@ def test_a_league_of_a_newer_version(here, played, command):
         (("tournament", "resume", "cap"), "league: no tournament 'cap'; there are cup"),
         (("tournament", "resume"), "league: every tournament is finished; there is none to resume"),
         (("verify", "cap"), "league: no tournament 'cap'; there are cup"),
-        (("ratings", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'; there are"),
+        (("ratings", "--ruleset", "linko"), "--ruleset: unknown ruleset 'linko'; choose one of"),
         (
             ("play", "random", "eve"),
             "BOTS: 'eve' is no folder, and league: the league has no bot 'eve'",

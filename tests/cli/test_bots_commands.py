@@ -65,7 +65,7 @@ def test_a_new_bot_is_written_and_plays(here):
     [
         (
             ("init", "mine", "--language", "cobol"),
-            "--language: unknown language 'cobol'; there are",
+            "--language: unknown language 'cobol'; choose one of",
         ),
         (("init", "a/b"), "NAME: 'a/b' is not a valid name"),
         (("init", "fails"), "fails: exists already; choose a new folder"),

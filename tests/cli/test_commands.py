@@ -187,7 +187,7 @@ def test_a_tournament_of_the_same_name_gets_a_number(here):
     assert "already" not in first
     second = printed(here, "tournament", "run", file, "--league", "twice")
     assert "The league has a tournament open already; this one is open-2.\n" in second
-    assert "What is missing" not in second
+    assert "missing games" not in second
     rows = json.loads(printed(here, "tournament", "status", "--json", "--league", "twice"))
     assert [(row["tournament"], row["done"]) for row in rows] == [("open", 2), ("open-2", 2)]
 

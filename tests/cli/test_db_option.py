@@ -59,7 +59,7 @@ def test_a_tournament_is_killed_interrupted_resumed_and_checked(here, url):
     assert done.returncode == 0, done.stderr
     assert "secret" not in said + done.stdout + done.stderr
     checked = here.referee("verify", "--db", url)
-    assert checked.stdout == f"cup: {GAMES} games check.\n"
+    assert checked.stdout == f"cup: {GAMES} games verified.\n"
     for command in READING:
         done = here.referee(*command, "--db", url)
         assert (done.returncode, done.stderr) == (0, ""), command

@@ -16,7 +16,7 @@ from referee import deals
 
 COMMITMENT = deals.commitment(bytes.fromhex(SEED))
 STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
-QUESTION = f"Is this the commitment that was shown before the first game? {COMMITMENT}\n"
+QUESTION = f"Compare this commitment with the one shown before the first game: {COMMITMENT}\n"
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def archive(here):
 def test_a_finished_tournament(here, archive):
     done = here.referee("verify", archive, "--league", "nowhere")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"cup: 12 games check, and so do the ratings.\n{QUESTION}"
+    assert done.stdout == f"cup: 12 games and the ratings verified.\n{QUESTION}"
 
 
 def test_it_is_called_as_the_tournament_where_nothing_else_is_said(here, archive):
@@ -95,7 +95,7 @@ def test_a_tournament_that_is_not_finished(here):
     done = here.referee("verify", "some.zip")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"cup: 7 of 12 games check, but for their decks: the seed is still secret.\n{QUESTION}"
+        f"cup: 7 of 12 games verified, except their decks: the seed is still secret.\n{QUESTION}"
     )
 
 
@@ -126,8 +126,8 @@ def test_what_is_no_archive(here):
 def test_where_nothing_can_be_written(here):
     for output, says in (
         ("nowhere/cup.zip", "nowhere/cup.zip: No such file or directory"),
-        ("league", "league: it is there already, and is no file"),
-        ("/dev/null", "/dev/null: it is there already, and is no file"),
+        ("league", "league: exists already and is not a file"),
+        ("/dev/null", "/dev/null: exists already and is not a file"),
     ):
         done = here.referee("tournament", "export", "cup", "--output", output)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")

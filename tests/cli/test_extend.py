@@ -98,7 +98,7 @@ def test_status_and_verify_know_extensions(here):
     assert status["extensions"][0]["seed"] == first.seed.hex()
     assert [row["games"] for row in status["rounds"]] == [GAMES] * 5 + [5 * GAMES]
     done = here.referee("verify", "--league", "league")
-    assert (done.returncode, done.stdout) == (0, "cup: 30 games check.\n")
+    assert (done.returncode, done.stdout) == (0, "cup: 30 games verified.\n")
 
 
 def test_an_archive_has_them(here):
@@ -106,9 +106,9 @@ def test_an_archive_has_them(here):
     assert done.returncode == 0, done.stderr
     done = here.referee("verify", "cup.zip")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("cup: 30 games check, and so do the ratings.\n")
+    assert done.stdout.startswith("cup: 30 games and the ratings verified.\n")
     for number, row in enumerate(extensions_of(here), 1):
-        assert f"first game of extension {number}? {row.commitment}\n" in done.stdout
+        assert f"first game of extension {number}: {row.commitment}\n" in done.stdout
 
 
 def ask_a_stranger(file):
@@ -144,7 +144,7 @@ def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, databas
     done = here.referee("verify", "./part.zip")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "cup: 24 of 30 games check, but for the decks of extension 2: the seed is still secret.\n"
+        "cup: 24 of 30 games verified, except the decks of extension 2: the seed is still secret.\n"
     )
     done = here.referee("tournament", "resume", "cup", "--league", "copy")
     assert done.returncode == 0, done.stderr
@@ -167,7 +167,7 @@ SPOILT = {
     ),
     "a game": (
         "DELETE FROM results WHERE game_id = 15",
-        "cup: 29 of 30 games check; cup-15 is not stored",
+        "cup: 29 of 30 games verified; cup-15 is not stored",
     ),
 }
 

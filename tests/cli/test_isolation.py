@@ -104,9 +104,12 @@ def test_a_tournament_that_asks_for_less_than_is_required(here):
 def test_rungs_that_nobody_knows(here):
     rungs = "full, namespaces, uid, none"
     done = here.referee("play", GREEDY, RANDOM, "--isolation", "steel")
-    assert done.stderr == f"referee: --isolation: unknown rung 'steel'; there are {rungs}\n"
+    assert done.stderr == f"referee: --isolation: unknown rung 'steel'; choose one of {rungs}\n"
     done = here.referee("play", GREEDY, RANDOM, "--require-isolation", "steel")
-    assert done.stderr == f"referee: --require-isolation: unknown rung 'steel'; there are {rungs}\n"
+    assert (
+        done.stderr
+        == f"referee: --require-isolation: unknown rung 'steel'; choose one of {rungs}\n"
+    )
     done = here.referee("tournament", "run", here.tournament(more='isolation = "steel"\n'))
     assert done.returncode == 2
     assert "cup.toml: isolation:" in done.stderr

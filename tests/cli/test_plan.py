@@ -43,7 +43,7 @@ def test_the_figures_of_a_file(here):
         "to the right of another": "3",
         "playing time": figures["playing time"].strip(),
     }
-    assert "100.0 ms a game: the league has none like these" in said
+    assert "assuming 100.0 ms a game: the league has no similar games" in said
 
 
 def test_every_stage_and_all_of_them(here):
@@ -148,4 +148,4 @@ def test_minutes_are_turned_into_games_by_those_of_the_league(here):
     assert row["playing_us"] <= 3_000_000
     done = here.referee("tournament", "run", timed, "--league", "quick")
     assert done.returncode == 0, done.stderr
-    assert f"The budget of 0.05 minutes buys {row['games']} games." in done.stdout
+    assert f"The budget of 0.05 minutes is enough for {row['games']} games." in done.stdout

@@ -69,7 +69,7 @@ def test_every_command_takes_it_for_finished(here):
     assert done.returncode == 2
     assert "every tournament is finished" in done.stderr
     done = here.referee("verify", "--league", "league")
-    assert (done.returncode, done.stdout) == (0, f"cup: {2 * here.rounds} games check.\n")
+    assert (done.returncode, done.stdout) == (0, f"cup: {2 * here.rounds} games verified.\n")
 
 
 @pytest.mark.extended("plays further tournaments")
@@ -114,7 +114,10 @@ def test_what_is_not_settled_in_time_is_played_to_its_end(here):
     file = here.tournament("short", bots=("greedy", "random"), matches=2, more=UNTIL)
     done = here.referee("tournament", "run", file, "--league", "short")
     assert done.returncode == 0, done.stderr
-    assert f"All 2 rounds are played: it was not settled before. Seed: {SEED}\n" in done.stdout
+    assert (
+        f"All 2 rounds are played: the standings were not settled earlier. Seed: {SEED}\n"
+        in done.stdout
+    )
     assert here.referee("verify", "--league", "short").returncode == 0
 
 
@@ -229,7 +232,7 @@ def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reaso
 def test_a_plan_says_that_it_may_be_less(here):
     done = here.referee("tournament", "plan", tournament(here))
     assert done.stdout.endswith(
-        "This is the most. It stops before where every two neighbours in the table are told apart,"
-        " or equal within 0.5, with a confidence of 0.8 in all; it is looked at 21 times, after"
+        "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
+        " or equal within 0.5. The confidence is 0.8 in all; the standings are tested 21 times, after"
         " whole rounds.\n"
     )

@@ -48,7 +48,7 @@ def change(database, game, *, with_):
 def test_a_league_that_is_right(here):
     done = here.referee("verify", "--league", "whole")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "cup: 12 games check.\n"
+    assert done.stdout == "cup: 12 games verified.\n"
     assert here.referee("verify", "cup", "--league", "whole").stdout == done.stdout
 
 
@@ -208,9 +208,9 @@ def remove(database, game):
 
 def test_a_game_of_a_finished_tournament_that_is_gone(here, database):
     remove(database, "cup-5")
-    found(here, "cup: 11 of 12 games check; cup-5 is not stored\n")
+    found(here, "cup: 11 of 12 games verified; cup-5 is not stored\n")
     remove(database, "cup-2")
-    found(here, "cup: 10 of 12 games check; cup-2 and 1 more are not stored\n")
+    found(here, "cup: 10 of 12 games verified; cup-2 and 1 more are not stored\n")
 
 
 def test_a_tournament_that_is_not_finished_misses_nothing(here, database):
@@ -218,7 +218,7 @@ def test_a_tournament_that_is_not_finished_misses_nothing(here, database):
     database.execute("UPDATE tournaments SET finished_at_us = NULL")
     done = here.referee("verify")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "cup: 11 of 12 games check.\n"
+    assert done.stdout == "cup: 11 of 12 games verified.\n"
 
 
 def test_kept_games_without_a_tournament(here, database):
@@ -228,9 +228,9 @@ def test_kept_games_without_a_tournament(here, database):
     done = here.referee("verify")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "cup: 12 games check.\ngames of play --keep: 2 check, but for their decks.\n"
+        "cup: 12 games verified.\ngames of play --keep: 2 verified, except their decks.\n"
     )
-    assert here.referee("verify", "cup").stdout == "cup: 12 games check.\n"
+    assert here.referee("verify", "cup").stdout == "cup: 12 games verified.\n"
     (game,) = database.execute("SELECT name FROM games WHERE match_id IS NULL LIMIT 1").fetchone()
     change(database, game, with_=one_move_less)
     done = here.referee("verify")

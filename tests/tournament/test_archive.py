@@ -457,7 +457,7 @@ RECORDS = {
     "action": (change_seat_of_move, "cup-2: move 4: seat 9 moves, but seat "),
     "seating": (change_seating, "cup-2: the record has eve@1 "),
     "order": (swap_records, "cup-4: records.binpb.gz: cup-2 is not in the schedule, or is out of"),
-    "gone": (drop(4), "17 of 18 games check; cup-5 is not stored"),
+    "gone": (drop(4), "17 of 18 games verified; cup-5 is not stored"),
     "twice": (
         lambda records: records.append(records[-1]),
         "records.binpb.gz: cup-18 is not in the schedule, or is out of order",
