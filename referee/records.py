@@ -15,8 +15,8 @@ from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence
 from referee.rules.actions import Action, Decision
 from referee.rules.events import Event, Termination
+from referee.rules.game import competition_ranks
 from referee.rules.ruleset import Ruleset
-from referee.rules.scoring import competition_ranks
 from referee.rules.view import View
 
 

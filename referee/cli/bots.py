@@ -33,7 +33,7 @@ from referee.reports.bot_rows import (
 )
 from referee.reports.formats import json_text, visible
 from referee.reports.terminal import RowsTable, card
-from referee.roster.versions import find_bot, look_up_bot
+from referee.roster import find_bot, look_up_bot
 from referee.store.league import League
 
 app = typer.Typer()

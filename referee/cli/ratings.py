@@ -34,7 +34,7 @@ from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows, rat
 from referee.reports.statistics import PairRow, comparison, pair_rows
 from referee.reports.terminal import plot
 from referee.result_columns import ResultColumns
-from referee.roster.versions import predecessors
+from referee.roster import predecessors
 from referee.rules.ruleset import RULESETS
 from referee.store.league import League
 

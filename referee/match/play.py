@@ -26,9 +26,8 @@ from referee.records import (
 )
 from referee.rules.actions import Decision
 from referee.rules.events import Drawn, Event, is_private, redact
-from referee.rules.game import Game, IllegalActionError
+from referee.rules.game import Game, IllegalActionError, Outcome
 from referee.rules.ruleset import Ruleset
-from referee.rules.scoring import Outcome
 
 
 class EventLog:

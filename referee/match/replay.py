@@ -14,8 +14,7 @@ from referee.match.stand_in import stand_in_action
 from referee.records import GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
 from referee.rules.events import Event
-from referee.rules.game import Game, IllegalActionError
-from referee.rules.scoring import Outcome
+from referee.rules.game import Game, IllegalActionError, Outcome
 
 
 class Step(NamedTuple):

@@ -12,7 +12,7 @@ from referee.ratings.intervals import Estimate
 from referee.ratings.trueskill import Point, Rating
 from referee.records import ChargedFault, GameResult
 from referee.reports.formats import Column, chance, decimal, estimate, percent, percent_estimate
-from referee.rules.scoring import competition_ranks
+from referee.rules.game import competition_ranks
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.ratings.analysis import Analysis

@@ -1,1 +1,61 @@
-"""Manage the bots of a league: their versions, and the copies of their files that can be played."""
+"""Manage the bots of a league: their versions, and the copies of their files that can be played.
+
+This module finds versions by their names. It uses only the database, so commands that list bots start without
+the code that copies and builds them. `Workshop` has the files of the bots, `Roster` uses both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from referee.errors import NotFoundError
+from referee.store.league import League
+from referee.store.stored import StoredBot
+
+
+def versions_of(league: League, name: str) -> Sequence[StoredBot]:
+    """Return all versions of the bot `name`, oldest first."""
+    return [row for row in league.bots() if row.name == name]
+
+
+def find_bot(league: League, text: str) -> StoredBot:
+    """Return the version `name@version`, or for `name` alone the newest version that is not retired.
+
+    Raises `NotFoundError` with a list of the existing versions.
+    """
+    name, at, version = text.partition("@")
+    versions = versions_of(league, name)
+    if not versions:
+        raise NotFoundError(f"{league.where}: the league has no bot {name!r}")
+    if at:
+        matching = [row for row in versions if row.version == version]
+    else:
+        matching = [row for row in versions if row.retired_at_us is None]
+    if not matching:
+        there = ", ".join(
+            f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
+        )
+        what = f"{version!r} of" if at else "that plays of"
+        raise NotFoundError(
+            f"{league.where}: there is no version {what} {name!r}; there are: {there}"
+        )
+    return matching[-1]
+
+
+def look_up_bot(league: League, text: str) -> StoredBot:
+    """Return the same as `find_bot`, but find also a bot that has only retired versions: the newest of them."""
+    versions = versions_of(league, text)
+    if versions and all(row.retired_at_us is not None for row in versions):
+        return versions[-1]
+    return find_bot(league, text)
+
+
+def predecessors(league: League) -> dict[str, str]:
+    """Map each version of a bot to the version before it, both as `name@version`; first versions are left out."""
+    newest: dict[str, str] = {}
+    before: dict[str, str] = {}
+    for row in league.bots():
+        if row.name in newest:
+            before[str(row.bot)] = newest[row.name]
+        newest[row.name] = str(row.bot)
+    return before

@@ -1,6 +1,6 @@
 """Submit bots to a league as versions, and create new bots from the sample bots.
 
-`versions` finds a version by its name, `Workshop` has the files. New bots begin as copies of the sample bots,
+The package itself finds a version by its name, `Workshop` has the files. New bots begin as copies of the sample bots,
 which are tested and play in tournaments, so every new bot works from the start.
 """
 
@@ -19,7 +19,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
-from referee.roster.versions import find_bot, versions_of
+from referee.roster import find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
 from referee.store.league import League
 from referee.store.stored import StoredBot

@@ -1,4 +1,4 @@
-"""Play a game of LINKO! decision by decision.
+"""Play a game of LINKO! decision by decision, and score it at the end.
 
 `Game` is the interface of the rules. It runs the generators of `turn` and checks every action.
 """
@@ -6,14 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from referee.rules.actions import Action, Decision
 from referee.rules.events import Event, GameOver, Termination
 from referee.rules.ruleset import Ruleset
-from referee.rules.scoring import Outcome, score
 from referee.rules.table import GameEnded, Table
 from referee.rules.turn import Steps, turn
 from referee.rules.view import View
+
+
+class Outcome(NamedTuple):
+    """The end of a game by the rules, without forfeits."""
+
+    termination: Termination
+    scores: tuple[int, ...]
+    """The points of each seat."""
+    ranks: tuple[int, ...]
+    """The rank of each seat, 1-2-2-4 (ruling R15)."""
 
 
 class IllegalActionError(ValueError):
@@ -136,3 +146,24 @@ def _replay(table: Table, actions: Iterable[Action]) -> Game:
     for action in actions:
         game.apply(action)
     return game
+
+
+def competition_ranks(keys: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
+    """Rank keys, the largest first; equal keys share a rank, as in 1-2-2-4 (ruling R15)."""
+    ordered = sorted(keys, reverse=True)
+    return tuple(ordered.index(key) + 1 for key in keys)
+
+
+def score(table: Table, termination: Termination) -> Outcome:
+    """Score a table as it stands (rulebooks, section "End").
+
+    A seat has one point for each card on its own table, minus one for each card in its hand. With
+    `hand_size_breaks_ties`, equal points rank by the smaller hand; otherwise they share a rank.
+    """
+    played = [sum(layer.size for layer in layers) for layers in table.layers]
+    scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))
+    if table.ruleset.hand_size_breaks_ties:
+        keys = [(points, -held) for points, held in zip(scores, table.hand_sizes, strict=True)]
+    else:
+        keys = [(points, 0) for points in scores]
+    return Outcome(termination, scores, competition_ranks(keys))

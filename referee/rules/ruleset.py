@@ -1,6 +1,6 @@
 """Define the rulesets: which options each of them has, and its deck.
 
-The options are the differences between the rulebooks. `turn`, `table` and `scoring` implement them.
+The options are the differences between the rulebooks. `turn`, `table` and `game` implement them.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import pytest
 
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
+from referee.roster import find_bot, look_up_bot, predecessors
 from referee.roster.roster import Roster
-from referee.roster.versions import find_bot, look_up_bot, predecessors
 from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League

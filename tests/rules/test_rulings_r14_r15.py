@@ -9,9 +9,8 @@ from positions import DECK, TAKE, draw, follow, game, next_decision, play
 from referee.rules.actions import DecisionKind
 from referee.rules.cards import JOKER, count_cards
 from referee.rules.events import Drawn, Termination
-from referee.rules.game import Game
+from referee.rules.game import Game, competition_ranks
 from referee.rules.ruleset import RULESETS
-from referee.rules.scoring import competition_ranks
 
 BLOCKS = [(ruleset, players) for ruleset, players in TABLES if not ruleset.ghost]
 

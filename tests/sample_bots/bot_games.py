@@ -24,9 +24,8 @@ from referee.rules.actions import (
 )
 from referee.rules.cards import Layer, list_cards
 from referee.rules.events import Event, redact
-from referee.rules.game import Game
+from referee.rules.game import Game, Outcome
 from referee.rules.ruleset import RULESETS, Ruleset, full_deck
-from referee.rules.scoring import Outcome
 from referee.sdk import Bot, Decide, Session
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_bots"
