@@ -37,7 +37,7 @@ from referee.tournament.config import (
 from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError, Workers
 
-FEEDS_PER_WORKER = 2
+BUNDLES_PER_WORKER = 2
 """Bundles that a worker has at the same time: it plays one, and the next one is waiting."""
 
 
@@ -188,9 +188,7 @@ class Conductor:
     async def play_missing_games(self) -> bool:
         """Play until no game is missing or `drain` is called; return True if the tournament is finished.
 
-        A tournament with `until` stops early at the first look that finds its table settled.
-
-        Raises `VoidGame` if a game cannot be finished, RefereeError if a worker dies again and again, and
+        Raises VoidGame if a game cannot be finished, RefereeError if a worker dies again and again, and
         StoreError if a game cannot be stored. Games that were stored before stay stored.
         """
         with run_folder() as folder:
@@ -202,9 +200,9 @@ class Conductor:
                     self._feeder = self._make_feeder(games, workers)
                     with _raise_first_error():
                         async with asyncio.TaskGroup() as group:
-                            for number in list(range(len(workers))) * FEEDS_PER_WORKER:
+                            for number in list(range(len(workers))) * BUNDLES_PER_WORKER:
                                 group.create_task(self._feeder.feed_worker(number))
-                    if self._count_stored() < games:
+                    if self._count_stored() < games:  # drained
                         return False
                     if look is not None and await self._stop_early(look):
                         return True
@@ -262,11 +260,11 @@ class Conductor:
 
     async def _stop_early(self, look: Look) -> bool:
         """Mark the tournament finished if its table is settled at this look; return True if so."""
-        tournament = self._tournament
-        results = self._league.results(tournament=tournament.name)
-        if not await asyncio.to_thread(is_table_settled, tournament.config, results):
+        name, config = self._tournament.name, self._tournament.config
+        results = self._league.results(tournament=name)
+        if not await asyncio.to_thread(is_table_settled, config, results):
             return False
-        self._league.stop_early(tournament.name, rounds=look.rounds, games=look.games)
+        self._league.stop_early(name, rounds=look.rounds, games=look.games)
         return True
 
     def _count_stored(self) -> int:

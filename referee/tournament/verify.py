@@ -55,10 +55,7 @@ class Claim(Protocol):
         ...
 
     def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:
-        """Compare all copies of data about a game, such as rows of tables, with its record.
-
-        Raises Difference.
-        """
+        """Compare other data about a game, such as table rows, with its record. Raises Difference."""
         ...
 
 
@@ -279,13 +276,9 @@ def _check_result(record: GameRecord, row: GameResult | None) -> None:
 
 
 def _check_summary(record: GameRecord, row: StoredGame) -> None:
-    recorded = (
-        record.termination.value,
-        len(record.moves),
-        record.started_at_us,
-        record.duration_us,
-    )
-    if (row.termination, row.decisions, row.started_at_us, row.duration_us) != recorded:
+    end = record.termination.value, len(record.moves)
+    times = record.started_at_us, record.duration_us
+    if (row.termination, row.decisions, row.started_at_us, row.duration_us) != (*end, *times):
         raise Difference("the end or the times in the table of games differ from the record")
 
 
