@@ -14,10 +14,9 @@ from typing import Protocol, Self
 from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence
 from referee.rules.actions import Action, Decision
-from referee.rules.events import Event, Termination
+from referee.rules.events import Event, Termination, View
 from referee.rules.game import competition_ranks
 from referee.rules.ruleset import Ruleset
-from referee.rules.view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from referee.protocol.view_bytes import ViewWriter, memoize, number_field, prefi
 from referee.records import Request
 from referee.rules.actions import Action, DecisionKind, legal_plays
 from referee.rules.cards import COPIES, JOKER, JOKERS
-from referee.rules.events import Event
+from referee.rules.events import Event, View
 from referee.rules.ruleset import Ruleset
-from referee.rules.view import View
 
 _request_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
 _FIELDS = {name: field.number for name, field in play_pb2.Request.DESCRIPTOR.fields_by_name.items()}

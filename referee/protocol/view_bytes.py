@@ -20,7 +20,7 @@ from typing import TypeVar
 from referee.pb import table_pb2
 from referee.protocol.values import layer_message
 from referee.rules.cards import JOKER, Counts, Group, Layer
-from referee.rules.view import View
+from referee.rules.events import View
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

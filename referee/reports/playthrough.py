@@ -34,9 +34,9 @@ from referee.rules.events import (
     SlotCard,
     Snatched,
     Taken,
+    View,
 )
 from referee.rules.game import Game
-from referee.rules.view import View
 
 
 def table_view(game: Game, names: Sequence[str]) -> Group:

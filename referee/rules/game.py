@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from referee.rules.actions import Action, Decision
-from referee.rules.events import Event, GameOver, Termination
+from referee.rules.events import Event, GameOver, Termination, View
 from referee.rules.ruleset import Ruleset
 from referee.rules.table import GameEnded, Table
 from referee.rules.turn import Steps, turn
-from referee.rules.view import View
 
 
 class Outcome(NamedTuple):

@@ -34,9 +34,9 @@ from referee.rules.events import (
     Snatched,
     Taken,
     Termination,
+    View,
 )
 from referee.rules.ruleset import JOKERS_DEALT, EndOn, Ruleset, full_deck
-from referee.rules.view import View
 
 GHOST_LIMIT = 13
 """The ghost has only cards below this."""

@@ -35,9 +35,9 @@ from referee.rules.events import (
     Snatched,
     Taken,
     Termination,
+    View,
 )
 from referee.rules.ruleset import EndOn, Ruleset
-from referee.rules.view import View
 
 X = 14  # a joker
 

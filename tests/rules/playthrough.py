@@ -11,10 +11,17 @@ from playouts import pick, shuffled
 
 from referee.rules.actions import Action, Choice, DrawDisplay, Play, SnatchGhost
 from referee.rules.cards import Counts, Group, Layer, card_name
-from referee.rules.events import DisplayRefilled, Drawn, Event, GameOver, GhostRefilled, redact
+from referee.rules.events import (
+    DisplayRefilled,
+    Drawn,
+    Event,
+    GameOver,
+    GhostRefilled,
+    View,
+    redact,
+)
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.rules.view import View
 
 FOLDER = Path(__file__).parent / "golden"
 

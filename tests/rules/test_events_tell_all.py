@@ -21,10 +21,10 @@ from referee.rules.events import (
     Reclaimed,
     Snatched,
     Taken,
+    View,
     redact,
 )
 from referee.rules.game import Game
-from referee.rules.view import View
 
 
 class Books:
