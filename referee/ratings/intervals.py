@@ -51,12 +51,12 @@ Matrix = sparse.csr_array[np.float64, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchSums:
-    """MatchSums by match: M matches, n bots, P pairs of bots that have pairs."""
+    """Sums by match, for M matches, n bots and P pairs of bots that met."""
 
     games: Floats
-    """(M, n) games of each bot."""
+    """(M, n) number of games of each bot."""
     points: Floats
-    """(M, n)"""
+    """(M, n) points by the rules."""
     wins: Floats
     """(M, n) games of rank 1, with shared ranks, without forfeits."""
     pairs: Ints

@@ -1,9 +1,9 @@
-"""Tournaments of bots whose strength is known, for benches and tests of the statistics.
+"""Simulate tournaments of bots with known strength, for benches and tests of the statistics.
 
-A seat performs as TrueSkill has it: skill, plus a normal deviation of `beta` in all. A part of that
-deviation is the hand's: seat s of a deal has the same hand in each seating of the match. So the games of
-a match are not independent, as in a real tournament. Who performs better ranks higher; points are a
-multiple of the lead over the mean of the others at the table.
+The performance of a seat is the skill of its bot plus a normal deviation with standard deviation `beta`, as in
+TrueSkill. A part of the deviation comes from the hand: seat s of a deal has the same hand in each seating of the
+match. So the games of a match are not independent, as in a real tournament. A better performance ranks higher.
+Points are a multiple of the lead over the mean of the other seats.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ POINTS = 1.5
 
 
 def tables(bots, seats, matches):
-    """Every table, `matches` times, round after round: (M, seats) bots."""
+    """Return all tables, repeated `matches` times, as (M, seats) bots."""
     return np.array([table for _ in range(matches) for table in combinations(range(bots), seats)])
 
 
 def play(skills, tables, rng, *, luck=0.5):
-    """Each table plays a match: the results, in the order of play.
+    """Return the results if each table plays a match, in the order of play.
 
     Args:
-        skills: (n,)
-        tables: (M, k) who sits there.
-        luck: the share of a performance's variance that is the hand's.
+        skills: (n,) the true skill of each bot.
+        tables: (M, k) the bots of each match.
+        luck: the share of the variance of a performance that comes from the hand.
     """
     matches, seats = tables.shape
     hands = rng.normal(0, BETA * np.sqrt(luck), (matches, 1, seats))
@@ -58,7 +58,7 @@ def play(skills, tables, rng, *, luck=0.5):
 
 
 def games(results):
-    """The same games one by one, in the order of play."""
+    """Yield the games as `GameResult`s, in the order of play."""
     for match, bots, scores, ranks, seats in zip(
         results.match, results.bot, results.score, results.rank, results.seats, strict=True
     ):
@@ -77,12 +77,12 @@ def games(results):
 
 
 def true_ratings(skills):
-    """(n,) skills, moved as the fit moves ratings: their mean is the prior's."""
+    """Return the (n,) skills, shifted like the fit: their mean is the mean of the prior."""
     return skills - skills.mean() + Settings().mu
 
 
 def true_scores(skills, tables):
-    """(n,) the points that each bot can expect of a game at these tables."""
+    """Return the (n,) expected points per game of each bot at these tables."""
     at_table = skills[tables]
     seats = tables.shape[1]
     expected = POINTS * (at_table - (at_table.sum(axis=1, keepdims=True) - at_table) / (seats - 1))
@@ -90,7 +90,7 @@ def true_scores(skills, tables):
 
 
 def true_win_shares(skills, tables):
-    """(n,) the share of its games at these tables that each bot can expect to win."""
+    """Return the (n,) expected share of games that each bot wins at these tables."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
     weights = weights / weights.sum()
     at_table = skills[tables]

@@ -1,4 +1,4 @@
-"""Error bars: what they come from, where there can be none, and that they cover the truth."""
+"""Test the estimates of bots and pairs, and that their intervals cover the true values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_forfeit_is_no_win_even_if_nobody_ranks_higher():
     assert [each.win_share.value for each in analysis(both).bots()] == [0, 0, 0]
 
 
-def test_pairs_are_told_in_both_directions():
+def test_pairs_are_compared_in_both_directions():
     found = analysis(FIRST, FORFEITED, TIED)
     one, other = found.pair("a", "b"), found.pair("b", "a")
     assert (one.meetings, one.matches) == (3, 2)
@@ -67,7 +67,7 @@ def test_pairs_are_told_in_both_directions():
     }
 
 
-def test_one_match_says_nothing_about_certainty():
+def test_one_match_gives_no_interval():
     for each in analysis(FIRST).bots():
         assert each.score.low is None
         assert each.rating.high is None
@@ -75,8 +75,8 @@ def test_one_match_says_nothing_about_certainty():
     assert analysis(FIRST).pair("a", "b").chance is None
 
 
-def test_matches_are_what_counts_not_games():
-    """Games that share all their luck are worth one of them."""
+def test_intervals_depend_on_matches_not_on_games():
+    """Copies of a game add no information."""
     once = simulated()
     copies = 4
     same = once.select(np.repeat(np.arange(len(once)), copies))
@@ -96,8 +96,8 @@ def test_more_matches_make_narrower_intervals():
         assert more.score.high - more.score.low < 0.4 * (less.score.high - less.score.low)
 
 
-def test_never_is_not_taken_for_granted():
-    """Who has won none of 40 games may still win some."""
+def test_no_win_in_40_games_has_an_interval_above_0():
+    """A bot that won none of 40 games may still win one."""
     lost = [game_result(("a", "b"), (1, 2), (1, 0), match=n) for n in range(40)]
     b = analysis(*lost).bots()[1]
     assert b.win_share.value == 0
@@ -117,7 +117,7 @@ def test_ratings_have_the_mean_of_the_prior():
     assert found.ratings.mean() == pytest.approx(25)
 
 
-def test_games_by_table_size():
+def test_of_size_selects_the_games_of_a_table_size():
     small = game_result(("a", "d"), (1, 2), (3, 1), match=7)
     results = ResultColumns.from_results([FIRST, small]).by_ruleset()["basic"]
     only = results.of_size(2)
@@ -125,7 +125,7 @@ def test_games_by_table_size():
     assert results.of_size(5).matches == 0
 
 
-def test_results_are_the_games():
+def test_games_and_columns_convert_into_each_other():
     results = simulated()
     again = ResultColumns.from_results(games(results)).by_ruleset()["basic"]
     assert (again.bot == results.bot).all()
@@ -134,7 +134,7 @@ def test_results_are_the_games():
     assert (again.match == results.match).all()
 
 
-def test_an_estimate_turned():
+def test_negated_estimate_exchanges_its_limits():
     assert Estimate(1.0, -2.0, 3.0).negate() == Estimate(-1.0, -3.0, 2.0)
     assert Estimate(1.0, None, None).negate() == Estimate(-1.0, None, None)
     assert math.copysign(1, Estimate(0.0, None, None).negate().value) == 1
@@ -149,7 +149,7 @@ def test_an_estimate_turned():
     ],
 )
 def test_intervals_cover_the_truth_as_often_as_they_say(bots, seats, matches):
-    """Roughly: `bench_calibration.py` has the numbers. 40 tournaments."""
+    """This is a rough test with 40 tournaments; `bench_calibration.py` has the exact numbers."""
     rng = np.random.default_rng(5)
     seating = tables(bots, seats, matches)
     covered = []

@@ -1,4 +1,4 @@
-"""Ratings that are taken up from what was kept are those from the first game on, whatever that was."""
+"""Test that ratings from any checkpoint equal the ratings from the first game on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def one_game(draw):
 
 @pytest.fixture(autouse=True, scope="module")
 def _after_few_games():
-    """As of many games, of some."""
+    """Make checkpoints after few games instead of many."""
     with (
         patch.object(subject, "_WORTH", 2),
         patch.object(subject, "_FROM_THE_END", (0, 2, 5)),
@@ -59,7 +59,7 @@ def _after_few_games():
     st.integers(0, 12),
     st.integers(0, 12),
 )
-def test_whatever_came_or_went_it_is_as_from_the_first_game_on(before, after, at, gone):
+def test_any_checkpoint_gives_the_ratings_from_the_first_game_on(before, after, at, gone):
     _, kept = rate_from_checkpoint(None, columns(before))
     now = [*before[:at], *after, *before[at + gone :]]
     ratings, _ = rate_from_checkpoint(kept, columns(now))
@@ -68,7 +68,7 @@ def test_whatever_came_or_went_it_is_as_from_the_first_game_on(before, after, at
 
 @PATIENT
 @given(st.lists(one_game(), min_size=1, max_size=12), st.data())
-def test_a_game_that_is_another_now_is_rated_anew(games, data):
+def test_changed_game_is_rated_again(games, data):
     _, kept = rate_from_checkpoint(None, columns(games))
     at = data.draw(st.integers(0, len(games) - 1))
     changed = [*games]
@@ -88,7 +88,7 @@ GAMES = [
 
 
 def rated(kept, games, **more):
-    """How many games were rated, and the table."""
+    """Return the number of rated games, the table and the next checkpoint."""
     with patch.object(subject.Ratings, "rate", autospec=True, side_effect=_rate) as counted:
         ratings, kept = rate_from_checkpoint(kept, columns(games), **more)
     return counted.call_count, ratings.table(), kept
@@ -97,20 +97,20 @@ def rated(kept, games, **more):
 _rate = subject.Ratings.rate
 
 
-def test_only_what_came_since_is_rated():
+def test_only_games_after_the_checkpoint_are_rated():
     count, table, kept = rated(None, GAMES[:5])
     assert (count, table) == (5, rate(GAMES[:5]))
     count, table, nothing = rated(kept, GAMES)
     assert (count, table, nothing) == (1, rate(GAMES), None)
 
 
-def test_a_game_that_comes_late_costs_those_after_it():
+def test_late_game_causes_later_games_to_be_rated_again():
     _, _, kept = rated(None, [*GAMES[:4], GAMES[5]])
     count, table, _ = rated(kept, GAMES)
     assert (count, table) == (3, rate(GAMES))
 
 
-def test_other_names_and_numbers_do_not_matter_but_new_ones_do():
+def test_renumbered_bots_keep_the_checkpoint_and_renamed_ones_do_not():
     _, kept = rate_from_checkpoint(None, columns(GAMES, "abcd"))
     for names, rulesets in (("dcbaxy", ("duel", "basic")), ("abcd", ("basic", "duel"))):
         with patch.object(subject.Ratings, "rate", side_effect=AssertionError):
@@ -122,7 +122,7 @@ def test_other_names_and_numbers_do_not_matter_but_new_ones_do():
     assert set(ratings.table()["basic"]) == {"a", "b", "c", "x"}
 
 
-def test_settings_and_predecessors_are_those_of_today():
+def test_changed_settings_or_predecessors_invalidate_the_checkpoint():
     for more in (
         {"settings": Settings(tau=0.3)},
         {"predecessors": {"d": "a"}},
@@ -136,13 +136,13 @@ def test_settings_and_predecessors_are_those_of_today():
         assert ratings.table() == rate(GAMES)
 
 
-def test_who_follows_somebody_and_has_not_played_does_not_matter():
+def test_predecessor_of_a_bot_that_never_played_keeps_the_checkpoint():
     _, _, kept = rated(None, GAMES)
     count, table, _ = rated(kept, GAMES, predecessors={"e": "a"})
     assert (count, table) == (0, rate(GAMES))
 
 
-def spoilt():
+def damaged_checkpoints():
     _, kept = rate_from_checkpoint(None, columns(GAMES))
     yield b""
     yield b"[1]"
@@ -160,12 +160,12 @@ def spoilt():
         yield json.dumps([state | change for state in states]).encode()
 
 
-def test_what_is_damaged_is_not_used():
-    for kept in spoilt():
+def test_damaged_checkpoint_is_not_used():
+    for kept in damaged_checkpoints():
         ratings, _ = rate_from_checkpoint(kept, columns(GAMES))
         assert ratings.table() == rate(GAMES)
 
 
-def test_no_games():
+def test_no_games_give_no_checkpoint():
     ratings, kept = rate_from_checkpoint(None, columns([]))
     assert (ratings.table(), kept) == ({}, None)

@@ -1,4 +1,4 @@
-"""Seats, luck and company: found where there is something, and not where there is nothing."""
+"""Test that effects of seats, luck and collusion are found if they exist, and only then."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def simulated(*, luck=0.5, spread=3.0, matches=20, seats=4, bots=6):
 
 
 def with_points(results, more):
-    """The same games, with more points where `more` says, an array as of the seats."""
+    """Return the same games with the points in `more` added, an array by game and seat."""
     return replace(results, score=results.score + more.astype(np.int64))
 
 
-def test_no_seat_is_better_where_none_is():
+def test_no_advantage_is_found_if_all_seats_are_equal():
     found = seat_figures(simulated())
     assert [(each.seats, each.seat, each.matches) for each in found] == [
         (4, seat, 300) for seat in range(4)
@@ -48,7 +48,7 @@ def test_a_seat_that_is_worth_points_is_found():
 
 
 def test_only_whole_matches_count():
-    """A match that was interrupted does not give every bot every seat."""
+    """In an interrupted match not every bot has had every seat."""
     results = ResultColumns.from_results(list(games(simulated(matches=1)))[:-1]).by_ruleset()[
         "basic"
     ]
@@ -56,7 +56,7 @@ def test_only_whole_matches_count():
     assert luck_figures(results)[0].matches == 14
 
 
-def test_nothing_is_told_of_nothing():
+def test_one_incomplete_match_gives_no_figures():
     alone = ResultColumns.from_results(
         [game_result(("a", "b"), (1, 2), (1, 0), match=1)]
     ).by_ruleset()["basic"]
@@ -66,8 +66,8 @@ def test_nothing_is_told_of_nothing():
 
 @pytest.mark.parametrize("seats", [2, 3, 4, 5])
 @pytest.mark.parametrize("luck", [0.0, 0.3, 0.9])
-def test_luck_is_measured(luck, seats):
-    """Of equal bots, the hand's part is what was put in."""
+def test_share_of_luck_is_estimated(luck, seats):
+    """If the bots are equal, the share of the hand is the simulated one."""
     [found] = luck_figures(simulated(luck=luck, spread=0.0, seats=seats, matches=40))
     assert found.hand.value == pytest.approx(luck, abs=0.05)
     assert found.hand.low - 0.03 <= luck <= found.hand.high + 0.03
@@ -75,7 +75,7 @@ def test_luck_is_measured(luck, seats):
     assert found.hand.value + found.bots.value + found.rest.value == pytest.approx(1)
 
 
-def test_strength_is_no_luck():
+def test_strength_of_bots_is_not_counted_as_luck():
     [found] = luck_figures(simulated(luck=0.0, spread=8.0))
     assert found.bots.value > 0.6
     assert found.hand.value < 0.02
@@ -83,7 +83,7 @@ def test_strength_is_no_luck():
     assert found.hand.low >= 0
 
 
-def test_each_table_size_by_itself():
+def test_table_sizes_are_estimated_separately():
     mixed = [*games(simulated(seats=3)), *games(simulated(seats=2))]
     renumbered = [replace(game, tournament=f"cup {len(game.bots)}") for game in mixed]
     results = ResultColumns.from_results(renumbered).by_ruleset()["basic"]
@@ -91,15 +91,15 @@ def test_each_table_size_by_itself():
     assert [each.seats for each in seat_figures(results)] == [2, 2, 3, 3, 3]
 
 
-def test_nobody_is_suspected_without_a_reason():
+def test_independent_bots_are_not_suspected():
     found = collusion_figures(simulated())
     assert len(found) == 30
     assert not any(each.suspicious for each in found)
     assert np.mean([each.excess.low < 0 < each.excess.high for each in found]) > 0.8
 
 
-def test_who_is_helped_by_another_is_found():
-    """And nobody else: not the helper, and not those who meet the two."""
+def test_helped_bot_is_found():
+    """Only that bot is found: not its helper, and not the bots that meet both."""
     results = simulated()
     helper = (results.bot == 1).any(axis=1)[:, None]
     found = collusion_figures(with_points(results, 4 * (helper & (results.bot == 0))))
@@ -116,5 +116,5 @@ def test_a_weak_bot_helps_everybody_and_is_not_suspected():
     assert not any(each.suspicious for each in found)
 
 
-def test_company_cannot_be_told_where_all_meet_always():
+def test_collusion_is_unknown_if_all_bots_always_meet():
     assert collusion_figures(simulated(bots=4)) == ()

@@ -1,4 +1,4 @@
-"""The order-free fit: what it is, and what it does not depend on."""
+"""Test that the fit is the most likely one and does not depend on the order of games."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def duel(match, winner, loser):
 
 @st.composite
 def outcomes(draw):
-    """Some pairs of up to five bots, how often each met, how often the first was better."""
+    """Draw pairs of up to five bots, how often each pair met, and how often the first was better."""
     bots = draw(st.integers(2, 5))
     pairs = [(a, b) for a in range(bots) for b in range(a + 1, bots)]
     met = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
@@ -44,8 +44,8 @@ def outcomes(draw):
 
 @given(outcomes())
 @settings(deadline=None)
-def test_it_is_the_most_likely(outcome):
-    """A general search finds the same place, and no better one."""
+def test_fit_is_the_maximum_of_the_likelihood(outcome):
+    """A general optimiser finds the same maximum, and no better one."""
     bots, pairs, times, won = outcome
     priors = np.full((1, bots), SETTINGS.mu)
 
@@ -60,7 +60,7 @@ def test_it_is_the_most_likely(outcome):
     assert skills == pytest.approx(found.x, abs=0.01)
 
 
-def test_many_at_once_are_as_each_by_itself():
+def test_many_fits_at_once_equal_separate_fits():
     pairs = np.array([[0, 1], [0, 2], [1, 2]])
     times = np.array([[10.0, 10, 10], [4, 0, 7]])
     won = np.array([[7.0, 9, 5.5], [4, 0, 3]])
@@ -78,13 +78,13 @@ def test_many_at_once_are_as_each_by_itself():
         assert both[each] == pytest.approx(alone[0], abs=1e-6)
 
 
-def test_one_who_wins_always_gets_a_finite_rating():
+def test_bot_that_always_wins_has_a_finite_rating():
     ratings = analysis([duel(match, "a", "b") for match in range(10_000)]).ratings
     assert np.isfinite(ratings).all()
     assert 20 < ratings[0] - ratings[1] < 80
 
 
-def test_ties_make_equals():
+def test_tied_bots_get_equal_ratings():
     tied = [game_result(("a", "b", "c"), (1, 1, 1), (3, 3, 3), match=match) for match in range(5)]
     assert analysis(tied).ratings == pytest.approx([25, 25, 25])
 
@@ -100,7 +100,7 @@ def test_of_bots_that_never_met_the_one_with_the_stronger_victim_is_better():
 
 @pytest.mark.parametrize("seats", [2, 3, 4, 5])
 def test_the_order_of_games_and_of_bots_changes_nothing(seats):
-    """Where sequential TrueSkill moves by several sigma."""
+    """For the same games, sequential TrueSkill changes by several sigma."""
     rng = np.random.default_rng(1)
     played = list(games(play(rng.normal(25, 3, 6), tables(6, seats, 3), rng)))
     shuffled = random.Random(1).sample(played, len(played))
@@ -110,23 +110,23 @@ def test_the_order_of_games_and_of_bots_changes_nothing(seats):
     assert before.pairs() == after.pairs()
 
 
-def test_sequential_ratings_do_depend_on_it():
-    """Else there would be no need for a fit."""
+def test_sequential_ratings_depend_on_the_order():
+    """Otherwise the fit would not be needed."""
     rng = np.random.default_rng(1)
     played = list(games(play(rng.normal(25, 3, 6), tables(6, 4, 10), rng)))
     one, other = (rate(each)["basic"] for each in (played, played[::-1]))
     assert max(abs(one[bot].mu - other[bot].mu) / one[bot].sigma for bot in one) > 0.1
 
 
-def test_it_finds_the_strengths_of_simulated_bots():
+def test_fit_finds_the_strengths_of_simulated_bots():
     rng = np.random.default_rng(2)
     skills = rng.normal(25, 4, 8)
     found = Analysis(play(skills, tables(8, 4, 60), rng))
     assert found.ratings == pytest.approx(true_ratings(skills), abs=0.35)
 
 
-def test_a_game_counts_as_one_less_than_its_seats():
-    """So that large tables do not count for more than they say."""
+def test_game_of_k_seats_counts_as_k_minus_1_comparisons():
+    """So large tables do not count for more than the information they give."""
     order = ("a", "b", "c", "d")
     large = game_result(order, (1, 2, 3, 4), (4, 3, 2, 1), match=1)
     pairs = [duel(n, a, b) for n, (a, b) in enumerate(permutations(order, 2)) if a < b]

@@ -1,4 +1,4 @@
-"""What one game does to ratings, held against the library and against its weakness with ties."""
+"""Test the update by one game against the library, and the treatment of ties."""
 
 from itertools import pairwise
 
@@ -35,12 +35,12 @@ def test_a_duel_gives_the_published_numbers():
     assert loser == pytest.approx((20.604, 7.171), abs=1e-3)
 
 
-def test_without_ties_it_is_the_library_to_the_bit():
+def test_update_without_ties_equals_the_library_to_the_last_bit():
     priors = [Rating(25.0, 8.0), Rating(31.0, 2.5), Rating(18.0, 4.0), PRIOR]
     assert MODEL.update(priors, [3, 1, 4, 2]) == by_the_library(priors, [3, 1, 4, 2])
 
 
-def test_the_library_alone_rates_tied_seats_apart():
+def test_library_alone_rates_tied_seats_differently():
     losers = by_the_library([PRIOR] * 5, [1, 2, 2, 2, 2])[1:]
     assert len(set(losers)) == 4
 
@@ -52,7 +52,7 @@ def test_tied_seats_with_equal_ratings_stay_equal():
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_when_all_are_tied_nobody_gains(players):
+def test_tie_of_all_seats_changes_no_mu(players):
     after = MODEL.update([PRIOR] * players, [1] * players)
     assert len(set(after)) == 1
     assert after[0].mu == pytest.approx(PRIOR.mu)
@@ -70,7 +70,7 @@ def test_a_tie_is_the_mean_over_both_orders():
 
 
 @given(seats, st.data())
-def test_the_order_of_the_seats_changes_no_bit(seats, data):
+def test_order_of_seats_changes_no_bit(seats, data):
     shuffled = data.draw(st.permutations(range(len(seats))))
     ranks, priors = zip(*seats, strict=True)
     after = MODEL.update(priors, ranks)
@@ -79,7 +79,7 @@ def test_the_order_of_the_seats_changes_no_bit(seats, data):
 
 
 @given(seats)
-def test_equals_are_rated_by_their_ranks_alone(seats):
+def test_equal_bots_are_rated_by_their_ranks_alone(seats):
     ranks = [rank for rank, _ in seats]
     after = MODEL.update([PRIOR] * len(ranks), ranks)
     by_rank = sorted(zip(ranks, after, strict=True))
@@ -90,7 +90,7 @@ def test_equals_are_rated_by_their_ranks_alone(seats):
             assert rating.mu > next_rating.mu
 
 
-def test_five_tied_strangers_are_symmetric_too():
+def test_five_tied_new_bots_stay_equal():
     priors = [Rating(20.0 + seat, 3.0 + seat / 2) for seat in range(5)]
     after = MODEL.update(priors, [1] * 5)
     assert MODEL.update(priors[::-1], [1] * 5) == after[::-1]
@@ -101,7 +101,7 @@ def test_only_the_order_of_ranks_counts():
     assert MODEL.update(priors, [1, 3, 3]) == MODEL.update(priors, [1, 2, 2])
 
 
-def test_tau_adds_doubt():
+def test_tau_raises_sigma():
     restless = Model(Settings(tau=1.0))
     still = MODEL.update([Rating(25.0, 1.0)] * 2, [1, 2])
     moved = restless.update([Rating(25.0, 1.0)] * 2, [1, 2])

@@ -1,4 +1,4 @@
-"""Ratings over many games: per ruleset, in order, kept and taken up again."""
+"""Test ratings over many games: by ruleset, with predecessors, saved and restored."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def games(draw):
     return game_result(bots, ranks, ruleset=draw(st.sampled_from(["basic", "expert"])))
 
 
-def test_rulesets_are_rated_apart():
+def test_rulesets_are_rated_separately():
     table = rate([game_result(("a", "b"), (1, 2)), game_result(("a", "b"), (2, 1), ruleset="duel")])
     assert list(table) == ["basic", "duel"]
     assert table["basic"]["a"] == table["duel"]["b"]
@@ -41,7 +41,7 @@ OLD_WINS = [game_result(("old", "x"), (1, 2))] * 3
 NEW_PLAYS = game_result(("new", "x"), (1, 2))
 
 
-def test_a_new_version_begins_where_the_one_before_it_stands_and_as_unsure_as_a_newcomer():
+def test_new_version_starts_with_the_mu_of_its_predecessor_and_full_sigma():
     before = rate(OLD_WINS)["basic"]
     table = rate([*OLD_WINS, NEW_PLAYS], predecessors={"new": "old"})["basic"]
     start = Rating(before["old"].mu, 25 / 3)
@@ -50,7 +50,7 @@ def test_a_new_version_begins_where_the_one_before_it_stands_and_as_unsure_as_a_
     assert table["old"] == before["old"]
 
 
-def test_a_version_that_never_played_hands_on_what_it_would_have_begun_with():
+def test_unplayed_version_passes_on_the_rating_of_its_predecessor():
     direct = rate([*OLD_WINS, NEW_PLAYS], predecessors={"new": "old"})
     chain = {"new": "middle", "middle": "old"}
     assert rate([*OLD_WINS, NEW_PLAYS], predecessors=chain) == direct
@@ -61,7 +61,7 @@ def test_a_predecessor_counts_only_in_rulesets_that_it_has_played():
     assert rate(games, predecessors={"new": "old"}) == rate(games)
 
 
-def test_ratings_that_are_taken_up_know_predecessors():
+def test_restored_ratings_know_predecessors():
     whole = Ratings(predecessors={"new": "old"})
     for game in OLD_WINS:
         whole.add(game)
@@ -73,7 +73,7 @@ def test_ratings_that_are_taken_up_know_predecessors():
 
 @hypothesis.settings(deadline=None)  # the machine may be busy
 @given(st.lists(games(), max_size=8), st.data())
-def test_where_the_bots_sat_changes_no_bit(played, data):
+def test_seating_changes_no_bit(played, data):
     turned = []
     for game in played:
         order = data.draw(st.permutations(range(len(game.bots))))
@@ -85,7 +85,7 @@ def test_where_the_bots_sat_changes_no_bit(played, data):
 
 @hypothesis.settings(deadline=None)  # the machine may be busy
 @given(st.lists(games(), max_size=8), st.integers(0, 8))
-def test_ratings_that_are_taken_up_are_the_same_to_the_last_bit(played, cut):
+def test_restored_ratings_continue_the_same_to_the_last_bit(played, cut):
     settings = Settings(tau=0.5, draw_probability=0.02)
     again = Ratings.from_table(rate(played[:cut], settings), settings)
     for game in played[cut:]:
@@ -93,7 +93,7 @@ def test_ratings_that_are_taken_up_are_the_same_to_the_last_bit(played, cut):
     assert again.table() == rate(played, settings)
 
 
-def test_what_is_taken_up_does_not_change_with_what_follows():
+def test_restored_table_does_not_change_with_later_games():
     table = rate(OLD_WINS)
     before = {ruleset: dict(ratings) for ruleset, ratings in table.items()}
     Ratings.from_table(table).add(NEW_PLAYS)
@@ -108,7 +108,7 @@ def test_what_is_taken_up_does_not_change_with_what_follows():
         game_result(("a", "b"), (1, 2, 3)),
     ],
 )
-def test_a_game_that_says_nothing_changes_nothing(game):
+def test_invalid_game_is_refused_and_changes_nothing(game):
     ratings = Ratings()
     with pytest.raises(ValueError, match=r"\S"):
         ratings.add(game)

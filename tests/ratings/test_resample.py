@@ -1,4 +1,4 @@
-"""Matches drawn anew: of many thousands, groups, from which a deviation is known as well."""
+"""Test the resampling of matches, and of groups if there are many matches."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ FEW, MANY = 300, 9_500
 GROUPS = 2_000
 
 
-def test_each_of_few_matches_is_drawn_by_itself():
+def test_few_matches_are_drawn_one_by_one():
     resampling = Resampling.from_matches(FEW)
     assert resampling.group.tolist() == list(range(FEW))
     assert (resampling.counts.sum(axis=0) == FEW).all()
 
 
-def test_of_many_each_group_has_as_many_put_together_by_lot():
+def test_many_matches_are_drawn_in_random_groups_of_equal_size():
     resampling = Resampling.from_matches(MANY)
     sizes = np.bincount(resampling.group)
     assert len(sizes) == len(resampling.counts) == GROUPS
@@ -25,7 +25,7 @@ def test_of_many_each_group_has_as_many_put_together_by_lot():
 
 
 @pytest.mark.parametrize("matches", [FEW, MANY])
-def test_means_of_drawings_deviate_as_a_mean_does(matches):
+def test_resampled_means_have_the_deviation_of_a_mean(matches):
     values = np.random.default_rng(1).normal(3, 2, (matches, 2))
     drawn = Resampling.from_matches(matches).means(values)
     wanted = values.std(axis=0) / np.sqrt(matches)
@@ -34,7 +34,7 @@ def test_means_of_drawings_deviate_as_a_mean_does(matches):
 
 
 @pytest.mark.parametrize("matches", [FEW, MANY])
-def test_some_drawings_are_those_of_all(matches):
+def test_slice_of_resamples_equals_that_part_of_all(matches):
     values = np.random.default_rng(2).normal(size=(matches, 1))
     resampling = Resampling.from_matches(matches)
     part = slice(10, 30)

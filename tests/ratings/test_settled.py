@@ -1,4 +1,4 @@
-"""When a table is settled, and what looking often costs."""
+"""Test when standings are settled, and the price of many looks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def verdicts(found):
     return [each.verdict for each in found]
 
 
-def test_far_apart_is_settled_soon():
+def test_very_different_bots_are_settled_soon():
     [found] = compare_neighbours([analysis([35.0, 30, 25, 20, 15], 20)], UNTIL, looks=1)
     assert [each.bot for each in found] == ["bot00", "bot01", "bot02", "bot03"]
     assert [each.below for each in found] == ["bot01", "bot02", "bot03", "bot04"]
@@ -39,14 +39,14 @@ def test_far_apart_is_settled_soon():
     assert all_settled([found])
 
 
-def test_equals_are_called_so_when_enough_is_known():
+def test_equal_bots_are_called_equal_after_enough_games():
     same = [25.0] * 4
     few, many = analysis(same, 30), analysis(same, 1500)
     assert Verdict.OPEN in verdicts(compare_neighbours([few], UNTIL, looks=1)[0])
     assert verdicts(compare_neighbours([many], UNTIL, looks=1)[0]) == [Verdict.EQUAL] * 3
 
 
-def test_without_a_margin_nobody_is_equal():
+def test_no_bots_are_equal_without_a_margin():
     never = StopCondition(confidence=0.95, margin=0)
     assert Verdict.EQUAL not in verdicts(
         compare_neighbours([analysis([25.0] * 4, 1500)], never, looks=1)[0]
@@ -58,7 +58,7 @@ def test_one_match_settles_nothing():
     assert [(each.chance, each.verdict) for each in found] == [(None, Verdict.OPEN)]
 
 
-def test_who_looks_often_or_at_many_has_to_be_surer():
+def test_more_looks_or_tables_need_more_certainty():
     rather_sure = analysis([26.5, 25.0, 20.0, 15.0], 60)
     [[pair, *_]] = compare_neighbours([rather_sure], UNTIL, looks=1)
     assert 0.99 < pair.chance < 0.9998
@@ -73,7 +73,7 @@ def test_who_looks_often_or_at_many_has_to_be_surer():
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7, 100, 10_000])
-def test_looks_come_less_and_less_often_and_end_with_the_last_round(rounds):
+def test_looks_become_rarer_and_end_with_the_last_round(rounds):
     found = look_rounds(rounds)
     assert found[-1] == rounds
     assert found == sorted(set(found))

@@ -1,4 +1,4 @@
-"""Where leagues of these tests are: each test that asks for `db` or `place` runs on both databases."""
+"""Run each test that uses the fixture `db` or `place` on SQLite and on PostgreSQL."""
 
 import pytest
 from places import Place

@@ -1,4 +1,4 @@
-"""A place of a league, whichever database it has."""
+"""Describe where a league is: its folder and its database."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from referee.store.league import League
 
 @dataclass
 class Place:
-    """A folder, and a database in it or elsewhere."""
+    """The folder of a league, and its database there or elsewhere."""
 
     folder: Path
     db: str | None
-    """As `League.open` takes it."""
+    """URL of the database; None if it is a file in the folder."""
 
     def open(self, *, create=False):
         return League.open(self.folder, create=create, db=self.db)
 
     def execute(self, *statements):
-        """What another program does in the database; returns the rows of the last statement."""
+        """Execute statements like another program; return the rows of the last one."""
         return execute(self.url, *statements)
 
     @property
@@ -31,5 +31,5 @@ class Place:
 
     @property
     def words(self):
-        """The place as words of a command line."""
+        """The folder and the URL as arguments of a command."""
         return [str(self.folder), self.db or ""]

@@ -1,4 +1,4 @@
-"""Records, tournaments and schedules to store."""
+"""Make bots, tournaments, schedules and records for tests that store them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def schedule(name: str = "cup", matches: int = 2, seats: int = 3) -> list[Schedu
 
 
 def played(game: ScheduledGame) -> GameRecord:
-    """A game played by stand-ins, as they would after everybody's forfeit."""
+    """Return a record of the game in which the stand-in made all decisions."""
     rules = RULESETS["classic"]
     deck = deals.deck(SEED, game.deal_id, rules)
     run = Game(rules, len(game.bots), deck)
@@ -67,7 +67,7 @@ def played(game: ScheduledGame) -> GameRecord:
 
 
 def faulty(record: GameRecord) -> GameRecord:
-    """The same game with a strike of seat 0 and a forfeit of seat 1."""
+    """Return the same record with a strike of seat 0 and a forfeit of seat 1."""
     strike = Evidence(detail="too late", elapsed_us=77)
     crash = Evidence(detail="gone", signal="SIGSEGV", exit_code=None, stderr_tail="Ouch\n")
     return replace(
@@ -82,7 +82,7 @@ def faulty(record: GameRecord) -> GameRecord:
 
 
 def filled(league: League, name: str = "cup", matches: int = 2) -> list[ScheduledGame]:
-    """Store the bots, where they are not there yet, and a tournament; returns its schedule."""
+    """Store missing bots and a tournament; return its schedule."""
     there = league.bots()
     for each in map(bot, NAMES):
         if each not in there:

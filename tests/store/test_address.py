@@ -1,4 +1,4 @@
-"""A URL of a database: understood, or refused in one line that keeps its password to itself."""
+"""Test that URLs of databases are used, or refused in one line without their password."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMS = "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
         ),
     ],
 )
-def test_a_url_is_shown_without_its_password(text, shown):
+def test_url_in_messages_has_no_password(text, shown):
     assert url_without_password(text) == shown
 
 
@@ -50,7 +50,7 @@ def test_a_url_is_shown_without_its_password(text, shown):
         ("sqlite:///league.db?mode=ro", "the URL must name a file"),
     ],
 )
-def test_a_url_that_is_no_league_s(tmp_path, text, says):
+def test_unusable_url_is_refused_without_its_password(tmp_path, text, says):
     for create in (True, False):
         with pytest.raises(UserError) as caught:
             League.open(tmp_path / "league", create=create, db=text)
@@ -63,7 +63,7 @@ def test_a_url_that_is_no_league_s(tmp_path, text, says):
 @pytest.mark.parametrize(
     "where", ["localhost:1/cup", "/cup?host=/no/such/folder"], ids=["port", "socket"]
 )
-def test_a_server_that_cannot_be_reached(tmp_path, where):
+def test_unreachable_server_is_reported_in_one_line(tmp_path, where):
     pytest.importorskip("psycopg")
     url = f"postgresql+psycopg://ann:secret@{where}"
     with pytest.raises(
@@ -77,13 +77,13 @@ def test_a_server_that_cannot_be_reached(tmp_path, where):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_driver_that_is_not_installed(tmp_path, monkeypatch):
+def test_missing_driver_is_reported(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(UserError, match=r"pip install 'linko-referee\[postgres\]'"):
         League.open(tmp_path, create=True, db="postgresql+psycopg://ann@h/cup")
 
 
-def test_an_sqlite_file_may_be_elsewhere(tmp_path):
+def test_sqlite_file_outside_the_league_folder_works(tmp_path):
     db = f"sqlite:///{tmp_path / 'other.db'}"
     with League.open(tmp_path / "league", create=True, db=db) as league:
         league.add_bot(bot("ann"))

@@ -1,4 +1,4 @@
-"""Columns say what rows say, on both databases."""
+"""Test that `League.columns` equals `League.results`, on both databases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from referee.store import schema
 
 @pytest.fixture
 def league(place):
-    """Two tournaments, not finished and stored in no order, a game of its own, faults."""
+    """Make a league with two unfinished tournaments stored in random order, a free game, and faults."""
     with place.open(create=True) as made:
         made.add_bot(bot("zoe"))  # plays nowhere
         games = [*filled(made)[:9], *filled(made, "other")[3:7]]
@@ -31,7 +31,7 @@ def league(place):
 
 
 @pytest.mark.parametrize("tournament", [None, "cup", "other"])
-def test_they_are_the_results_in_schedule_order(league, tournament):
+def test_columns_equal_the_results_in_schedule_order(league, tournament):
     columns, rows = league.columns(tournament=tournament), league.results(tournament=tournament)
     seats = columns.bot >= 0
     assert seats.sum(axis=1).tolist() == [len(row.bots) for row in rows]
@@ -56,7 +56,7 @@ def test_they_are_the_results_in_schedule_order(league, tournament):
     assert columns.strikes.tolist() == strikes.tolist()
 
 
-def test_a_few_of_them(league):
+def test_selected_columns_have_only_the_selected_games(league):
     columns = league.columns()
     every_other = np.arange(len(columns.match)) % 2 == 0
     few = columns.select(every_other)
@@ -64,20 +64,20 @@ def test_a_few_of_them(league):
     assert few.strikes.sum() <= columns.strikes.sum()
 
 
-def test_an_empty_league(place):
+def test_empty_league_has_empty_columns(place):
     with place.open(create=True) as empty:
         assert empty.columns().bot.shape == (0, 1)
         assert empty.columns(tournament="cup").match.tolist() == []
 
 
-def test_a_ruleset_of_another_version(league):
+def test_unknown_ruleset_is_refused(league):
     with league._database.writing() as connection:
         connection.execute(update(schema.results).values(ruleset="a new one"))
     with pytest.raises(StoreError, match="a ruleset that this version does not know"):
         league.columns()
 
 
-def test_more_than_can_be_packed(league):
+def test_keys_beyond_their_bits_are_refused(league):
     with league._database.writing() as connection:
         bots = schema.bots
         connection.execute(update(bots).where(bots.c.name == "zoe").values(id=(1 << 16) - 1))

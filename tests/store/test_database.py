@@ -1,4 +1,4 @@
-"""A league that cannot be used says so in one line and stays as it is."""
+"""Test that an unusable league is reported in one line and stays unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILE = "league.db"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A league with a tournament and a file for its database, closed."""
+    """Make and close a league with a tournament in an SQLite file; return its folder."""
     with League.open(tmp_path, create=True) as league:
         filled(league)
     return tmp_path
@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def closed(place):
-    """A league with a tournament, closed."""
+    """Make and close a league with a tournament; return its place."""
     with place.open(create=True) as league:
         filled(league)
     return place
@@ -64,7 +64,7 @@ def test_the_schema_s_revision_is_the_last_migration():
     assert ScriptDirectory.from_config(config).get_current_head() == schema.REVISION
 
 
-def test_no_league_is_made_unless_asked(place):
+def test_league_is_created_only_on_request(place):
     assert not League.exists_at(place.folder, place.db)
     with pytest.raises(UserError, match="there is no league here"):
         place.open()
@@ -73,7 +73,7 @@ def test_no_league_is_made_unless_asked(place):
     assert League.exists_at(place.folder, place.db)
 
 
-def test_a_file_in_the_place_of_the_folder(tmp_path):
+def test_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "league").write_text("")
     with pytest.raises(
         UserError, match=r"league: the league folder cannot be created: File exists"
@@ -125,7 +125,7 @@ def test_a_damaged_record_is_named(closed):
         league.record("cup-1")
 
 
-def test_a_locked_database_is_told_and_intact(folder, monkeypatch):
+def test_locked_database_is_reported_and_unchanged(folder, monkeypatch):
     monkeypatch.setattr(backends, "_PRAGMAS", ("busy_timeout = 10",))
     holder = sqlite3.connect(folder / FILE, isolation_level=None)
     with League.open(folder, create=False) as league:
@@ -139,7 +139,7 @@ def test_a_locked_database_is_told_and_intact(folder, monkeypatch):
     holder.close()
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(folder, monkeypatch):
+def test_full_disk_is_reported_and_nothing_is_lost(folder, monkeypatch):
     with League.open(folder, create=False) as league:
         rows = league.schedule("cup")
         league.add_game(played(rows[0]))
@@ -170,7 +170,7 @@ def test_one_referee_at_a_time(closed):
         take_lock(league)
 
 
-def test_one_referee_at_a_time_in_a_database_whatever_their_folders(postgres_url, tmp_path):
+def test_one_referee_at_a_time_in_a_database_with_two_folders(postgres_url, tmp_path):
     mine, other = Place(tmp_path / "mine", postgres_url), Place(tmp_path / "other", postgres_url)
     other.open(create=True).close()
     with mine.open(create=True) as league:
@@ -187,7 +187,7 @@ def test_one_referee_at_a_time_in_a_database_whatever_their_folders(postgres_url
 
 @contextmanager
 def playing(place):
-    """Another process has the lock of the league."""
+    """Let another process hold the lock of the league."""
     command = [sys.executable, "-c", HOLD, *place.words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"locked\n"
@@ -233,7 +233,7 @@ with League.open(Path(sys.argv[1]), create=False, db=sys.argv[2] or None) as lea
 
 
 @pytest.mark.extended("crashes, interrupts and starves the referee")
-def test_every_game_that_was_acknowledged_survives_sigkill(closed):
+def test_acknowledged_games_survive_sigkill(closed):
     chance = random.Random(5)
     acknowledged = set()
     for _ in range(5):

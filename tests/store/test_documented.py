@@ -1,4 +1,4 @@
-"""The description of the database in `tournaments/README.md` is complete and true, for SQLite and PostgreSQL."""
+"""Test that `tournaments/README.md` describes the database completely and correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored comes back, once, in schedule order."""
+"""Test that a league returns what was stored: once, complete and in schedule order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from referee.store.league import League
 from referee.store.stored import NewExtension, StoredUsage
 
 TWICE = "UNIQUE|unique"
-"""How databases say that something is there already."""
+"""What the databases say about a violated unique constraint."""
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def league(tmp_path, db):
         yield opened
 
 
-def test_bots_come_back_in_the_order_in_which_they_came(league):
+def test_bots_are_listed_in_the_order_of_submission(league):
     rows = [bot("bob"), bot("ann", "2.0"), bot("ann"), bot("bob", "0.9")]
     for row in rows:
         league.add_bot(row)
@@ -34,7 +34,7 @@ def test_bots_come_back_in_the_order_in_which_they_came(league):
     [bot("ann", "1.0", "other"), replace(bot("ann"), version="2.0")],
     ids=["label", "content"],
 )
-def test_a_version_can_come_once(league, twin):
+def test_second_bot_of_the_same_version_or_content_is_refused(league, twin):
     league.add_bot(bot("ann"))
     with pytest.raises(UserError, match=TWICE):
         league.add_bot(twin)
@@ -58,7 +58,7 @@ def test_a_version_is_checked_and_retired_and_checked_again(league):
     assert league.bots()[0] == replace(checked, checked_at_us=9, check_report="[]")
 
 
-def test_a_version_that_is_not_known_cannot_be_retired(league):
+def test_unknown_version_cannot_be_retired(league):
     with pytest.raises(UserError, match=r"ann@1\.0 is not in the league"):
         league.mark_retired(BotId("ann", "1.0"), at_us=7)
 
@@ -85,7 +85,7 @@ def test_two_tournaments_do_not_mix(league):
     assert [row.tournament for row in league.results()] == ["open"]
 
 
-def test_a_name_can_be_taken_once_and_nothing_is_left_of_a_second_try(league):
+def test_second_tournament_of_a_name_is_refused_and_leaves_nothing(league):
     rows = filled(league)
     with pytest.raises(UserError, match="'cup' is already stored"):
         league.add_tournament(tournament(), schedule())
@@ -113,7 +113,7 @@ def test_a_game_is_stored_once(league):
     assert len(league.results()) == 1
 
 
-def test_a_game_of_a_bot_that_is_not_known_leaves_nothing(league):
+def test_game_of_an_unknown_bot_is_refused_and_leaves_nothing(league):
     rows = filled(league)
     stranger = replace(played(rows[0]), seating=(BotId("eve", "1"), *played(rows[0]).seating[1:]))
     with pytest.raises(UserError, match="bot eve@1 is not in the league"):
@@ -123,7 +123,7 @@ def test_a_game_of_a_bot_that_is_not_known_leaves_nothing(league):
     assert set(league.forfeits("cup")) == {"cup-1"}
 
 
-def test_what_is_missing_is_the_schedule_less_what_is_stored(league):
+def test_forfeits_lists_only_stored_games(league):
     rows = filled(league)
     for row in reversed(rows[3:9]):
         league.add_game(played(row))
@@ -135,7 +135,7 @@ def test_what_is_missing_is_the_schedule_less_what_is_stored(league):
     assert stored["cup-4"] == ()
 
 
-def test_results_come_in_schedule_order_whatever_was_stored_first(league):
+def test_results_are_in_schedule_order_for_any_order_of_storing(league):
     rows = filled(league)
     for row in reversed(rows):
         league.add_game(played(row))
@@ -149,7 +149,7 @@ def test_results_come_in_schedule_order_whatever_was_stored_first(league):
         assert (result.tournament, result.ruleset, result.forfeited) == ("cup", "classic", ())
 
 
-def test_free_games_are_kept_apart(league):
+def test_free_games_are_listed_only_on_request(league):
     rows = filled(league)
     league.add_game(played(rows[0]))
     league.add_game(replace(played(rows[1]), game_id="play-1"))
@@ -164,7 +164,7 @@ def test_free_games_are_kept_apart(league):
     assert [row.game_id for row in league.games()] == ["cup-1", "play-1"]
 
 
-def test_a_tournament_is_finished_by_the_last_game_that_it_misses(league):
+def test_last_missing_game_finishes_the_tournament(league):
     rows = filled(league)
     filled(league, "open", 1)
     for row in reversed(rows[1:]):
@@ -177,7 +177,7 @@ def test_a_tournament_is_finished_by_the_last_game_that_it_misses(league):
     assert league.tournament("open").finished_at_us is None
 
 
-def test_what_a_settled_tournament_leaves_unplayed_is_dropped(league):
+def test_early_stop_drops_the_unplayed_games(league):
     rows = filled(league)
     others = filled(league, "other")
     round_0 = [row for row in rows if row.round == 0]
@@ -193,7 +193,7 @@ def test_what_a_settled_tournament_leaves_unplayed_is_dropped(league):
     assert (other.stopped_after, other.finished_at_us) == (None, None)
 
 
-def test_no_game_that_was_played_is_dropped(league):
+def test_early_stop_before_a_played_game_is_refused(league):
     rows = filled(league)
     for row in rows[:5]:
         league.add_game(played(row))
@@ -203,7 +203,7 @@ def test_no_game_that_was_played_is_dropped(league):
     assert league.tournament("cup").stopped_after is None
 
 
-def test_games_that_were_played_together_are_kept_all_or_none(league):
+def test_games_are_added_all_or_none(league):
     rows = filled(league)
     league.add_game(played(rows[2]))
     with pytest.raises(UserError, match="game cup-3 is already stored"):
@@ -249,7 +249,7 @@ def test_faults_come_back_with_their_evidence(league):
     assert league.faults() == [strike, crash]
 
 
-def test_what_bots_took_of_the_machine_is_summed_up_over_their_games(league):
+def test_usage_is_summed_up_over_the_games_of_a_bot(league):
     first, second = filled(league)[:2]
     bots = [each for each in first.bots if each in second.bots]
     assert bots
@@ -263,7 +263,7 @@ def test_what_bots_took_of_the_machine_is_summed_up_over_their_games(league):
     assert row == StoredUsage(bots[0], 2, 500_000.0, 750_000, 2500.0, 3000)
 
 
-def test_texts_of_faults_may_have_any_character_but_nul(league):
+def test_nul_in_texts_of_faults_is_escaped(league):
     rows = filled(league)
     record = faulty(played(rows[0]))
     strange = replace(record.faults[0].evidence, detail="a\0b", stderr_tail="\0\x01\U0001f0cf\\x00")
@@ -274,7 +274,7 @@ def test_texts_of_faults_may_have_any_character_but_nul(league):
     assert (evidence.detail, evidence.stderr_tail) == (r"a\x00b", "\\x00\x01\U0001f0cf\\x00")
 
 
-def test_unknown_names_say_what_there_is(league):
+def test_unknown_names_are_refused_with_the_known_ones(league):
     with pytest.raises(NotFoundError, match="no tournament 'cup'; there is none"):
         league.tournament("cup")
     filled(league)
@@ -284,7 +284,7 @@ def test_unknown_names_say_what_there_is(league):
         league.record("cup-1")
 
 
-def test_everything_is_there_after_it_was_closed(tmp_path, db):
+def test_reopened_league_has_everything(tmp_path, db):
     with League.open(tmp_path, create=True, db=db) as league:
         rows = filled(league)
         league.add_game(played(rows[0]))
@@ -293,7 +293,7 @@ def test_everything_is_there_after_it_was_closed(tmp_path, db):
         assert {row.name for row in league.bots()} == set(NAMES)
 
 
-def test_a_tournament_and_its_extensions_are_finished_each_by_itself(league):
+def test_tournament_and_extensions_are_finished_separately(league):
     rows = filled(league)
     half = len(rows) // 2
     more = [

@@ -1,4 +1,4 @@
-"""Making and opening a league: it works or it is refused in one line, and nothing is half done."""
+"""Test that a league is created and opened, or refused in one line and left unchanged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_another_program_s_database_is_not_touched(tmp_path):
     assert names(tmp_path) == [FILE]
 
 
-def test_a_league_of_a_newer_version_is_left_closed(tmp_path):
+def test_league_of_a_newer_version_is_refused(tmp_path):
     League.open(tmp_path, create=True).close()
     execute(tmp_path / FILE, "UPDATE alembic_version SET version_num = '9999'")
     refused(
@@ -72,7 +72,7 @@ def test_a_league_of_a_newer_version_is_left_closed(tmp_path):
     assert names(tmp_path) == [FILE]
 
 
-def test_a_disk_that_is_too_full_for_the_tables(tmp_path, monkeypatch):
+def test_disk_too_full_for_the_tables_is_reported(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "max_page_count = 6"))
         refused(tmp_path, r"league\.db: database or disk is full")
@@ -81,7 +81,7 @@ def test_a_disk_that_is_too_full_for_the_tables(tmp_path, monkeypatch):
         assert len(filled(league)) == 24
 
 
-def test_a_database_that_is_locked_while_it_is_made(tmp_path, monkeypatch):
+def test_database_locked_during_creation_is_reported(tmp_path, monkeypatch):
     holder = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
@@ -93,13 +93,13 @@ def test_a_database_that_is_locked_while_it_is_made(tmp_path, monkeypatch):
     League.open(tmp_path, create=True).close()
 
 
-def test_a_folder_in_the_place_of_the_database(tmp_path):
+def test_folder_in_place_of_the_database_is_refused(tmp_path):
     (tmp_path / FILE).mkdir()
     refused(tmp_path, "unable to open database file")
     refused(tmp_path, "there is no league here", create=False)
 
 
-def test_a_database_that_may_only_be_read_is_told_and_read(tmp_path, monkeypatch):
+def test_read_only_database_refuses_writes_and_can_be_read(tmp_path, monkeypatch):
     with League.open(tmp_path, create=True) as league:
         league.add_bot(bot("ann"))
     monkeypatch.setattr(backends, "_PRAGMAS", (*backends._PRAGMAS, "query_only = ON"))
@@ -109,7 +109,7 @@ def test_a_database_that_may_only_be_read_is_told_and_read(tmp_path, monkeypatch
         assert league.bots() == [bot("ann")]
 
 
-def test_a_lock_that_cannot_be_made(tmp_path):
+def test_lock_file_that_cannot_be_opened_is_reported(tmp_path):
     (tmp_path / "lock").mkdir()
     with (
         League.open(tmp_path, create=True) as league,
@@ -119,7 +119,7 @@ def test_a_lock_that_cannot_be_made(tmp_path):
         pytest.fail("the lock was taken")
 
 
-def test_text_that_is_not_unicode_is_told(tmp_path, db):
+def test_text_that_is_not_unicode_is_refused(tmp_path, db):
     with League.open(tmp_path, create=True, db=db) as league:
         with pytest.raises(UserError, match=r": '/bots/\\udcff' is not Unicode"):
             league.add_bot(replace(bot("ann"), folder="/bots/\udcff"))
@@ -138,7 +138,7 @@ with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as leag
 """
 
 
-def test_two_processes_make_the_same_league(tmp_path, db):
+def test_two_processes_can_create_the_same_league(tmp_path, db):
     makers = [
         subprocess.Popen(
             [sys.executable, "-c", MAKE, str(tmp_path / "league"), name, db or ""],
@@ -156,7 +156,7 @@ def test_two_processes_make_the_same_league(tmp_path, db):
         assert {row.name for row in league.bots()} == set(NAMES[:2])
 
 
-def test_a_disk_that_is_full_before_the_first_table_is_told_in_one_line(tmp_path, monkeypatch):
+def test_disk_full_before_the_first_table_is_reported_in_one_line(tmp_path, monkeypatch):
     def full(_engine):
         raise sqlite3.OperationalError("database or disk is full")
 

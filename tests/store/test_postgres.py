@@ -1,4 +1,4 @@
-"""What a server can do to a league that a file cannot, and what it must not."""
+"""Test leagues on a PostgreSQL server: waiting writers, cut connections, roles and locks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_another_program_s_database_is_not_touched(place):
     assert place.execute(tables) == [("recipes",)]
 
 
-def test_a_writer_waits_for_another_but_not_for_ever(place, monkeypatch):
+def test_writer_waits_for_another_one_up_to_a_limit(place, monkeypatch):
     monkeypatch.setattr(backend, "BUSY_MS", 20)
     with place.open(create=True) as league:
         rows = filled(league)
@@ -67,14 +67,14 @@ def test_a_reader_cannot_write(place):
         league.add_bot(bot("ann"))
 
 
-def test_a_connection_that_was_cut_is_made_again(place, postgres):
+def test_cut_connection_is_made_again(place, postgres):
     with place.open(create=True) as league:
         league.add_bot(bot("ann"))
         postgres.cut_off()
         assert league.bots() == [bot("ann")]
 
 
-def test_a_server_that_is_cut_off_while_a_game_is_stored(place, postgres):
+def test_connection_cut_while_storing_a_game_stores_nothing(place, postgres):
     with place.open(create=True) as league:
         rows = filled(league)
 
@@ -101,7 +101,7 @@ def test_a_database_of_another_encoding_keeps_names(postgres, tmp_path, encoding
         assert league.bots() == [named]
 
 
-def test_a_role_that_may_only_read(place):
+def test_read_only_role_can_read_and_is_refused_writes(place):
     with place.open(create=True) as league:
         rows = filled(league)
         league.add_game(faulty(played(rows[0])))
@@ -119,7 +119,7 @@ def test_a_role_that_may_only_read(place):
     execute(place.db, "DROP OWNED BY guest", "DROP ROLE guest")
 
 
-def test_a_server_that_is_cut_off_while_it_keeps_others_out(place, postgres):
+def test_lock_is_renewed_after_a_cut_connection(place, postgres):
     with place.open(create=True) as league:
         rows = filled(league)
         with league.lock():
@@ -129,7 +129,7 @@ def test_a_server_that_is_cut_off_while_it_keeps_others_out(place, postgres):
             assert set(league.forfeits("cup")) == {"cup-1"}
 
 
-def test_a_lock_that_was_lost_is_taken_again_before_anything_is_written(place, postgres):
+def test_lost_lock_is_taken_again_before_any_write(place, postgres):
     with place.open(create=True) as league:
         rows = filled(league)
         with league.lock():
@@ -144,7 +144,7 @@ def test_a_lock_that_was_lost_is_taken_again_before_anything_is_written(place, p
                 pytest.fail("there were two referees")
 
 
-def test_a_lock_that_another_referee_has_taken_meanwhile(place, postgres):
+def test_write_is_refused_if_another_referee_took_the_lost_lock(place, postgres):
     other = Place(place.folder.with_name("other"), place.db)
     with place.open(create=True) as league, other.open(create=True) as beside:
         rows = filled(league)
