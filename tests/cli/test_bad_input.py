@@ -1,4 +1,4 @@
-"""Bad input: one line that names file, key and reason, exit code 2, and nothing has changed."""
+"""Bad input ends with exit code 2 and one line that names file, key and reason. It changes nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def here(tmp_path):
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A league with a small tournament in it; not to be changed."""
+    """A league with a small tournament. No test changes it."""
     with place(tmp_path_factory.mktemp("played")) as made:
         done = made.referee("tournament", "run", made.tournament(matches=1))
         assert done.returncode == 0, done.stderr
@@ -41,13 +41,13 @@ def played(tmp_path_factory):
 
 
 def write(here, **changed):
-    """The good tournament file with some keys changed; None leaves one out."""
+    """Write a correct tournament file with some keys changed; None removes a key."""
     lines = [f"{key} = {value}" for key, value in (GOOD | changed).items() if value is not None]
     (here.folder / "cup.toml").write_text("\n".join(lines))
 
 
 def tree(folder):
-    """Every file below a folder with its content."""
+    """Return every file below a folder with its content."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         if path.is_file()
@@ -56,8 +56,8 @@ def tree(folder):
     }
 
 
-def refused(here, *arguments, says):
-    """Run a command that is refused as it has to be."""
+def assert_refused(here, *arguments, says):
+    """Assert that a command fails with one line and changes no file."""
     before = tree(here.folder)
     done = here.referee(*arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
@@ -102,25 +102,25 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_tournament_file_that_makes_no_sense(here, case):
+def test_wrong_tournament_file_is_refused(here, case):
     changed, says = FILES[case]
     write(here, **changed)
-    refused(here, "tournament", "run", "cup.toml", says=says)
+    assert_refused(here, "tournament", "run", "cup.toml", says=says)
 
 
-def test_a_tournament_file_that_is_not_there(here):
-    refused(here, "tournament", "run", "cap.toml", says="cap.toml: no such file")
+def test_missing_tournament_file_is_refused(here):
+    assert_refused(here, "tournament", "run", "cap.toml", says="cap.toml: no such file")
 
 
-def test_a_tournament_file_that_is_no_toml(here):
+def test_tournament_file_that_is_not_toml_is_refused(here):
     (here.folder / "cup.toml").write_text("name = \n")
-    refused(here, "tournament", "run", "cup.toml", says="cup.toml: line 1: Invalid value")
+    assert_refused(here, "tournament", "run", "cup.toml", says="cup.toml: line 1: Invalid value")
 
 
-def test_a_bot_without_a_run_command(here):
+def test_bot_without_a_run_command_is_refused(here):
     (here.folder / "bob" / "bot.toml").write_text(MANIFEST.format("bob"))
-    refused(here, "tournament", "run", "cup.toml", says="bob/bot.toml: run: missing")
-    refused(here, "play", "./ann", "./bob", "--keep", says="bob/bot.toml: run: missing")
+    assert_refused(here, "tournament", "run", "cup.toml", says="bob/bot.toml: run: missing")
+    assert_refused(here, "play", "./ann", "./bob", "--keep", says="bob/bot.toml: run: missing")
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_a_bot_without_a_run_command(here):
         ("/sys/league", "/sys/league: the league folder cannot be created"),
     ],
 )
-def test_a_league_folder_that_is_not_writable(here, league, says):
-    refused(here, "tournament", "run", "cup.toml", "--league", league, says=says)
-    refused(here, "play", "./ann", "./bob", "--keep", "--league", league, says=says)
+def test_read_only_league_folder_is_refused(here, league, says):
+    assert_refused(here, "tournament", "run", "cup.toml", "--league", league, says=says)
+    assert_refused(here, "play", "./ann", "./bob", "--keep", "--league", league, says=says)
 
 
 ASKING = [
@@ -153,17 +153,19 @@ ASKING = [
 
 
 @pytest.mark.parametrize("command", ASKING, ids=" ".join)
-def test_a_league_that_is_not_there(here, command):
-    refused(here, *command, says="league: there is no league here; `referee tournament run FILE`")
+def test_missing_league_is_refused(here, command):
+    assert_refused(
+        here, *command, says="league: there is no league here; `referee tournament run FILE`"
+    )
 
 
 @pytest.mark.parametrize("command", [("tournament", "run", "cup.toml"), *ASKING[:2]], ids=" ".join)
-def test_a_league_of_a_newer_version(here, played, command):
+def test_league_of_a_newer_version_is_refused(here, played, command):
     league = here.folder / "league"
     shutil.copytree(played.folder / "league", league)
     with here.database() as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
-    refused(
+    assert_refused(
         here,
         *command,
         says="league/league.db: its database has schema 9999, which this version of the referee does not know",
@@ -201,11 +203,11 @@ def test_a_league_of_a_newer_version(here, played, command):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_names_that_nobody_knows_and_choices_that_are_none(played, command, says):
-    refused(played, *command, says=says)
+def test_unknown_names_and_choices_are_refused(played, command, says):
+    assert_refused(played, *command, says=says)
 
 
-def test_what_cannot_be_read_at_all_is_explained(played):
+def test_wrong_usage_is_explained(played):
     for wrong in (("tournament", "run"), ("game", "list", "--limit", "0"), ("linko",), ("play",)):
         done = played.referee(*wrong)
         assert done.returncode == 2
@@ -213,8 +215,8 @@ def test_what_cannot_be_read_at_all_is_explained(played):
         assert done.stdout == ""
 
 
-def interrupted(here, bot):
-    """Kill a tournament at its beginning."""
+def kill_tournament(here, bot):
+    """Start a tournament and kill it after its first line of output."""
     file = here.tournament(bots=(bot, "greedy"), matches=3)
     with here.started("tournament", "run", file) as process:
         process.stdout.readline()
@@ -224,17 +226,17 @@ def interrupted(here, bot):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_bot_may_change_and_go_while_its_tournament_is_interrupted(here):
+def test_killed_tournament_resumes_without_the_source_folder_of_its_bot(here):
     slow = here.bot("slow", SLOW)
-    interrupted(here, slow)
+    kill_tournament(here, slow)
     shutil.rmtree(slow)
     done = here.referee("tournament", "resume")
     assert done.returncode == 0, done.stderr
     assert [record.faults for record in here.records("league")] == [()] * 6
 
 
-def test_a_league_that_has_lost_its_copy_of_a_bot(here):
-    interrupted(here, here.bot("slow", SLOW))
+def test_league_without_its_copy_of_a_bot_is_refused(here):
+    kill_tournament(here, here.bot("slow", SLOW))
     shutil.rmtree(here.folder / "league" / "bots" / "slow")
     done = here.referee("tournament", "resume")
     assert done.returncode == 2
@@ -243,7 +245,7 @@ def test_a_league_that_has_lost_its_copy_of_a_bot(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_second_referee_in_the_same_league(here):
+def test_second_referee_in_the_same_league_is_refused(here):
     slow = here.bot("slow", SLOW)
     file = here.tournament(bots=(slow, "greedy"), matches=100)
     with here.started("tournament", "run", file) as process:

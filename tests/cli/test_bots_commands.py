@@ -1,4 +1,4 @@
-"""`referee bots`: from a new folder to a version that is retired."""
+"""`referee bots`: create, check, submit, list, show and retire bots."""
 
 import json
 
@@ -26,7 +26,7 @@ def here(tmp_path):
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A league with a tournament of three bots, one of which crashes, and a second version of it."""
+    """A league with a tournament of three bots. One of them crashes and has a second version."""
     with place(tmp_path_factory.mktemp("bots")) as made:
         fails = made.bot("fails", GREETING)
         done = made.referee(
@@ -40,22 +40,24 @@ def played(tmp_path_factory):
         yield made
 
 
-def printed(here, *arguments):
+def checked_output(here, *arguments):
     done = here.referee(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def test_a_new_bot_is_written_and_plays(here):
-    said = printed(here, "bots", "init", "mine", "--language", "python", "--author", "Ada")
+def test_new_bot_plays(here):
+    said = checked_output(here, "bots", "init", "mine", "--language", "python", "--author", "Ada")
     assert f"mine is in {here.folder}/mine" in said
     assert "referee bots check mine" in said
     assert 'author = "Ada"' in (here.folder / "mine" / "bot.toml").read_text()
     done = here.referee("play", "./mine", "mine", "--ruleset", "duel")
     assert done.returncode == 2
     (here.folder / "second").mkdir()
-    printed(here, "bots", "init", "other")
-    record = json.loads(printed(here, "play", "./mine", "./other", "--ruleset", "duel", "--json"))
+    checked_output(here, "bots", "init", "other")
+    record = json.loads(
+        checked_output(here, "play", "./mine", "./other", "--ruleset", "duel", "--json")
+    )
     assert [seat["bot"] for seat in record["seating"]] == ["mine", "other"]
     assert record["faults"] == []
 
@@ -77,15 +79,15 @@ def test_a_new_bot_is_written_and_plays(here):
         (("log", "fails", "--json", "--csv"), "--json, --csv: choose one of them"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(played, arguments, says):
+def test_bad_input_is_refused_in_one_line(played, arguments, says):
     done = played.referee("bots", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_the_list_has_every_version_with_its_games_and_faults(played):
-    rows = {row["bot"]: row for row in json.loads(printed(played, "bots", "list", "--json"))}
+def test_list_has_every_version_with_its_games_and_faults(played):
+    rows = {row["bot"]: row for row in json.loads(checked_output(played, "bots", "list", "--json"))}
     assert set(rows) == {"random@1.0", "greedy@1.0", "fails@1", "fails@2"}
     first = rows["fails@1"]
     assert (first["games"], first["forfeits"], first["strikes"]) == (4, 4, 0)
@@ -94,12 +96,12 @@ def test_the_list_has_every_version_with_its_games_and_faults(played):
     assert first["folder"] == str(played.folder / "fails")
     assert first["content_hash"] != rows["fails@2"]["content_hash"]
     assert (first["checked_at_us"], first["retired_at_us"]) == (None, None)
-    assert printed(played, "bots", "list", "--csv").count("\n") == 5
-    assert "fails@1" in printed(played, "bots", "list")
+    assert checked_output(played, "bots", "list", "--csv").count("\n") == 5
+    assert "fails@1" in checked_output(played, "bots", "list")
 
 
-def test_a_version_is_shown_with_ratings_and_faults(played):
-    shown = json.loads(printed(played, "bots", "show", "fails@1", "--json"))
+def test_version_is_shown_with_ratings_and_faults(played):
+    shown = json.loads(checked_output(played, "bots", "show", "fails@1", "--json"))
     assert shown["bot"]["bot"] == "fails@1"
     assert shown["versions"] == ["fails@1", "fails@2"]
     assert [row["ruleset"] for row in shown["ratings"]] == ["classic"]
@@ -108,30 +110,33 @@ def test_a_version_is_shown_with_ratings_and_faults(played):
     assert usage["games"] == 4
     assert usage["mean_peak_memory_kib"] > 5_000
     assert usage["max_peak_memory_kib"] >= usage["mean_peak_memory_kib"]
-    text = printed(played, "bots", "show", "fails@1")
+    text = checked_output(played, "bots", "show", "fails@1")
     assert f"{usage['max_peak_memory_kib'] / 1024:.1f} MiB" in text
     assert "versions: fails@1, fails@2" in text
     assert "crash" in text
 
 
-def test_a_name_alone_is_the_newest_version(played):
-    assert json.loads(printed(played, "bots", "show", "fails", "--json"))["bot"]["bot"] == "fails@2"
+def test_name_alone_means_the_newest_version(played):
+    assert (
+        json.loads(checked_output(played, "bots", "show", "fails", "--json"))["bot"]["bot"]
+        == "fails@2"
+    )
 
 
-def test_the_last_words_of_a_bot_are_told_without_their_power(played):
-    text = printed(played, "bots", "log", "fails", "--limit", "2")
+def test_stderr_of_a_bot_is_printed_with_escaped_control_codes(played):
+    text = checked_output(played, "bots", "log", "fails", "--limit", "2")
     assert text.count("crash (forfeit)") == 2
     assert "fails@1" in text
     assert "RuntimeError: no idea" in text
     assert "\x1b" not in text
-    rows = json.loads(printed(played, "bots", "log", "fails@1", "--limit", "3", "--json"))
+    rows = json.loads(checked_output(played, "bots", "log", "fails@1", "--limit", "3", "--json"))
     assert [row["cause"] for row in rows] == ["crash"] * 3
     assert all("no idea" in row["stderr_tail"] for row in rows)
-    assert printed(played, "bots", "log", "fails@1", "--csv").count("crash") == 4
-    assert printed(played, "bots", "log", "greedy") == "No faults of greedy.\n"
+    assert checked_output(played, "bots", "log", "fails@1", "--csv").count("crash") == 4
+    assert checked_output(played, "bots", "log", "greedy") == "No faults of greedy.\n"
 
 
-def test_what_a_build_printed_can_be_read(here):
+def test_output_of_a_build_can_be_read(here):
     bot = here.bot("built", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     manifest = bot / "bot.toml"
     build = '[build]\ncommand = ["sh", "-c", "printf compiled; printf \'\\\\033\'"]\n'
@@ -141,10 +146,10 @@ def test_what_a_build_printed_can_be_read(here):
     )
     assert done.returncode == 0, done.stderr
     assert "Building built: sh -c" in done.stderr
-    assert printed(here, "bots", "log", "built", "--build") == "compiled\\x1b\n"
+    assert checked_output(here, "bots", "log", "built", "--build") == "compiled\\x1b\n"
 
 
-def test_a_build_that_fails_shows_its_output(here):
+def test_failed_build_shows_its_output(here):
     bot = here.bot("broken", "")
     manifest = bot / "bot.toml"
     build = '[build]\ncommand = ["sh", "-c", "echo main.c: no semicolon; exit 2"]\n'
@@ -158,18 +163,18 @@ def test_a_build_that_fails_shows_its_output(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_retired_version_plays_in_no_new_tournament(here):
+def test_retired_version_plays_in_no_new_tournament(here):
     bot = here.bot("old", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     file = here.tournament(bots=(bot, "greedy"), matches=1)
     assert here.referee("tournament", "run", file).returncode == 0
-    assert printed(here, "bots", "retire", "old") == "old@1 is retired.\n"
-    assert "old@1" not in printed(here, "bots", "list", "--csv")
-    assert "old@1" in printed(here, "bots", "list", "--retired", "--csv")
+    assert checked_output(here, "bots", "retire", "old") == "old@1 is retired.\n"
+    assert "old@1" not in checked_output(here, "bots", "list", "--csv")
+    assert "old@1" in checked_output(here, "bots", "list", "--retired", "--csv")
     file.write_text(file.read_text().replace(f'"{bot}"', '"old@1"'))
     done = here.referee("tournament", "run", file)
     assert done.returncode == 2
     assert "old@1 is retired; submit it again to let it play" in done.stderr
-    assert "old@1" in printed(here, "ratings", "--csv")
+    assert "old@1" in checked_output(here, "ratings", "--csv")
 
 
 # Check and submit
@@ -188,7 +193,7 @@ run(decide)
 
 
 def only(folder, *rulesets):
-    """The bot says that it plays these rulesets only: its check is shorter."""
+    """Limit a bot to these rulesets, so that its check is shorter."""
     manifest = folder / "bot.toml"
     listed = ", ".join(f'"{ruleset}"' for ruleset in rulesets)
     manifest.write_text(f"rulesets = [{listed}]\n" + manifest.read_text())
@@ -196,31 +201,30 @@ def only(folder, *rulesets):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_the_life_of_a_submitted_bot(here):
-    """Submitted, retired, submitted again, taken over by another author; both versions meet."""
+def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     bot = only(here.bot("fair", FAIR), "classic")
-    said = printed(here, "bots", "submit", "fair")
+    said = checked_output(here, "bots", "submit", "fair")
     assert "fair@1: all is well." in said
     assert said.endswith("fair@1 is in the league league.\n")
-    (row,) = json.loads(printed(here, "bots", "list", "--json"))
+    (row,) = json.loads(checked_output(here, "bots", "list", "--json"))
     assert row["bot"] == "fair@1"
     assert row["checked_at_us"] >= row["added_at_us"]
-    assert "check passed" in printed(here, "bots", "show", "fair")
-    steps = json.loads(printed(here, "bots", "show", "fair", "--json"))["check"]["steps"]
+    assert "check passed" in checked_output(here, "bots", "show", "fair")
+    steps = json.loads(checked_output(here, "bots", "show", "fair", "--json"))["check"]["steps"]
     assert {step["verdict"] for step in steps} == {"pass", "skip", "info"}
 
-    printed(here, "bots", "retire", "fair")
-    assert json.loads(printed(here, "bots", "list", "--json")) == []
-    again = printed(here, "bots", "submit", "fair")
+    checked_output(here, "bots", "retire", "fair")
+    assert json.loads(checked_output(here, "bots", "list", "--json")) == []
+    again = checked_output(here, "bots", "submit", "fair")
     assert again.endswith("fair@1 is in the league league, as it was before.\n")
-    assert len(json.loads(printed(here, "bots", "list", "--json"))) == 1
+    assert len(json.loads(checked_output(here, "bots", "list", "--json"))) == 1
 
     manifest = bot / "bot.toml"
     manifest.write_text(manifest.read_text().replace('author = "x"', 'author = "Eve"'))
     done = here.referee("bots", "submit", "fair")
     assert (done.returncode, done.stdout) == (2, "")
     assert "name: 'fair' is a bot of x in this league, and this one is by Eve" in done.stderr
-    taken = printed(here, "bots", "submit", "fair", "--any-author")
+    taken = checked_output(here, "bots", "submit", "fair", "--any-author")
     assert taken.endswith("fair@1+2 is in the league league.\n")
 
     file = here.tournament(bots=(), matches=1)
@@ -233,20 +237,20 @@ def test_the_life_of_a_submitted_bot(here):
     }
 
 
-def test_a_bot_that_fails_the_check_stays_outside(here):
+def test_bot_that_fails_the_check_is_not_submitted(here):
     only(here.bot("wrong", WRONG_IN_DUELS), "duel")
     done = here.referee("bots", "submit", "wrong")
     assert (done.returncode, done.stderr) == (1, "")
     assert "FAIL  decisions: duel" in done.stdout
     assert "what is a ghost?" in done.stdout
     assert done.stdout.endswith("It was not submitted.\n")
-    assert json.loads(printed(here, "bots", "list", "--json")) == []
+    assert json.loads(checked_output(here, "bots", "list", "--json")) == []
     report = here.referee("bots", "check", "wrong", "--json")
     assert report.returncode == 1
     assert json.loads(report.stdout)["ok"] is False
 
 
-def test_what_is_no_bot_makes_no_league(here):
+def test_folder_without_a_bot_creates_no_league(here):
     (here.folder / "empty").mkdir()
     for path, says in (("nowhere", "no such folder"), ("empty", "empty/bot.toml: no such file")):
         done = here.referee("bots", "submit", path)

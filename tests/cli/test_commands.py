@@ -1,4 +1,4 @@
-"""Every command with every option it has: what comes out, and with which exit code."""
+"""Every command with every option: output and exit code."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def here(tmp_path_factory):
         yield made
 
 
-def printed(here, *arguments, **environment):
+def checked_output(here, *arguments, **environment):
     done = here.referee(*arguments, **environment)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def test_a_run_without_a_terminal_prints_plain_lines(here):
+def test_run_without_a_terminal_prints_plain_lines(here):
     assert here.said.stderr == ""
     assert "\x1b" not in here.said.stdout
     assert "\r" not in here.said.stdout
@@ -81,20 +81,20 @@ ROWS = [
     ROWS,
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_rows_come_as_table_json_and_csv(here, command, row_type, count):
-    rows = json.loads(printed(here, *command, "--json"))
+def test_rows_can_be_printed_as_table_json_and_csv(here, command, row_type, count):
+    rows = json.loads(checked_output(here, *command, "--json"))
     assert len(rows) == count
     assert all(list(row) == keys_of(row_type) for row in rows)
-    header, *lines = csv.reader(io.StringIO(printed(here, *command, "--csv")))
+    header, *lines = csv.reader(io.StringIO(checked_output(here, *command, "--csv")))
     assert header == keys_of(row_type)
     assert len(lines) == count
-    table = printed(here, *command)
+    table = checked_output(here, *command)
     assert table.strip()
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_status_of_one_tournament(here):
-    value = json.loads(printed(here, "tournament", "status", "cup", "--json"))
+def test_status_has_rounds_faults_and_seed(here):
+    value = json.loads(checked_output(here, "tournament", "status", "cup", "--json"))
     assert list(value) == [
         "tournament",
         "finished",
@@ -110,63 +110,71 @@ def test_status_of_one_tournament(here):
     assert [row["done"] for row in value["rounds"]] == [6, 6, 12]
     (fault,) = value["faults"]
     assert (fault["bot"], fault["cause"], fault["games"]) == ("crashes@1", "exited_early", 8)
-    header, *lines = csv.reader(io.StringIO(printed(here, "tournament", "status", "cup", "--csv")))
+    header, *lines = csv.reader(
+        io.StringIO(checked_output(here, "tournament", "status", "cup", "--csv"))
+    )
     assert header == keys_of(StatusRow)
     assert len(lines) == 3
-    said = printed(here, "tournament", "status", "cup")
+    said = checked_output(here, "tournament", "status", "cup")
     assert value["commitment"] in said
     assert f"seed {SEED}" in said
 
 
-def test_the_seed_is_secret_until_the_end(here):
+def test_seed_is_secret_until_the_end(here):
     file = here.tournament("open", matches=10)
     with here.started("tournament", "run", file, "--league", "open") as process:
         process.stdout.readline()
         process.kill()
         process.wait()
         assert here.left_alone()
-    value = json.loads(printed(here, "tournament", "status", "open", "--json", "--league", "open"))
+    value = json.loads(
+        checked_output(here, "tournament", "status", "open", "--json", "--league", "open")
+    )
     assert (value["finished"], value["seed"]) == (False, None)
-    said = printed(here, "tournament", "status", "open", "--league", "open")
+    said = checked_output(here, "tournament", "status", "open", "--league", "open")
     assert SEED not in said
     assert "The seed is published when all games are played." in said
-    printed(here, "tournament", "standings", "open", "--league", "open")
-    printed(here, "verify", "--league", "open")
+    checked_output(here, "tournament", "standings", "open", "--league", "open")
+    checked_output(here, "verify", "--league", "open")
 
 
-def test_a_game(here):
-    value = json.loads(printed(here, "game", "show", "cup-1", "--json"))
+def test_stored_game_can_be_shown_and_replayed(here):
+    value = json.loads(checked_output(here, "game", "show", "cup-1", "--json"))
     assert value["format"] == "linko-game-1"
     assert value["game_id"] == "cup-1"
     assert len(value["deck"]) == 109
     assert {"seat", "action", "elapsed_us", "lag_us", "stand_in"} == set(value["moves"][0])
     assert value["result"]["termination"] in {"out", "exhausted", "turn-limit"}
-    said = printed(here, "game", "show", "cup-1")
+    said = checked_output(here, "game", "show", "cup-1")
     assert "cup-1" in said
     assert "random" in said
-    told = printed(here, "game", "replay", "cup-1")
-    with_tables = printed(here, "game", "replay", "cup-1", "--tables")
+    told = checked_output(here, "game", "replay", "cup-1")
+    with_tables = checked_output(here, "game", "replay", "cup-1", "--tables")
     assert len(with_tables) > len(told) > len(value["moves"])
 
 
-def test_one_game(here):
+def test_single_game_is_played_watched_and_kept(here):
     bots = (SAMPLE_BOTS / "random", SAMPLE_BOTS / "greedy")
     options = ("--ruleset", "duel", "--seed", "7")
-    said = printed(here, "play", *bots, *options)
+    said = checked_output(here, "play", *bots, *options)
     assert said.endswith("To deal the same cards: --seed 7\n")
-    assert len(printed(here, "play", *bots, *options, "--watch")) > len(said)
-    one, two = (json.loads(printed(here, "play", *bots, *options, "--json")) for _ in range(2))
+    assert len(checked_output(here, "play", *bots, *options, "--watch")) > len(said)
+    one, two = (
+        json.loads(checked_output(here, "play", *bots, *options, "--json")) for _ in range(2)
+    )
     assert one["deck"] == two["deck"]
     assert [move["action"] for move in one["moves"]] == [move["action"] for move in two["moves"]]
     by_name = json.loads(
-        printed(here, "play", "random", "greedy", "--keep", "--json", "--league", "league")
+        checked_output(here, "play", "random", "greedy", "--keep", "--json", "--league", "league")
     )
-    assert by_name["game_id"] in printed(here, "game", "list", "--json")
-    assert json.loads(printed(here, "game", "show", by_name["game_id"], "--json")) == by_name
-    assert by_name["game_id"] not in printed(here, "game", "list", "--tournament", "cup", "--json")
+    assert by_name["game_id"] in checked_output(here, "game", "list", "--json")
+    assert json.loads(checked_output(here, "game", "show", by_name["game_id"], "--json")) == by_name
+    assert by_name["game_id"] not in checked_output(
+        here, "game", "list", "--tournament", "cup", "--json"
+    )
 
 
-def test_the_league_can_be_named_by_the_environment(here):
+def test_environment_variable_names_the_league(here):
     elsewhere = here.folder / "elsewhere"
     elsewhere.mkdir()
     done = subprocess.run(
@@ -181,25 +189,25 @@ def test_the_league_can_be_named_by_the_environment(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_tournament_of_the_same_name_gets_a_number(here):
+def test_tournament_of_the_same_name_gets_a_number(here):
     file = here.tournament("open", matches=1)
-    first = printed(here, "tournament", "run", file, "--league", "twice")
+    first = checked_output(here, "tournament", "run", file, "--league", "twice")
     assert "already" not in first
-    second = printed(here, "tournament", "run", file, "--league", "twice")
+    second = checked_output(here, "tournament", "run", file, "--league", "twice")
     assert "The league has a tournament open already; this one is open-2.\n" in second
     assert "missing games" not in second
-    rows = json.loads(printed(here, "tournament", "status", "--json", "--league", "twice"))
+    rows = json.loads(checked_output(here, "tournament", "status", "--json", "--league", "twice"))
     assert [(row["tournament"], row["done"]) for row in rows] == [("open", 2), ("open-2", 2)]
 
 
 @pytest.mark.parametrize("command", [("game", "show", "cup-1", "--json"), ("game", "list")])
-def test_a_reader_that_leaves_is_no_error(here, command):
+def test_closed_pipe_is_no_error(here, command):
     done = here.shell(f"referee {' '.join(command)} | true")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_run_whose_reader_leaves_stops_as_after_ctrl_c(here):
+def test_run_with_a_closed_pipe_stops_as_after_ctrl_c(here):
     here.tournament("unread", matches=60)
     line = "(referee tournament run unread.toml --league unread; echo $? > code) | head -n 1"
     done = here.shell(line)
@@ -207,12 +215,14 @@ def test_a_run_whose_reader_leaves_stops_as_after_ctrl_c(here):
     assert done.stdout.count("\n") == 1
     assert (here.folder / "code").read_text() == "130\n"
     assert here.processes() == []
-    (row,) = json.loads(printed(here, "tournament", "status", "--json", "--league", "unread"))
+    (row,) = json.loads(
+        checked_output(here, "tournament", "status", "--json", "--league", "unread")
+    )
     assert row["done"] < row["games"]
 
 
 def options_of(command, path=()):
-    """Every option of every command, without --help."""
+    """Yield every option of every command except --help."""
     for name, inner in getattr(command, "commands", {}).items():
         yield from options_of(inner, (*path, name))
     if not getattr(command, "commands", None):
@@ -222,7 +232,7 @@ def options_of(command, path=()):
                     yield " ".join(path), option
 
 
-def test_every_option_is_typed_in_these_tests():
+def test_every_option_is_used_in_these_tests():
     here = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
     command = typer.main.get_command(app)
     assert [

@@ -1,4 +1,4 @@
-"""A league in a PostgreSQL database, by the command line alone: as in a file, and its password untold."""
+"""All commands work with a league in a PostgreSQL database and never print its password."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def here(tmp_path):
 
 @pytest.fixture
 def url(postgres_url):
-    """The server trusts everybody: any password will do."""
+    """The URL of the database. The server accepts any password."""
     return postgres_url.replace("postgres@", "postgres:secret@")
 
 
-def test_a_tournament_is_killed_interrupted_resumed_and_checked(here, url):
+def test_tournament_can_be_killed_interrupted_resumed_and_verified(here, url):
     file = here.tournament(matches=MATCHES)
     with here.started("tournament", "run", file, "--db", url) as process:
         read_until(process, 3)
@@ -70,7 +70,7 @@ def test_a_tournament_is_killed_interrupted_resumed_and_checked(here, url):
     assert not (here.folder / "league" / "league.db").exists()
 
 
-def test_a_free_game_a_bot_and_a_plan(here, url):
+def test_game_bot_and_plan_use_the_database(here, url):
     here.bot("mine", "from referee.sdk import run\nrun(lambda request: request.legal[0])\n")
     done = here.referee("bots", "submit", "mine", "--db", url)
     assert done.returncode == 0, done.stderr
@@ -99,7 +99,7 @@ def test_a_free_game_a_bot_and_a_plan(here, url):
         ("postgresql+psycopg://ann:secret@localhost:1/cup", "refused"),
     ],
 )
-def test_a_database_that_cannot_be_used(here, url, says):
+def test_unusable_database_is_refused(here, url, says):
     file = here.tournament()
     for command in (("tournament", "run", file), ("tournament", "plan", file), ("ratings",)):
         done = here.referee(*command, "--db", url)
@@ -110,7 +110,7 @@ def test_a_database_that_cannot_be_used(here, url, says):
     assert [path.name for path in here.folder.iterdir()] == [file.name]
 
 
-def test_a_database_without_a_league(here, postgres_url):
+def test_database_without_a_league_is_refused(here, postgres_url):
     done = here.referee("tournament", "status", "--db", postgres_url)
     assert done.returncode == 2
     assert "there is no league here; `referee tournament run FILE` makes one" in done.stderr

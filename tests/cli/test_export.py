@@ -1,4 +1,4 @@
-"""`referee tournament export` writes what `referee verify` checks, far from any league."""
+"""`referee tournament export` writes archives that `referee verify` checks without a league."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def archive(here):
     return away / "cup.zip"
 
 
-def test_a_finished_tournament(here, archive):
+def test_archive_of_a_finished_tournament_is_verified(here, archive):
     done = here.referee("verify", archive, "--league", "nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"cup: 12 games and the ratings verified.\n{QUESTION}"
 
 
-def test_it_is_called_as_the_tournament_where_nothing_else_is_said(here, archive):
+def test_archive_is_named_after_the_tournament_by_default(here, archive):
     assert here.referee("tournament", "export", "cup").returncode == 0
     assert (here.folder / "cup.zip").read_bytes() == archive.read_bytes()
     assert here.referee("tournament", "export", "cup").returncode == 0, "it is written again"
@@ -58,7 +58,7 @@ def test_it_is_called_as_the_tournament_where_nothing_else_is_said(here, archive
     assert [path.name for path in here.folder.glob("*.part")] == []
 
 
-def test_its_ratings_are_those_of_the_standings(here, archive):
+def test_ratings_of_the_archive_are_those_of_the_standings(here, archive):
     shown = json.loads(here.referee("tournament", "standings", "cup", "--json").stdout)
     with zipfile.ZipFile(archive) as parts:
         kept = json.loads(parts.read("ratings.json"))["classic"]
@@ -69,7 +69,7 @@ def test_its_ratings_are_those_of_the_standings(here, archive):
 
 
 @pytest.mark.toolchain("node")
-def test_a_stranger_can_check_its_decks_too(here, archive):
+def test_stranger_can_check_the_decks(here, archive):
     def ask(file):
         program = [shutil.which("node"), STRANGER, file]
         return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
@@ -80,7 +80,7 @@ def test_a_stranger_can_check_its_decks_too(here, archive):
     assert "the seed does not match its commitment" in ask(other).stderr
 
 
-def test_a_tournament_that_is_not_finished(here):
+def test_archive_of_an_unfinished_tournament_has_no_seed(here):
     shutil.copytree(here.folder / "league", here.folder / "other")
     with here.database("other") as database:
         for table in ("seats", "faults", "records", "results"):
@@ -99,7 +99,7 @@ def test_a_tournament_that_is_not_finished(here):
     )
 
 
-def test_an_archive_that_was_changed(here, archive):
+def test_changed_archive_is_detected(here, archive):
     with zipfile.ZipFile(archive) as whole:
         at = whole.getinfo("records.binpb.gz").header_offset + 200
     data = bytearray(archive.read_bytes())
@@ -113,7 +113,7 @@ def test_an_archive_that_was_changed(here, archive):
     )
 
 
-def test_what_is_no_archive(here):
+def test_file_that_is_not_an_archive_is_refused(here):
     for file, says in (
         ("cup.toml", "cup.toml: this is not a zip file, and so not an archive of a tournament"),
         ("nothing.zip", "nothing.zip: no such file"),
@@ -123,7 +123,7 @@ def test_what_is_no_archive(here):
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
 
 
-def test_where_nothing_can_be_written(here):
+def test_unwritable_output_is_refused(here):
     for output, says in (
         ("nowhere/cup.zip", "nowhere/cup.zip: No such file or directory"),
         ("league", "league: exists already and is not a file"),
@@ -133,7 +133,7 @@ def test_where_nothing_can_be_written(here):
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
 
 
-def test_a_tournament_that_there_is_not(here):
+def test_unknown_tournament_is_refused(here):
     done = here.referee("tournament", "export", "cap")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "referee: league: no tournament 'cap'; there are cup\n"

@@ -1,4 +1,4 @@
-"""`referee tournament extend`: more games for a tournament, with a secret of their own."""
+"""`referee tournament extend` adds games with a seed of their own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from referee.tournament import archive_format
 pytestmark = pytest.mark.unmeasured
 STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
 GAMES = 6
-"""Of a round: two seatings at three tables."""
+"""Games of a round: two seatings at three tables."""
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A league with a tournament of two rounds that was extended by one, then by two."""
+    """A league with a tournament of two rounds that was extended by one round, then by two rounds."""
     with place(tmp_path_factory.mktemp("extend")) as made:
         file = made.tournament(bots=THREE, matches=2)
         for words in (
@@ -40,7 +40,7 @@ def here(tmp_path_factory):
 
 @pytest.fixture
 def database(here):
-    """A copy of the league, `copy`, to be spoilt."""
+    """The database of a copy of the league, for a test to damage."""
     shutil.copytree(here.folder / "league", here.folder / "copy")
     with here.database("copy") as database:
         yield database
@@ -53,19 +53,19 @@ def extensions_of(here, league="league"):
 
 
 def forget(database, first):
-    """Take the games from this one on out of the league, as if they had not been played."""
+    """Remove this game and all later ones from the league, as if they had not been played."""
     for table in ("faults", "seats", "records", "results"):
         database.execute(f"DELETE FROM {table} WHERE game_id >= ?", (first,))  # noqa: S608
     database.execute("UPDATE extensions SET finished_at_us = NULL WHERE id = 2")
 
 
-def test_the_games_there_were_stay_as_they_are(here):
+def test_existing_games_stay_as_they_are(here):
     before, after = here.records("before"), here.records("league")
     assert (len(before), len(after)) == (2 * GAMES, 5 * GAMES)
     assert after[: len(before)] == before
 
 
-def test_each_extension_has_a_seed_of_its_own(here):
+def test_each_extension_has_its_own_seed(here):
     seeds = [row.seed.hex() for row in extensions_of(here)]
     assert len({SEED, *seeds}) == 3
     with League.open(here.folder / "league", create=False) as store:
@@ -75,7 +75,7 @@ def test_each_extension_has_a_seed_of_its_own(here):
             assert record.deck == deals.deck(bytes.fromhex(seed), game.deal_id, record.ruleset)
 
 
-def test_commitments_are_said_before_and_seeds_after(here):
+def test_commitments_are_printed_before_the_games_and_seeds_after(here):
     first, second = extensions_of(here)
     lines = here.said.splitlines()
     assert lines[0].startswith("cup: 30 games, of which 18 are played, 3 bots. Commitment")
@@ -90,7 +90,7 @@ def test_commitments_are_said_before_and_seeds_after(here):
     ]
 
 
-def test_status_and_verify_know_extensions(here):
+def test_status_and_verify_include_extensions(here):
     first, _ = extensions_of(here)
     done = here.referee("tournament", "status", "cup", "--json", "--league", "league")
     status = json.loads(done.stdout)
@@ -101,7 +101,7 @@ def test_status_and_verify_know_extensions(here):
     assert (done.returncode, done.stdout) == (0, "cup: 30 games verified.\n")
 
 
-def test_an_archive_has_them(here):
+def test_archive_has_the_extensions(here):
     done = here.referee("tournament", "export", "cup", "--league", "league")
     assert done.returncode == 0, done.stderr
     done = here.referee("verify", "cup.zip")
@@ -117,7 +117,7 @@ def ask_a_stranger(file):
 
 
 @pytest.mark.toolchain("node")
-def test_a_stranger_finds_the_seed_of_every_deck(here):
+def test_stranger_finds_the_seed_of_every_deck(here):
     archive = here.folder / "stranger.zip"
     words = ("cup", "--league", "league", "--output", archive)
     assert here.referee("tournament", "export", *words).returncode == 0
@@ -128,7 +128,7 @@ def test_a_stranger_finds_the_seed_of_every_deck(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_an_unfinished_extension_keeps_its_seed_and_can_be_resumed(here, database):
+def test_unfinished_extension_keeps_its_seed_secret_and_can_be_resumed(here, database):
     first, second = extensions_of(here)
     forget(database, 25)
     said = here.referee("tournament", "status", "cup", "--league", "copy").stdout
@@ -173,7 +173,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize(("statement", "reason"), SPOILT.values(), ids=SPOILT)
-def test_what_is_wrong_with_an_extension_is_found(here, database, statement, reason):
+def test_wrong_extension_in_the_league_is_detected(here, database, statement, reason):
     database.execute(statement)
     done = here.referee("verify", "cup", "--league", "copy")
     assert done.returncode == 1
@@ -181,7 +181,7 @@ def test_what_is_wrong_with_an_extension_is_found(here, database, statement, rea
 
 
 def changed(archive, *, at, value):
-    """An archive with another value in tournament.json, packed as the referee does it."""
+    """Return an archive with another value in tournament.json, packed as the referee does it."""
     parts = archive_format.unpack(archive, archive.read_bytes())
     tournament = json.loads(parts["tournament.json"])
     *keys, last = at
@@ -219,7 +219,7 @@ SPOILT_ARCHIVES = {
 
 
 @pytest.mark.parametrize(("at", "value", "reason"), SPOILT_ARCHIVES.values(), ids=SPOILT_ARCHIVES)
-def test_what_is_wrong_with_an_extension_in_an_archive_is_found(here, at, value, reason):
+def test_wrong_extension_in_an_archive_is_detected(here, at, value, reason):
     archive = here.folder / "whole.zip"
     words = ("cup", "--league", "league", "--output", archive)
     assert here.referee("tournament", "export", *words).returncode == 0
@@ -252,7 +252,7 @@ def test_bad_input_changes_nothing(here, words, reason):
 
 @pytest.mark.extended("plays further tournaments")
 @pytest.mark.toolchain("node")
-def test_a_balanced_choice_gets_another_one(here):
+def test_balanced_choice_is_extended_by_another_one(here):
     file = here.folder / "few.toml"
     here.tournament("few", matches=1)
     file.write_text(file.read_text().replace("matches = 1", "budget = 4"))

@@ -1,4 +1,4 @@
-"""What bots run under, by the command line: the strongest unless asked for less, and always said."""
+"""Commands run bots under the strongest isolation unless the user chooses less, and print which one it is."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def here(tmp_path):
         assert made.run_folders() == []
 
 
-def test_doctor(here):
+def test_doctor_lists_the_protections(here):
     done = here.referee("doctor", "--json")
     assert done.returncode == 0
     said = json.loads(done.stdout)
@@ -34,7 +34,7 @@ def test_doctor(here):
     assert len(said["protections"]) == 10
 
 
-def test_doctor_of_a_machine_without_bubblewrap(monkeypatch, capsys):
+def test_doctor_without_bubblewrap_advises_to_install_it(monkeypatch, capsys):
     monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     isolation.doctor()
@@ -45,7 +45,7 @@ def test_doctor_of_a_machine_without_bubblewrap(monkeypatch, capsys):
 
 
 @pytest.mark.isolation("namespaces")
-def test_a_tournament_takes_the_strongest_and_goes_on_with_it(here):
+def test_tournament_uses_the_strongest_isolation_also_when_extended(here):
     file = here.tournament(bots=("random", "greedy"), matches=1, more="# isolation = as it comes\n")
     done = here.referee("tournament", "run", file, "--require-isolation", strongest().rung.value)
     assert done.returncode == 0, done.stderr
@@ -59,14 +59,14 @@ def test_a_tournament_takes_the_strongest_and_goes_on_with_it(here):
 
 
 @pytest.mark.isolation("namespaces")
-def test_a_single_game_takes_the_strongest(here):
+def test_single_game_uses_the_strongest_isolation(here):
     done = here.referee("play", GREEDY, RANDOM, "--ruleset", "duel", "--json", **STRONGEST)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["isolation"] == strongest().summary
 
 
 @pytest.mark.extended("plays more bots in the sandbox")
-def test_less_has_to_be_asked_for_and_is_recorded(here):
+def test_weaker_isolation_must_be_chosen_and_is_recorded(here):
     done = here.referee(
         "play", GREEDY, RANDOM, "--ruleset", "duel", "--isolation", "none", "--json"
     )
@@ -86,14 +86,14 @@ def test_less_has_to_be_asked_for_and_is_recorded(here):
         (("bots", "submit", GREEDY), "isolation 'none' is less than the required 'full'"),
     ],
 )
-def test_nothing_is_started_under_less_than_is_required(here, arguments, reason):
+def test_nothing_starts_under_weaker_isolation_than_required(here, arguments, reason):
     done = here.referee(*arguments, "--require-isolation", "full")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"referee: {reason}\n"
     assert not (here.folder / "league").exists()
 
 
-def test_a_tournament_that_asks_for_less_than_is_required(here):
+def test_tournament_with_weaker_isolation_than_required_is_refused(here):
     file = here.tournament(more='isolation = "none"\n')
     done = here.referee("tournament", "run", file, "--require-isolation", "namespaces")
     assert (done.returncode, done.stdout) == (2, "")
@@ -101,7 +101,7 @@ def test_a_tournament_that_asks_for_less_than_is_required(here):
     assert not (here.folder / "league").exists()
 
 
-def test_rungs_that_nobody_knows(here):
+def test_unknown_rungs_are_refused(here):
     rungs = "full, namespaces, uid, none"
     done = here.referee("play", GREEDY, RANDOM, "--isolation", "steel")
     assert done.stderr == f"referee: --isolation: unknown rung 'steel'; choose one of {rungs}\n"
@@ -127,7 +127,7 @@ def built_bot(here, name, *command):
 
 @pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
-def test_a_build_has_no_network_and_a_hint_says_how_to_allow_it(here):
+def test_build_has_no_network_and_the_error_says_how_to_allow_it(here):
     asks = "import urllib.request as u; u.urlopen('http://registry.example', timeout=5)"
     bot = built_bot(here, "asks", "python3", "-c", asks)
     done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
@@ -140,7 +140,7 @@ def test_a_build_has_no_network_and_a_hint_says_how_to_allow_it(here):
 
 @pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
-def test_a_build_reaches_this_machine_only_where_that_is_allowed(here):
+def test_build_reaches_this_machine_only_if_allowed(here):
     look = "ls /etc/resolv.conf && echo made > made"
     bot = built_bot(here, "looks", "sh", "-c", look)
     arguments = ("play", bot, GREEDY, "--ruleset", "duel")
@@ -150,7 +150,7 @@ def test_a_build_reaches_this_machine_only_where_that_is_allowed(here):
 
 @pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
-def test_a_build_sees_neither_secrets_nor_the_home_folder(here):
+def test_build_sees_neither_secrets_nor_the_home_folder(here):
     look = "env; ls -A ~; cat ~/.bashrc; test -w . && ! test -e ~/.bashrc && ! env | grep hidden"
     bot = built_bot(here, "spy", "sh", "-c", look)
     done = here.referee(
@@ -164,7 +164,7 @@ def test_a_build_sees_neither_secrets_nor_the_home_folder(here):
 
 @pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
-def test_a_build_that_leaves_a_daemon_is_refused(here):
+def test_build_that_leaves_a_daemon_is_refused(here):
     bot = built_bot(here, "leaves", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 0")
     done = here.referee("play", bot, GREEDY, "--ruleset", "duel", **STRONGEST)
     assert done.returncode == 2
@@ -173,6 +173,6 @@ def test_a_build_that_leaves_a_daemon_is_refused(here):
 
 @pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
-def test_a_bot_is_checked_and_submitted_under_it(here):
+def test_check_and_submit_use_the_isolation(here):
     done = here.referee("bots", "submit", RANDOM, **STRONGEST)
     assert done.returncode == 0, done.stdout + done.stderr

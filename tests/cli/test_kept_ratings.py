@@ -1,4 +1,4 @@
-"""Commands keep what they have rated, where they may, and take it up again."""
+"""Commands store ratings as a checkpoint if they can, and continue from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CUP = GameFilter(tournament="cup")
 
 
 class Kept:
-    """What of a league is asked for."""
+    """A stand-in for a league that keeps checkpoints in memory."""
 
     def __init__(self, error=None):
         self.kept = {}
@@ -48,7 +48,7 @@ def duels(games):
     )
 
 
-def test_what_was_rated_is_not_rated_again():
+def test_rated_games_are_not_rated_again():
     league, games = Kept(), duels(300)
     table = sequential(league, CUP, games).table()
     with patch.object(Ratings, "rate", side_effect=AssertionError):
@@ -57,13 +57,13 @@ def test_what_was_rated_is_not_rated_again():
         sequential(league, GameFilter(tournament="cup", seats=2), games)
 
 
-def test_it_does_not_matter_whether_it_can_be_kept():
+def test_read_only_league_gives_the_same_ratings():
     games = duels(300)
     refused = sequential(Kept(StoreError("read-only")), CUP, games)
     assert refused.table() == sequential(Kept(), CUP, games).table()
 
 
-def test_a_few_games_are_not_worth_it():
+def test_no_checkpoint_is_stored_after_a_few_games():
     league = Kept()
     sequential(league, CUP, duels(20))
     assert league.kept == {}

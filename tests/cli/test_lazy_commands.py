@@ -1,4 +1,4 @@
-"""Help, a typo and `--version` load no command, and the help lines are those of the commands."""
+"""Help, a typo and `--version` import no command. The help lines are those of the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees on a terminal while a tournament is played."""
+"""The live screen of a terminal while a tournament is played."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def here(tmp_path):
 
 
 def watched(here, *arguments, columns, lines, term="xterm-256color"):
-    """Everything that a command writes to a terminal of that size, and its exit code."""
+    """Run a command in a terminal of this size; return its output and its exit code."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     environment = here.environment(TERM=term)
@@ -52,12 +52,12 @@ def plain(written):
 
 
 def frames(written):
-    """What was drawn, erased and drawn again: the texts between erasures."""
+    """Return the texts that were drawn one after another, each until it was erased."""
     return [plain(part) for part in re.split(r"(?:\x1b\[1A|\r)*\x1b\[2K", written)]
 
 
 @pytest.mark.parametrize("columns", extend_all_but([80], [80, 170], "plays further tournaments"))
-def test_progress_and_standings_live_then_the_final_table(here, columns):
+def test_live_screen_ends_with_the_final_table(here, columns):
     file = here.tournament(bots=THREE, matches=10)
     written, code = watched(here, "tournament", "run", file, columns=columns, lines=24)
     assert code == 0
@@ -79,7 +79,7 @@ def test_progress_and_standings_live_then_the_final_table(here, columns):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_the_bar_is_seen_however_many_tables_there_are(here):
+def test_progress_bar_stays_visible_above_many_tables(here):
     stages = "".join(
         f'[[stage]]\nruleset = "{name}"\nmatches = 2\n'
         for name in ("classic", "basic", "advanced", "expert")
@@ -92,7 +92,7 @@ def test_the_bar_is_seen_however_many_tables_there_are(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_terminal_that_can_do_nothing_gets_plain_lines(here):
+def test_dumb_terminal_gets_plain_lines(here):
     file = here.tournament(matches=4)
     written, code = watched(here, "tournament", "run", file, columns=80, lines=24, term="dumb")
     assert code == 0

@@ -1,4 +1,4 @@
-"""The standings during a run: of games that were stored before, in part, and of games that come."""
+"""The standings during a run include stored games and new games, in schedule order."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def ratings(table):
 
 
 def after(league, games):
-    """The ratings from the first game on, by bot."""
+    """Return the rating of each bot after the first games, computed anew."""
     (by_bot,) = rate(league.results(tournament="cup")[:games]).values()
     return {bot: rating.mu for bot, rating in by_bot.items()}
 
 
-def test_games_beyond_a_gap_wait_until_it_is_closed(league):
+def test_games_after_a_missing_one_wait_for_it(league):
     rows = filled(league)[:8]
     for row in [*rows[:4], *rows[5:7]]:
         league.add_game(played(row))
@@ -52,7 +52,7 @@ def test_games_beyond_a_gap_wait_until_it_is_closed(league):
     assert sum(row.games for row in table.rows()) == sum(len(row.bots) for row in rows)
 
 
-def test_what_was_rated_before_is_not_rated_again(league, monkeypatch):
+def test_stored_games_are_not_rated_again(league, monkeypatch):
     monkeypatch.setattr(checkpoint, "_WORTH", 1)
     rows = filled(league)[:8]
     for row in rows[:6]:
@@ -66,7 +66,7 @@ def test_what_was_rated_before_is_not_rated_again(league, monkeypatch):
     assert ratings(table) == after(league, 6)
 
 
-def test_a_run_that_begins(league):
+def test_new_run_starts_without_standings(league):
     row = filled(league)[0]
     table = LiveTable(league, CUP)
     assert (table.games, list(table.rows())) == (0, [])

@@ -1,4 +1,4 @@
-"""`referee tournament plan`: figures of a tournament that is not there yet, and nothing else happens."""
+"""`referee tournament plan` shows figures of a tournament file and changes nothing."""
 
 import csv
 import io
@@ -19,15 +19,15 @@ def here(tmp_path_factory):
         yield made
 
 
-def printed(here, *arguments):
+def checked_output(here, *arguments):
     done = here.referee("tournament", "plan", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def test_the_figures_of_a_file(here):
+def test_plan_has_the_figures_of_a_file(here):
     file = here.tournament(bots=THREE, matches=3, few=False)
-    said = printed(here, file)
+    said = checked_output(here, file)
     assert max(map(len, said.splitlines()[:-1])) <= 80
     figures = dict(line.rstrip().split("  ", 1) for line in said.splitlines() if "  " in line)
     assert {title: value.strip() for title, value in figures.items()} == {
@@ -46,39 +46,39 @@ def test_the_figures_of_a_file(here):
     assert "assuming 100.0 ms a game: the league has no similar games" in said
 
 
-def test_every_stage_and_all_of_them(here):
+def test_plan_has_every_stage_and_their_sum(here):
     file = here.tournament(
         "stages",
         bots=THREE,
         more='[[stage]]\n[[stage]]\nruleset = "basic"\nseats = 3\n',
         few=False,
     )
-    rows = json.loads(printed(here, file, "--json"))
+    rows = json.loads(checked_output(here, file, "--json"))
     assert [list(row) for row in rows] == [KEYS] * 3
     assert [(row["stage"], row["games"]) for row in rows] == [(0, 24), (1, 12), (None, 36)]
-    header, *lines = csv.reader(io.StringIO(printed(here, file, "--csv")))
+    header, *lines = csv.reader(io.StringIO(checked_output(here, file, "--csv")))
     assert header == KEYS
     assert len(lines) == 3
-    assert printed(here, file).count("games of a bot ") == 6
+    assert checked_output(here, file).count("games of a bot ") == 6
 
 
-def test_nothing_is_written(here):
+def test_plan_writes_nothing(here):
     file = here.tournament("clean", bots=THREE, few=False)
     before = sorted(here.folder.rglob("*"))
-    printed(here, file)
+    checked_output(here, file)
     assert sorted(here.folder.rglob("*")) == before
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_the_time_is_known_from_the_league(here):
+def test_time_comes_from_the_games_of_the_league(here):
     file = here.tournament("timed", bots=THREE, matches=1, few=False)
     assert here.referee("tournament", "run", file, "--league", "played").returncode == 0
-    *_, everything = json.loads(printed(here, file, "--json", "--league", "played"))
+    *_, everything = json.loads(checked_output(here, file, "--json", "--league", "played"))
     assert everything["measured"] == 6
-    assert "from 6 games of the league" in printed(here, file, "--league", "played")
+    assert "from 6 games of the league" in checked_output(here, file, "--league", "played")
 
 
-def test_a_file_that_is_wrong_is_refused_as_by_run(here):
+def test_wrong_file_is_refused_as_by_run(here):
     file = here.tournament("wrong", matches=0, few=False)
     done = here.referee("tournament", "plan", file)
     assert done.returncode == 2
@@ -86,11 +86,11 @@ def test_a_file_that_is_wrong_is_refused_as_by_run(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
+def test_budget_too_small_for_all_tables_is_planned_played_and_verified(here):
     file = here.folder / "small.toml"
     here.tournament("small", bots=("random", "greedy", "bait", "counter"), matches=1, few=False)
     file.write_text(file.read_text().replace("seats = 2\nmatches = 1", "seats = 3\nbudget = 9"))
-    [row, _] = json.loads(printed(here, file, "--json"))
+    [row, _] = json.loads(checked_output(here, file, "--json"))
     assert (row["games"], row["matches"], row["games_per_bot"]) == (9, 3, [6, 9])
     assert row["meetings"] == [1, 2]
     done = here.referee("tournament", "run", file, "--league", "small")
@@ -99,14 +99,14 @@ def test_a_budget_too_small_for_all_tables_is_planned_played_and_checked(here):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_a_gauntlet_is_planned_played_and_checked(here):
+def test_gauntlet_is_planned_played_and_verified(here):
     file = here.tournament(
         "gauntlet",
         bots=("random", "greedy"),
         matches=2,
         more=f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "bait"}"]\n',
     )
-    [row, _] = json.loads(printed(here, file, "--json"))
+    [row, _] = json.loads(checked_output(here, file, "--json"))
     assert (row["games"], row["games_per_bot"], row["meetings"]) == (8, [4, 8], [2, 2])
     done = here.referee("tournament", "run", file, "--league", "gauntlet")
     assert done.returncode == 0, done.stderr
@@ -117,7 +117,7 @@ def test_a_gauntlet_is_planned_played_and_checked(here):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
+def test_bot_on_both_sides_of_a_gauntlet_is_refused(here):
     file = here.tournament(
         "both",
         bots=("random", "greedy"),
@@ -129,7 +129,7 @@ def test_a_bot_on_both_sides_of_a_gauntlet_is_refused(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_minutes_are_turned_into_games_by_those_of_the_league(here):
+def test_budget_of_minutes_uses_the_times_of_the_league(here):
     short = here.tournament("short", matches=1, few=False)
     timed = here.folder / "minutes.toml"
     here.tournament("minutes", matches=1, few=False)
@@ -144,7 +144,7 @@ def test_minutes_are_turned_into_games_by_those_of_the_league(here):
     )
     assert not (here.folder / "quick").exists()
     assert here.referee("tournament", "run", short, "--league", "quick").returncode == 0
-    row, *_ = json.loads(printed(here, timed, "--json", "--league", "quick"))
+    row, *_ = json.loads(checked_output(here, timed, "--json", "--league", "quick"))
     assert row["playing_us"] <= 3_000_000
     done = here.referee("tournament", "run", timed, "--league", "quick")
     assert done.returncode == 0, done.stderr

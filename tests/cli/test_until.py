@@ -1,4 +1,4 @@
-"""`until` in a tournament file: it stops when its table is settled, always at the same place."""
+"""A tournament with `until` stops when its standings are settled, always after the same round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNTIL = "until = { confidence = 0.8, margin = 0.5 }\n"
 
 
 def tournament(here, name="cup", more=""):
-    """Two bots that are soon told apart; a round is a match, of two games."""
+    """Write a tournament of two bots of very different strength. A round is one match of two games."""
     return here.tournament(name, bots=BOTS, matches=ROUNDS, more=UNTIL + more)
 
 
@@ -29,7 +29,7 @@ def row_of(here, league):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A league with a tournament that has stopped."""
+    """A league with a tournament that has stopped early."""
     with place(tmp_path_factory.mktemp("until")) as made:
         done = made.referee("tournament", "run", tournament(made), "--league", "league")
         assert done.returncode == 0, done.stderr
@@ -41,13 +41,13 @@ def here(tmp_path_factory):
 
 @pytest.fixture
 def copy(here):
-    """A copy of the league, to be changed."""
+    """The database of a copy of the league, for a test to change."""
     shutil.copytree(here.folder / "league", here.folder / "copy")
     yield "copy"
     shutil.rmtree(here.folder / "copy")
 
 
-def test_it_is_finished_with_the_games_it_has(here):
+def test_stopped_tournament_is_finished_with_the_games_it_has(here):
     row = row_of(here, "league")
     assert row.games == row.stored == 2 * here.rounds
     assert row.finished_at_us is not None
@@ -55,7 +55,7 @@ def test_it_is_finished_with_the_games_it_has(here):
     assert here.said.endswith(f"Settled after {here.rounds} of {ROUNDS} rounds. Seed: {SEED}\n")
 
 
-def test_every_command_takes_it_for_finished(here):
+def test_every_command_treats_a_stopped_tournament_as_finished(here):
     done = here.referee("tournament", "status", "cup", "--json", "--league", "league")
     status = json.loads(done.stdout)
     assert (status["finished"], status["stopped_after"]) == (True, here.rounds)
@@ -73,7 +73,7 @@ def test_every_command_takes_it_for_finished(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_killed_and_with_more_workers_it_stops_at_the_same_place(here):
+def test_killed_tournament_stops_at_the_same_round_with_more_workers(here):
     file = tournament(here, more="workers = 2\n")
     for games in (0, 1):
         command = ("resume", "cup") if games else ("run", file)
@@ -90,7 +90,7 @@ def test_killed_and_with_more_workers_it_stops_at_the_same_place(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
+def test_tournament_killed_before_a_test_is_tested_when_resumed(here):
     with here.started("tournament", "run", tournament(here), "--league", "new") as process:
         process.stdout.readline()
         process.kill()
@@ -110,7 +110,7 @@ def test_killed_before_the_look_it_looks_when_it_is_resumed(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_what_is_not_settled_in_time_is_played_to_its_end(here):
+def test_unsettled_tournament_plays_all_its_games(here):
     file = here.tournament("short", bots=("greedy", "random"), matches=2, more=UNTIL)
     done = here.referee("tournament", "run", file, "--league", "short")
     assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ def test_what_is_not_settled_in_time_is_played_to_its_end(here):
 
 
 @pytest.mark.extended("plays further tournaments")
-def test_an_extension_is_played_whole_from_another_seed(here, copy):
+def test_extension_of_a_stopped_tournament_is_played_completely(here, copy):
     done = here.referee("tournament", "extend", "cup", "--matches", "3", "--league", copy)
     assert done.returncode == 0, done.stderr
     before = 2 * here.rounds
@@ -140,7 +140,7 @@ def test_an_extension_is_played_whole_from_another_seed(here, copy):
     assert here.referee("verify", "./longer.zip").returncode == 0
 
 
-def test_before_it_has_stopped_it_is_not_extended(here, copy):
+def test_tournament_cannot_be_extended_before_it_has_stopped(here, copy):
     with here.database(copy) as database:
         database.execute("UPDATE tournaments SET finished_at_us = NULL, stopped_after = NULL")
     done = here.referee("tournament", "extend", "cup", "--matches", "1", "--league", copy)
@@ -152,14 +152,14 @@ def test_before_it_has_stopped_it_is_not_extended(here, copy):
 
 
 def cut(database, games):
-    """Take games from this one on out of the league, as if it had stopped before."""
+    """Remove this game and all later ones, as if the tournament had stopped before."""
     for table in ("faults", "seats", "records", "results"):
         database.execute(f"DELETE FROM {table} WHERE game_id > ?", (games,))  # noqa: S608
     database.execute("DELETE FROM games WHERE id > ?", (games,))
     database.execute("UPDATE tournaments SET stopped_after = ?", (games // 2,))
 
 
-def test_a_stop_that_came_too_early_is_found(here, copy):
+def test_stop_that_came_too_early_is_detected(here, copy):
     early = here.rounds - 1
     with here.database(copy) as database:
         cut(database, 2 * early)
@@ -189,7 +189,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize(("statement", "reason"), SPOILT.values(), ids=SPOILT)
-def test_what_is_wrong_with_a_stop_is_found(here, copy, statement, reason):
+def test_wrong_stop_in_the_league_is_detected(here, copy, statement, reason):
     with here.database(copy) as database:
         database.execute(statement)
     done = here.referee("verify", "cup", "--league", copy)
@@ -212,7 +212,7 @@ SPOILT_ARCHIVES = {
 
 
 @pytest.mark.parametrize(("at", "value", "reason"), SPOILT_ARCHIVES.values(), ids=SPOILT_ARCHIVES)
-def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reason):
+def test_wrong_stop_in_an_archive_is_detected(here, at, value, reason):
     archive, spoilt = here.folder / "cup.zip", here.folder / "spoilt.zip"
     assert here.referee("tournament", "export", "cup", "--league", "league").returncode == 0
     parts = archive_format.unpack(archive, archive.read_bytes())
@@ -229,7 +229,7 @@ def test_what_is_wrong_with_a_stop_in_an_archive_is_found(here, at, value, reaso
     assert reason in done.stderr
 
 
-def test_a_plan_says_that_it_may_be_less(here):
+def test_plan_says_that_the_tournament_may_stop_early(here):
     done = here.referee("tournament", "plan", tournament(here))
     assert done.stdout.endswith(
         "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"

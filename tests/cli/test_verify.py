@@ -1,4 +1,4 @@
-"""`referee verify` names the first thing in a league that is not as the seed and the rules have it."""
+"""`referee verify` names the first difference between a league, its seeds and the rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def key_of(database, game):
 
 
 def change(database, game, *, with_):
-    """Put another record in the place of a game's."""
+    """Replace the record of a game."""
     key = key_of(database, game)
     (kept,) = database.execute("SELECT record FROM records WHERE game_id = ?", (key,)).fetchone()
     record = with_(wire.loads(zlib.decompress(kept)))
@@ -45,7 +45,7 @@ def change(database, game, *, with_):
     database.execute("UPDATE records SET record = ? WHERE game_id = ?", (changed, key))
 
 
-def test_a_league_that_is_right(here):
+def test_correct_league_is_verified(here):
     done = here.referee("verify", "--league", "whole")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "cup: 12 games verified.\n"
@@ -95,7 +95,7 @@ RECORDS = {
 }
 
 
-def found(here, says):
+def assert_difference(here, says):
     done = here.referee("verify")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -105,10 +105,10 @@ def found(here, says):
 
 
 @pytest.mark.parametrize("tamper", RECORDS, ids=lambda tamper: tamper.__name__)
-def test_a_record_that_was_changed(here, database, tamper):
+def test_changed_record_is_detected(here, database, tamper):
     change(database, "cup-2", with_=tamper)
     change(database, "cup-9", with_=other_deck)
-    found(here, f"referee: cup: {RECORDS[tamper]}")
+    assert_difference(here, f"referee: cup: {RECORDS[tamper]}")
 
 
 STATEMENTS = {
@@ -168,7 +168,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("what", STATEMENTS)
-def test_something_else_that_was_changed(here, database, what):
+def test_other_changes_are_detected(here, database, what):
     statement, says = STATEMENTS[what]
     (faulty,) = database.execute("SELECT min(game_id) FROM faults").fetchone()
     keys = {"game": key_of(database, "cup-2"), "faulty": faulty}
@@ -176,7 +176,7 @@ def test_something_else_that_was_changed(here, database, what):
         statement, {key: keys[key] for key in keys if f":{key}" in statement}
     )
     assert changed.rowcount > 0
-    found(here, says)
+    assert_difference(here, says)
 
 
 NEWER = {
@@ -192,7 +192,7 @@ NEWER = {
 
 
 @pytest.mark.parametrize("what", NEWER)
-def test_a_tournament_of_a_newer_version(here, database, what):
+def test_tournament_of_a_newer_version_is_refused(here, database, what):
     change, says = NEWER[what]
     database.execute("UPDATE tournaments SET config = replace(config, ?, ?)", change)
     done = here.referee("verify")
@@ -206,14 +206,14 @@ def remove(database, game):
         database.execute(f"DELETE FROM {table} WHERE game_id = ?", (key,))  # noqa: S608
 
 
-def test_a_game_of_a_finished_tournament_that_is_gone(here, database):
+def test_missing_game_of_a_finished_tournament_is_detected(here, database):
     remove(database, "cup-5")
-    found(here, "cup: 11 of 12 games verified; cup-5 is not stored\n")
+    assert_difference(here, "cup: 11 of 12 games verified; cup-5 is not stored\n")
     remove(database, "cup-2")
-    found(here, "cup: 10 of 12 games verified; cup-2 and 1 more are not stored\n")
+    assert_difference(here, "cup: 10 of 12 games verified; cup-2 and 1 more are not stored\n")
 
 
-def test_a_tournament_that_is_not_finished_misses_nothing(here, database):
+def test_unfinished_tournament_may_miss_games(here, database):
     remove(database, "cup-12")
     database.execute("UPDATE tournaments SET finished_at_us = NULL")
     done = here.referee("verify")
@@ -221,7 +221,7 @@ def test_a_tournament_that_is_not_finished_misses_nothing(here, database):
     assert done.stdout == "cup: 11 of 12 games verified.\n"
 
 
-def test_kept_games_without_a_tournament(here, database):
+def test_kept_games_are_verified_except_their_decks(here, database):
     for seed in (1, 2):
         table = ("random", "greedy", "--ruleset", "duel", "--seed", seed)
         assert here.referee("play", *table, "--keep").returncode == 0

@@ -1,4 +1,4 @@
-"""Results made by hand and records of random games, with faults where they are wanted."""
+"""Make records of random games, with faults if a test needs them, and standings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from referee.rules.ruleset import RULESETS, full_deck
 
 
 def standings(games, ratings, faults=()):
-    """The rows after all of these."""
+    """Return the standings after these games and faults."""
     tally = Tally()
     for game in games:
         tally.add(game)
@@ -35,7 +35,10 @@ def record(
     stderr_tail: str = "",
     clocks: Clocks | None = None,
 ) -> GameRecord:
-    """A random game; whoever is to decide move `strike_at` or `forfeit_at` does something wrong."""
+    """Return the record of a random game.
+
+    The bot that decides move `strike_at` gets a strike; the one that decides move `forfeit_at` forfeits the game.
+    """
     chance, rules = random.Random(seed), RULESETS[ruleset]
     deck = list_cards(full_deck(rules))
     chance.shuffle(deck)

@@ -1,4 +1,4 @@
-"""What is told of bots: from hand-made values, no league."""
+"""Rows about bots, from values made by hand."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ def test_each_version_has_its_own_games_and_faults():
     assert [row.retired_at_us for row in rows] == [None, 9, None]
 
 
-def test_a_log_has_the_words_of_each_fault_and_says_where_there_are_none():
+def test_log_has_the_stderr_of_each_fault_or_says_that_there_is_none():
     rows = log_rows([fault(forfeit=True, stderr_tail="\x1b[1mOuch\n"), fault(forfeit=False)])
     console = Console(width=100)
     with console.capture() as capture:

@@ -1,4 +1,4 @@
-"""What is said of two bots, in a sentence and in a table, and how a rating is drawn."""
+"""The comparison of two bots as a sentence, the crosstable, and the diagram of a rating."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
         (pair(1.0, 2.0, 3.0), "+3.00; in 8 games of 2 matches)."),
     ],
 )
-def test_a_comparison_is_a_sentence(figures, sentence):
+def test_comparison_is_a_sentence(figures, sentence):
     assert sentence in comparison("basic", figures)
 
 
-def test_nothing_is_ever_quite_sure():
+def test_no_probability_is_shown_as_certain():
     assert [chance(share) for share in (0, 0.0009, 0.001, 0.5, 0.999, 0.99995, 1)] == [
         "< 0.1 %",
         "< 0.1 %",
@@ -88,7 +88,7 @@ def shown(renderable, width=80):
     return capture.get()
 
 
-def test_a_crosstable_has_every_bot_against_every_other():
+def test_crosstable_has_every_bot_against_every_other():
     rows = pair_rows(
         "basic",
         [
@@ -105,7 +105,7 @@ def test_a_crosstable_has_every_bot_against_every_other():
     assert "\x1b" not in text
 
 
-def test_a_rating_is_drawn_over_the_games():
+def test_rating_is_drawn_over_the_games():
     rows = [
         HistoryRow(
             ruleset="basic",

@@ -1,4 +1,4 @@
-"""Rows as JSON and CSV: every key, every value, nothing that harms."""
+"""Rows as JSON and CSV have every key and value, and no control characters."""
 
 import csv
 import importlib
@@ -69,7 +69,7 @@ def test_json_has_every_value_unrounded():
     ]
 
 
-def test_json_of_rows_inside_something_else():
+def test_rows_inside_other_values_become_json():
     value = {"rows": (ROW,), "cause": Cause.CRASH, "n": 1}
     read = json.loads(json_text(value))
     assert read["rows"][0]["values"] == [3, -1]
@@ -88,13 +88,13 @@ def test_csv_of_no_rows_has_the_keys():
     assert csv_text(Row, []) == "name,values,share,gone,true\n"
 
 
-def test_both_are_safe_to_print():
+def test_json_and_csv_are_safe_to_print():
     for text in (json_text([ROW]), csv_text(Row, [ROW])):
         assert text.isascii()
         assert text.replace("\n", "").isprintable()
 
 
-def test_csv_and_json_say_the_same():
+def test_csv_and_json_have_the_same_values():
     games = [game_result(("a", "b", "c"), (3, 2, 1), (1, 2, 3), forfeited=(1,))]
     rows = standings(games, rate(games))
     from_json = json.loads(json_text(rows))
@@ -108,14 +108,14 @@ def test_every_field_has_a_column(row_type):
 
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)
-def test_the_page_explains_every_key(row_type):
+def test_page_explains_every_key(row_type):
     [_, section] = PAGE.split(f"\n#### `{row_type.__name__}`")
     section = re.split(r"^#+ ", section, maxsplit=1, flags=re.MULTILINE)[0]
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| \S", section, re.MULTILINE)
     assert re.findall(r"\w+", " ".join(rows)) == keys_of(row_type)
 
 
-def test_all_row_types_are_tried_here():
+def test_all_row_types_are_tested_here():
     modules = [
         importlib.import_module(f"referee.reports.{module.name}")
         for module in pkgutil.iter_modules(referee.reports.__path__)

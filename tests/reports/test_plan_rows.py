@@ -1,4 +1,4 @@
-"""What a schedule comes to, counted by hand."""
+"""The plan of a schedule has the figures that were counted by hand."""
 
 from referee.reports.tournament_rows import ASSUMED_GAME_US, GameKind, game_times, plan_rows
 from referee.rules.ruleset import RULESETS
@@ -15,7 +15,7 @@ def plan(bots, *stages, times=(), workers=1):
     return plan_rows(bots, schedule, game_times(times), rulesets=rulesets, workers=workers)
 
 
-def test_a_complete_round():
+def test_complete_round_is_counted():
     row, everything = plan(["ann", "bob", "cy", "dee"], Stage(BASIC, 3, 1))
     assert (row.stage, row.rulesets, row.seats) == (0, ("basic",), (3,))
     assert (row.games, row.matches, row.rounds) == (12, 4, 1)
@@ -27,13 +27,13 @@ def test_a_complete_round():
     assert everything.games == 12
 
 
-def test_who_sits_to_the_right_of_whom_is_counted_once_a_match():
+def test_neighbours_are_counted_once_a_match():
     row, _ = plan(["ann", "bob", "cy", "dee"], Stage(BASIC, 4, 1))
     assert row.meetings == (1, 1)
     assert row.neighbours == (0, 1)
 
 
-def test_a_bot_that_never_plays_is_counted():
+def test_bot_that_never_plays_is_counted():
     schedule = round_robin("cup", ["ann", "bob"], [Stage(DUEL, 2, 1)], lanes=4)
     row, _ = plan_rows(["ann", "bob", "cy"], schedule, {}, rulesets=["duel"], workers=1)
     assert row.games_per_bot == (0, 2)
@@ -41,7 +41,7 @@ def test_a_bot_that_never_plays_is_counted():
     assert row.meetings == (0, 1)
 
 
-def test_stages_are_added_up_but_for_seats_of_different_tables():
+def test_stages_are_added_up_except_seats_of_different_tables():
     *_, everything = plan(["ann", "bob", "cy"], Stage(BASIC, 3, 1), Stage(DUEL, 2, 2))
     assert everything.rulesets == ("basic", "duel")
     assert everything.seats == (3, 2)
@@ -51,7 +51,7 @@ def test_stages_are_added_up_but_for_seats_of_different_tables():
     assert everything.meetings == (3, 3)
 
 
-def test_of_a_gauntlet_the_pairs_of_challenger_and_field_are_told():
+def test_gauntlet_counts_only_pairs_of_challenger_and_field():
     bots = ["new", "newer", "ann", "bob", "cy"]
     schedule = gauntlet("cup", bots, [Stage(BASIC, 3, 2, challengers=2)], lanes=4)
     row, _ = plan_rows(bots, schedule, {}, rulesets=["basic"], workers=1, challengers=2)
@@ -61,7 +61,7 @@ def test_of_a_gauntlet_the_pairs_of_challenger_and_field_are_told():
     assert row.neighbours == (2, 2)
 
 
-def test_the_time_is_that_of_games_alike_shared_by_the_workers():
+def test_time_of_similar_games_is_divided_by_the_workers():
     basic = GameKind("basic", 3)
     times = [(basic, 100), (basic, 300), (GameKind("basic", 2), 7_000)]
     first, second, everything = plan(

@@ -1,4 +1,4 @@
-"""Games told to people."""
+"""Games are shown line by line, and their table as it lies."""
 
 import io
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_each_event_is_a_line(event, line):
     assert Narrator(["greedy", "bait"]).line(event).text.plain.strip() == line
 
 
-def test_every_kind_of_event_is_tried():
+def test_every_kind_of_event_is_tested():
     assert {type(event) for event, _ in TOLD} == set(Event.__args__)
 
 
@@ -95,7 +95,7 @@ def test_names_and_details_from_outside_are_harmless():
     assert narrator.charge(fault).text.plain.strip() == r"y (seat 1): strike, illegal: [b]\x07"
 
 
-def test_a_game_is_told_from_its_record():
+def test_record_is_shown_line_by_line():
     game = record("basic", 4, strike_at=6, forfeit_at=20)
     text = shown(playthrough(game), 200)
     lines = text.splitlines()
@@ -111,25 +111,25 @@ def test_a_game_is_told_from_its_record():
     assert "game over" in lines[-2]
 
 
-def test_a_clean_game_ends_with_its_end():
+def test_game_without_forfeits_ends_with_its_result():
     assert shown(playthrough(record())).splitlines()[-1].strip() != ""
     assert "forfeited" not in shown(playthrough(record()))
 
 
-def test_a_strike_is_told_before_what_came_of_it():
+def test_strike_is_shown_before_its_consequence():
     lines = shown(playthrough(record(strike_at=0)), 200).splitlines()
     assert "strike" in lines[0]
     assert lines[1].endswith("(stand-in)")
 
 
-def test_the_table_is_shown_at_the_beginning_of_each_turn():
+def test_table_is_shown_at_the_start_of_each_turn():
     game = record("duel", 2)
     text = shown(playthrough(game, tables=True), 120)
     assert text.count("layers, top last") == text.count("\nturn ")
     assert text.index("layers, top last") < text.index("turn 1 ")
 
 
-def test_a_record_that_does_not_play_out_is_told_so_far():
+def test_wrong_record_is_shown_up_to_the_difference():
     game = record()
     told = playthrough(replace(game, moves=game.moves[:5]))
     first = next(told)
@@ -149,7 +149,7 @@ def table():
     return Game.from_table(lying)
 
 
-def test_a_table_as_it_lies():
+def test_table_shows_hands_layers_and_cards_in_the_middle():
     rows = [
         line.split() for line in shown([table_view(table(), ["greedy", "b[i]t\x1b"])]).splitlines()
     ]

@@ -1,4 +1,4 @@
-"""The record of a game as JSON is enough for another engine, and is as `referee/ratings/README.md` says."""
+"""Another engine can replay a game from its JSON record, whose keys `referee/ratings/README.md` describes."""
 
 import importlib.util
 import json
@@ -22,7 +22,7 @@ CHOICES = {choice.value: choice for choice in Choice}
 
 
 def oracle_module():
-    """The engine that was written a second time to hold the first against."""
+    """The second engine, written independently to compare the first with it."""
     path = Path(__file__).parents[1] / "rules" / "oracle.py"
     spec = importlib.util.spec_from_file_location("oracle_of_reports", path)
     module = importlib.util.module_from_spec(spec)
@@ -48,16 +48,16 @@ def action_of(value):
 
 @pytest.mark.parametrize(("ruleset", "seats"), [(name, 3) for name in RULESETS if name != "duel"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_another_engine_plays_it_again(ruleset, seats, seed):
-    plays_again(record(ruleset, seats, seed=seed))
+def test_another_engine_replays_the_game(ruleset, seats, seed):
+    assert_replayable(record(ruleset, seats, seed=seed))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_another_engine_plays_a_duel_again(seed):
-    plays_again(record("duel", 2, seed=seed, strike_at=5))
+def test_another_engine_replays_a_duel(seed):
+    assert_replayable(record("duel", 2, seed=seed, strike_at=5))
 
 
-def plays_again(game):
+def assert_replayable(game):
     value = written(game)
     rules = Ruleset(**value["ruleset"] | {"end_on": EndOn(value["ruleset"]["end_on"])})
     engine = oracle_module().Oracle.deal(rules, len(value["seating"]), value["deck"])
@@ -82,13 +82,13 @@ def plays_again(game):
         *((choice, {"kind": choice.value}) for choice in Choice),
     ],
 )
-def test_actions(action, value):
+def test_actions_become_json(action, value):
     assert action_json(action) == value
     assert action_of(value) == action
     assert f"`{value['kind']}`" in DESCRIPTION
 
 
-def test_the_whole_record_is_there():
+def test_json_has_the_whole_record():
     clocks = Clocks(bank_us=30_000_000)
     game = record(strike_at=2, forfeit_at=9, stderr_tail="boo\x1b", clocks=clocks)
     value = written(game)
@@ -132,7 +132,7 @@ def keys_of(heading):
     return {key for line in lines for key in re.findall(r"`([\w.]+)`", line)}
 
 
-def test_the_page_explains_every_key():
+def test_page_explains_every_key():
     value = written(record(strike_at=2))
     assert keys_of(None) == set(value)
     assert keys_of("#### `ruleset`") == set(value["ruleset"]) - {

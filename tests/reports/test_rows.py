@@ -1,4 +1,4 @@
-"""Rows of faults, tournaments, games and what happened in them."""
+"""Rows of faults, tournaments and games."""
 
 from hand_made import charged_fault, game_result
 from played import record
@@ -29,7 +29,7 @@ def test_faults_are_counted_by_bot_and_cause():
     assert fault_rows([]) == ()
 
 
-def test_a_tournament():
+def test_tournament_row_has_its_share():
     row = tournament_row(
         "cup",
         ["basic", "duel", "basic"],
@@ -57,7 +57,7 @@ def scheduled(game_id: str, round_number: int) -> ScheduledGame:
     )
 
 
-def test_status_is_by_round_and_in_all():
+def test_status_has_each_round_and_the_sum():
     schedule = [
         scheduled(game_id, number)
         for game_id, number in [("g1", 0), ("g3", 1), ("g2", 0), ("g4", 1)]
@@ -70,13 +70,13 @@ def test_status_is_by_round_and_in_all():
     )
 
 
-def test_status_before_the_first_game():
+def test_status_before_the_first_game_has_no_mean_time():
     (only, everything) = status_rows([scheduled("g1", 0)], {})
     assert (only.done, only.games, only.share, only.mean_us) == (0, 1, 0.0, None)
     assert everything.round is None
 
 
-def test_a_list_of_games():
+def test_list_of_games_has_seats_in_order():
     game = game_result(
         ("a", "b"),
         (1, 2),
@@ -92,7 +92,7 @@ def test_a_list_of_games():
     assert (row.bots, row.scores, row.ranks, row.forfeited) == (("a", "b"), (3, -1), (1, 2), (1,))
 
 
-def test_a_game_in_detail():
+def test_game_in_detail_has_seats_and_faults():
     game = record(seats=3, strike_at=4, forfeit_at=30, detail="no reply", stderr_tail="boo")
     head = game_head(game)
     assert (head.game_id, head.ruleset, head.decisions) == ("cup-1", "basic", len(game.moves))
@@ -110,7 +110,7 @@ def test_a_game_in_detail():
     assert forfeit.bot == f"bot{forfeit.seat}"
 
 
-def test_times_are_of_the_bots_own_decisions():
+def test_times_are_those_of_the_bots_own_decisions():
     game = record(seats=2, strike_at=0)
     first = seat_rows(game)[0]
     times = [move.elapsed_us for move in game.moves if move.seat == 0 and not move.stand_in]
@@ -118,12 +118,12 @@ def test_times_are_of_the_bots_own_decisions():
     assert (first.mean_us, first.max_us) == (sum(times) // len(times), max(times))
 
 
-def test_a_seat_that_never_decided_has_no_times():
+def test_seat_without_own_decisions_has_no_times():
     seat = seat_rows(record(seats=2, forfeit_at=0))[0]
     assert (seat.decisions, seat.mean_us, seat.max_us) == (0, None, None)
 
 
-def test_time_limits_in_words():
+def test_time_limits_are_shown_in_words():
     def words(clocks):
         return game_head(record(clocks=clocks)).clocks
 

@@ -1,4 +1,4 @@
-"""How values are written for people."""
+"""Values are formatted for people."""
 
 import unicodedata
 
@@ -24,16 +24,16 @@ from referee.rules.cards import JOKER, Layer, count_cards
         ("[bold]no markup[/]", "[bold]no markup[/]"),
     ],
 )
-def test_nothing_hidden_goes_to_the_terminal(text, shown):
+def test_control_characters_are_escaped(text, shown):
     assert formats.visible(text) == shown
 
 
-def test_lines_are_kept_where_they_are_wanted():
+def test_line_feeds_are_kept_on_demand():
     assert formats.visible("a\n\tb\x1b\r\n", lines=True) == "a\n        b\\x1b\\r\n"
 
 
 @given(st.text(st.characters(exclude_categories=[])), st.booleans())
-def test_what_is_visible_can_be_printed_anywhere(text, lines):
+def test_escaped_text_is_printable(text, lines):
     shown = formats.visible(text, lines=lines)
     shown.encode()
     assert not {unicodedata.category(char) for char in shown.replace("\n", "")} & {"Cc", "Cf", "Cs"}
@@ -51,11 +51,11 @@ def test_what_is_visible_can_be_printed_anywhere(text, lines):
         (7_387_000_000, "2:03:07 h"),
     ],
 )
-def test_durations(duration_us, shown):
+def test_durations_have_a_fitting_unit(duration_us, shown):
     assert formats.duration(duration_us) == shown
 
 
-def test_numbers_and_moments():
+def test_numbers_and_times_are_formatted():
     assert formats.decimal(2)(1.005001) == "1.01"
     assert formats.percent(0.25) == "25.0 %"
     assert formats.moment(1_700_000_000_999_999) == "2023-11-14 22:13:20 UTC"
@@ -74,11 +74,11 @@ def test_numbers_and_moments():
         (Layer(JOKER, 0, 2), "2×J"),
     ],
 )
-def test_layers(layer, name):
+def test_layers_are_formatted(layer, name):
     assert formats.layer_name(layer) == name
 
 
-def test_groups_and_multisets():
+def test_groups_and_multisets_are_formatted():
     assert formats.group_name((7,)) == "7"
     assert formats.group_name((3, 13, JOKER)) == "3+13+J"
     assert formats.group_name(()) == "-"

@@ -1,4 +1,4 @@
-"""Standings: what is counted, for whom, and who comes first."""
+"""Standings count games, wins, points and faults, and rank the bots."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def test_games_matches_wins_points_and_faults_are_counted():
     assert row(rows, "duel", "a").strikes == 1
 
 
-def test_ratings_are_those_given():
+def test_standings_have_the_given_ratings():
     ratings = rate(DUELS)
     for each in standings(DUELS, ratings):
         rating = ratings[each.ruleset][each.bot]
@@ -70,22 +70,22 @@ def test_rank_is_by_conservative_rating_then_mu_and_is_shared():
     assert [(row.rank, row.bot) for row in rows] == [(1, "b"), (2, "d"), (3, "a"), (3, "c")]
 
 
-def test_no_games_no_rows():
+def test_standings_without_games_have_no_rows():
     assert standings([], {}, FAULTS) == ()
 
 
-def test_a_bot_without_a_rating_is_a_mistake():
+def test_bot_without_a_rating_raises_key_error():
     with pytest.raises(KeyError):
         standings(DUELS, {"basic": {"a": Rating(25.0, 1.0)}})
 
 
 @given(st.permutations(DUELS), st.permutations(FAULTS))
-def test_the_order_of_games_and_faults_is_no_matter(games, faults):
+def test_order_of_games_and_faults_does_not_matter(games, faults):
     ratings = rate(DUELS)
     assert standings(games, ratings, faults) == standings(DUELS, ratings, FAULTS)
 
 
-def test_a_tally_goes_on():
+def test_tally_can_be_continued():
     ratings, tally = rate(DUELS), Tally()
     for fault in FAULTS:
         tally.charge(fault)
@@ -95,7 +95,7 @@ def test_a_tally_goes_on():
         assert tally.rows(ratings) == standings(DUELS[:number], ratings, FAULTS)
 
 
-def test_where_a_bot_sat_is_no_matter():
+def test_seats_of_a_bot_do_not_matter():
     turned = [
         replace(
             game,

@@ -73,7 +73,7 @@ def test_no_line_is_longer_than_the_terminal(name, width):
     assert "\x1b" not in text
 
 
-def test_eighty_columns_keep_what_matters():
+def test_eighty_columns_keep_the_important_ones():
     text = shown(TABLES["standings"])
     for title in ("bot", "mu", "sigma", "rating", "games", "wins", "score"):
         assert title in text
@@ -93,7 +93,7 @@ def test_numbers_stay_whole_and_long_names_fold():
     assert text.count("q") == 100
 
 
-def test_sections_have_titles_and_nothing_is_a_dash():
+def test_sections_have_titles_and_none_is_a_dash():
     lines = [
         line.split() for line in shown(RowsTable(Row, ROWS, "cup")).splitlines() if line.strip()
     ]
@@ -104,22 +104,22 @@ def test_sections_have_titles_and_nothing_is_a_dash():
     assert not any({"people", "kind"} & set(line) for line in lines)
 
 
-def test_a_section_is_its_title_where_there_is_no_other():
+def test_section_is_the_title_of_a_table_without_title():
     assert shown(RowsTable(Row, ROWS)).split()[0] == "x"
 
 
-def test_no_rows():
+def test_table_without_rows_says_none():
     assert shown(RowsTable(Row, [], "faults")) == "faults: none\n"
     assert shown(RowsTable(Row, [])) == "none\n"
 
 
-def test_where_it_is_narrow_columns_go_and_it_says_so():
+def test_narrow_terminal_hides_columns_and_lists_them():
     text = shown(RowsTable(Row, [Row("x", "n" * 20, 1)]), 22)
     assert "number" not in text.split("hidden here")[0]
     assert "hidden here: number" in text
 
 
-def test_markup_and_escapes_from_outside_stay_text():
+def test_markup_and_escapes_of_bots_stay_text():
     rows = [Row("[bold]k\x1b[0m", "[link=x]\x1b]8;;evil\x07name[/]", 1)]
     text = shown(RowsTable(Row, rows, "[red]t[/]"))
     assert "[red]t[/], [bold]k\\x1b[0m" in text
@@ -127,7 +127,7 @@ def test_markup_and_escapes_from_outside_stay_text():
     assert "\x1b" not in text
 
 
-def test_a_card_is_a_line_a_field():
+def test_card_has_a_line_for_each_field():
     lines = [line.split(maxsplit=1) for line in shown(card(Row("x", "[b]one", None))).splitlines()]
     assert [[part.strip() for part in line] for line in lines] == [
         ["kind", "x"],
@@ -136,7 +136,7 @@ def test_a_card_is_a_line_a_field():
     ]
 
 
-def test_what_bots_wrote_to_stderr_is_shown_line_by_line_and_harmless():
+def test_stderr_of_bots_is_shown_escaped_line_by_line():
     game = record(strike_at=3, stderr_tail="Traceback [bold]\n\tdied\x1b[2J\n")
     (charge,) = charge_rows(game)
     lines = shown(stderr_tails([charge])).splitlines()
@@ -144,7 +144,7 @@ def test_what_bots_wrote_to_stderr_is_shown_line_by_line_and_harmless():
     assert [line.rstrip() for line in lines[1:3]] == ["Traceback [bold]", "        died\\x1b[2J"]
 
 
-def test_without_stderr_there_is_nothing_to_show():
+def test_faults_without_stderr_show_nothing():
     assert shown(stderr_tails(charge_rows(record(strike_at=3)))) == ""
 
 
