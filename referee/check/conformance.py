@@ -213,13 +213,13 @@ class _Check:
         self._tables += tables[: len(played)]
         shortfall = "" if len(played) == len(tables) else f" of {len(tables)}, because it is slow"
         return pass_with(
-            f"{count_text(len(decisions), 'answer')} in {count_text(len(played), 'game')}{shortfall}"
+            f"{count_text(len(decisions), 'decision')} in {count_text(len(played), 'game')}{shortfall}"
         )
 
     async def _report_latency(self) -> Finding:
         rows = self._measurements.latencies
         if not rows:
-            return skip_because("the bot has answered nothing")
+            return skip_because("the bot sent no reply")
         return inform(
             "\n".join(
                 (
@@ -255,7 +255,7 @@ class _Check:
 
 def _time_is_over() -> StepFailure:
     return StepFailure(
-        f"answers that are quick enough for a whole check within {_LIMIT_S / 60:g} minutes",
+        f"replies that are quick enough for a whole check within {_LIMIT_S / 60:g} minutes",
         "not tried: that time is over",
     )
 

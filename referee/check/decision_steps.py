@@ -97,7 +97,7 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
         if failures:
             raise _merge(failures, requested)
     return pass_with(
-        f"{count_text(requested.total(), 'answer')}; all {len(requested)} kinds of decisions"
+        f"{count_text(requested.total(), 'decision')}; all {len(requested)} kinds of decisions"
     )
 
 
@@ -108,7 +108,7 @@ def _merge(
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(
         of_kind[0].came
-        + (f" ({len(of_kind)} of {requested[kind]} such answers)" if len(of_kind) > 1 else "")
+        + (f" ({len(of_kind)} of {requested[kind]} such decisions)" if len(of_kind) > 1 else "")
         for kind, of_kind in failures.items()
     )
     return StepFailure(expected, came)

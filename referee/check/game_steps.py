@@ -81,7 +81,9 @@ class ConcurrencySteps:
             self._concurrent = await play_concurrently(self._bot, process, games)
         promise = f"; its hello says {self._max_games:,}" if len(games) < self._max_games else ""
         decisions = sum(len(game.decisions) for game in self._concurrent)
-        return pass_with(f"{len(games)} games at once{promise}; {count_text(decisions, 'answer')}")
+        return pass_with(
+            f"{len(games)} games at once{promise}; {count_text(decisions, 'decision')}"
+        )
 
     async def check_separation(self) -> Finding:
         """Compare decisions in games at once with those in the same games alone. Raises `StepFailure`."""
@@ -92,18 +94,18 @@ class ConcurrencySteps:
         first, second = await self._play_alone()
         if _first_difference(first, second) is not None:
             return pass_with(
-                "every answer named its game and was legal in it; more cannot be checked, because the bot"
-                " answers differently each time"
+                "every reply named its game and was legal in it; more cannot be checked, because the bot"
+                " replies differently each time"
             )
         if (difference := _first_difference(first, self._concurrent)) is not None:
             raise StepFailure(
-                "the same answers, whether a game is played alone or beside others: keep everything that"
+                "the same replies, whether a game is played alone or beside others: keep everything that"
                 " the bot knows of a game under its game_id, and use the seed of the game for chance",
                 difference.describe(
                     "played alone", f"beside {count_text(len(self._concurrent) - 1, 'game')}"
                 ),
             )
-        return pass_with(f"{count_text(len(first), 'game')} alone: the same answers")
+        return pass_with(f"{count_text(len(first), 'game')} alone: the same replies")
 
     async def report_determinism(self) -> Finding:
         """Report whether a new process decides the same. Raises `StepFailure` if the bot fails to play."""
@@ -139,7 +141,7 @@ class _Difference(NamedTuple):
         decision = self.first or self.second
         kind = f" ({kind_name(decision.kind)})" if decision is not None else ""
         return (
-            f"answer {self.number}{kind} {self.game.description}:"
+            f"reply {self.number}{kind} {self.game.description}:"
             f" {first_run} {_decision_text(self.first)}, {second_run} {_decision_text(self.second)}"
         )
 
