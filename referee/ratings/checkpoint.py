@@ -21,15 +21,13 @@ from referee.result_columns import NOBODY, Ints, ResultColumns
 
 _VERSION = 1
 """Version of the rating algorithm, part of the digest: raise it when the algorithm changes."""
-_FROM_THE_END = (0, 64, 1024, 16_384)
+_SAVE_DISTANCES = (0, 64, 1024, 16_384)
 """Distances from the last game at which a state is saved.
 
 States before the end help if a late game comes before others in the order.
 """
-_WORTH = 200
+_MIN_NEW_GAMES = 200
 """No new checkpoint is made for fewer new games than this."""
-
-
 _MAX_SEATS = 5
 """Games are padded to this size, so that a larger table among new games keeps old digests valid."""
 
@@ -46,7 +44,7 @@ _STATES = TypeAdapter(tuple[_State, ...])
 
 
 def rate_from_checkpoint(
-    kept: bytes | None,
+    checkpoint: bytes | None,
     games: ResultColumns,
     settings: Settings | None = None,
     *,
@@ -55,23 +53,23 @@ def rate_from_checkpoint(
     """Return the ratings after all games, and the next checkpoint; None if the old one is good enough.
 
     Args:
-        kept: an earlier checkpoint, None, or any bytes.
+        checkpoint: an earlier checkpoint, None, or any bytes.
         games: the games in schedule order.
         settings: see `Ratings`.
         predecessors: see `Ratings`.
     """
     sequence = _GameSequence(games, settings or Settings(), predecessors or {})
-    old = sorted(_read(kept), key=lambda state: -state.games)
+    old = sorted(_read(checkpoint), key=lambda state: -state.games)
     last = next(filter(sequence.matches, old), None)
     begin = 0 if last is None else last.games
     ratings = Ratings.from_table(
         {} if last is None else last.ratings, settings, predecessors=predecessors
     )
-    if len(sequence) - begin < _WORTH:
+    if len(sequence) - begin < _MIN_NEW_GAMES:
         sequence.rate(ratings, begin, len(sequence))
         return ratings, None
     states = [*filter(sequence.matches, old)]
-    for end in sorted(len(sequence) - before for before in _FROM_THE_END):
+    for end in sorted(len(sequence) - before for before in _SAVE_DISTANCES):
         if end > begin:
             sequence.rate(ratings, begin, end)
             states.append(sequence.state(ratings, end))
@@ -79,9 +77,9 @@ def rate_from_checkpoint(
     return ratings, _dump(states, len(sequence))
 
 
-def _read(kept: bytes | None) -> tuple[_State, ...]:
+def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
     try:
-        return _STATES.validate_json(kept or b"[]")
+        return _STATES.validate_json(checkpoint or b"[]")
     except ValidationError:
         return ()
 
@@ -89,7 +87,7 @@ def _read(kept: bytes | None) -> tuple[_State, ...]:
 def _dump(states: Iterable[_State], games: int) -> bytes:
     """Return the checkpoint: for each distance from the end the last state that is that far away."""
     chosen = {}
-    for before in _FROM_THE_END:
+    for before in _SAVE_DISTANCES:
         old = [state for state in states if state.games <= games - before]
         if old:
             last = max(old, key=lambda state: state.games)

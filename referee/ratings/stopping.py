@@ -34,10 +34,10 @@ class StopCondition:
 def look_rounds(rounds: int) -> list[int]:
     """Return the numbers of rounds after which to test; the last one is `rounds`."""
     found: list[int] = []
-    following = 1
-    while following < rounds:
-        found.append(following)
-        following = max(following + 1, int(following * _GROWTH))
+    next_look = 1
+    while next_look < rounds:
+        found.append(next_look)
+        next_look = max(next_look + 1, int(next_look * _GROWTH))
     return [*found, rounds]
 
 
@@ -45,13 +45,16 @@ class Verdict(Enum):
     """The verdict about two neighbours in the standings."""
 
     AHEAD = "ahead"
+    """The upper bot is surely better."""
     EQUAL = "equal"
+    """Their ratings surely differ by less than the margin."""
     OPEN = "open"
+    """Neither is sure yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Two neighbours in the standings by fitted rating."""
+    """Two neighbours in the standings by fitted rating, and the verdict about them."""
 
     bot: str
     below: str
@@ -91,7 +94,7 @@ def compare_neighbours(
 
 
 def all_settled(tables: Iterable[Iterable[Neighbours]]) -> bool:
-    """Return True if all neighbours have a verdict."""
+    """Return True if no verdict is open."""
     return all(each.verdict is not Verdict.OPEN for table in tables for each in table)
 
 

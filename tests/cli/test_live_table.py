@@ -53,7 +53,7 @@ def test_games_after_a_missing_one_wait_for_it(league):
 
 
 def test_stored_games_are_not_rated_again(league, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_WORTH", 1)
+    monkeypatch.setattr(checkpoint, "_MIN_NEW_GAMES", 1)
     rows = filled(league)[:8]
     for row in rows[:6]:
         league.add_game(played(row))

@@ -46,8 +46,8 @@ def one_game(draw):
 def _after_few_games():
     """Make checkpoints after few games instead of many."""
     with (
-        patch.object(subject, "_WORTH", 2),
-        patch.object(subject, "_FROM_THE_END", (0, 2, 5)),
+        patch.object(subject, "_MIN_NEW_GAMES", 2),
+        patch.object(subject, "_SAVE_DISTANCES", (0, 2, 5)),
     ):
         yield
 

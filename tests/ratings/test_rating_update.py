@@ -90,7 +90,7 @@ def test_equal_bots_are_rated_by_their_ranks_alone(seats):
             assert rating.mu > next_rating.mu
 
 
-def test_five_tied_new_bots_stay_equal():
+def test_order_of_five_tied_seats_does_not_matter():
     priors = [Rating(20.0 + seat, 3.0 + seat / 2) for seat in range(5)]
     after = MODEL.update(priors, [1] * 5)
     assert MODEL.update(priors[::-1], [1] * 5) == after[::-1]

@@ -1,11 +1,10 @@
-"""A balanced choice of tables: what holds whatever the numbers, and how even it gets."""
+"""Test what a balanced choice of tables guarantees for any numbers, and how even it becomes."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections import Counter
-from importlib import import_module
 from itertools import combinations, groupby, pairwise, permutations
 from time import process_time
 from unittest import mock
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
+from referee.schedule import balanced
 from referee.schedule.balanced import balanced_schedule
 from referee.schedule.budget import buy, smallest_choice
 from referee.schedule.extension import ALGORITHMS, select_algorithm
@@ -23,10 +23,9 @@ from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
 
-MODULE = import_module("referee.schedule.balanced")  # its name is a function's in the package
 BASIC = RULESETS["basic"]
 PATIENT = settings(deadline=None)
-"""The machine may be busy."""
+"""Without a deadline, because the machine may be busy."""
 
 
 def names(bots):
@@ -34,7 +33,7 @@ def names(bots):
 
 
 def choice_within(budget, bots, seats):
-    """The stages of a balanced choice, whether or not a whole round of all tables is affordable."""
+    """Return the stages of a balanced choice, even if a round of all tables is affordable."""
 
     def affords(stages):
         return all(stage.balanced for stage in stages) and games_of(stages, bots) <= budget
@@ -46,16 +45,16 @@ def games_of(stages, bots):
     return sum(stage.games(bots) for stage in stages)
 
 
-def schedule(bots, seats, budget, *, steps=MODULE._STEPS):
-    """The games of one stage for each table size, the stages, and all bots."""
+def schedule(bots, seats, budget, *, steps=balanced._STEPS):
+    """Return a schedule with one stage for each table size, its stages, and all bots."""
     stages = choice_within(budget, bots, seats)
-    with mock.patch.object(MODULE, "_STEPS", steps):
+    with mock.patch.object(balanced, "_STEPS", steps):
         return balanced_schedule("cup", names(bots), stages, lanes=5), stages, names(bots)
 
 
 @st.composite
 def choices(draw, most_stages=3):
-    """Any numbers of bots, seats and games; a short search will do for what holds anyhow."""
+    """Draw numbers of bots, seats and games. The search is short: guarantees must hold without it."""
     bots = draw(st.integers(2, 12))
     sizes = st.integers(2, min(5, bots))
     seats = draw(st.lists(sizes, min_size=1, max_size=most_stages))
@@ -64,7 +63,7 @@ def choices(draw, most_stages=3):
 
 
 def first_games(games):
-    """One game of each match, as it was seated first."""
+    """Return the first game of each match."""
     return [game for game in games if game.seating == 0]
 
 
@@ -230,7 +229,7 @@ def test_a_small_schedule_written_out():
 
 
 def test_schedule_never_changes():
-    """Leagues keep the algorithm's name: one that makes other schedules needs another."""
+    """Leagues store the name of the algorithm, so a changed algorithm needs a new name."""
     games, _, _ = schedule(9, [3, 4], 150)
     text = " ".join(bot for game in games for bot in game.bots)
     digest = "71f608c2a757e35595f8e5e663490158a1de6caeb24d88e7287bab165b17e59b"

@@ -1,10 +1,9 @@
-"""Schedules that are made longer: what is there stays, what is added goes on with it."""
+"""Test longer schedules: existing games stay, and added games continue them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from importlib import import_module
 from itertools import chain, combinations, pairwise
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
+from referee.schedule import balanced
 from referee.schedule.balanced import balanced_tables
 from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen, shorten
 from referee.schedule.stages import Stage
@@ -21,21 +21,20 @@ pytestmark = pytest.mark.unmeasured
 BASIC = RULESETS["basic"]
 NAMES = ["ann", "bob", "cy", "dee", "eve"]
 PATIENT = settings(deadline=None, max_examples=50)
-"""The machine may be busy."""
+"""Without a deadline, because the machine may be busy."""
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _choices_made_once():
-    """They depend on three small numbers, and take most of the time."""
-    module = import_module("referee.schedule.balanced")  # its name is a function's in the package
+def _cache_tables():
+    """Cache the tables, which depend on three small numbers and take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "balanced_tables", cache(balanced_tables))
+        patch.setattr(balanced, "balanced_tables", cache(balanced_tables))
         yield
 
 
 @st.composite
 def tournaments(draw, same_matches=False):
-    """An algorithm, bots, stages, extensions."""
+    """Draw an algorithm, bots, stages and extensions."""
     challengers = draw(st.integers(0, 2))
     bots = NAMES[: draw(st.integers(challengers + 3, 5))]
     same = st.just(draw(st.integers(1, 3)))
@@ -117,7 +116,7 @@ def test_shortened_schedule_is_the_start_of_the_longer_one(tournament, rounds):
 
 @st.composite
 def choices(draw):
-    """A balanced choice of tables, and extensions."""
+    """Draw a balanced choice of tables, and extensions."""
     challengers = draw(st.integers(0, 2))
     bots = [*NAMES, "fay", "gus"][: draw(st.integers(5, 7))]
     least = 6  # enough for every bot to play

@@ -1,4 +1,4 @@
-"""Gauntlets: what holds whatever the numbers, and how even it gets."""
+"""Test what a gauntlet guarantees for any numbers, and how even it becomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 FEW = settings(deadline=None, max_examples=50)
-"""The machine may be busy."""
+"""Without a deadline, because the machine may be busy."""
 
 
 def names(challengers, field):
@@ -47,7 +47,7 @@ def plays(games, bots):
 
 @st.composite
 def wholes(draw):
-    """Whole rounds of stages: games, stages, challengers, field."""
+    """Draw a gauntlet of all tables; return games, stages, challengers and field."""
     challengers, field = names(draw(st.integers(1, 4)), draw(st.integers(1, 6)))
     stage = st.builds(
         lambda seats, matches: Stage(BASIC, seats, matches, challengers=len(challengers)),
@@ -60,7 +60,7 @@ def wholes(draw):
 
 @st.composite
 def choices(draw, most_stages=3):
-    """A balanced choice of any size: games, stages, challengers, field."""
+    """Draw a gauntlet with a balanced choice; return games, stages, challengers and field."""
     challengers, field = names(draw(st.integers(1, 6)), draw(st.integers(1, 9)))
     sizes = st.integers(2, min(5, len(field) + 1))
     bots = len(challengers) + len(field)
@@ -264,7 +264,7 @@ def test_a_small_gauntlet_written_out():
 
 
 def test_schedule_never_changes():
-    """Leagues keep the algorithm's name: one that makes other schedules needs another."""
+    """Leagues store the name of the algorithm, so a changed algorithm needs a new name."""
     new, old = names(3, 6)
     whole = [Stage(BASIC, seats, 2, challengers=3) for seats in (3, 4)]
     chosen = [Stage(BASIC, seats, 8, balanced=True, challengers=3) for seats in (3, 4)]

@@ -1,3 +1,5 @@
+"""Test round robins: seatings, lanes, ids, and how evenly bots play and meet."""
+
 import math
 from collections import Counter
 from itertools import combinations, groupby, permutations
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.unmeasured
 
 BASIC = RULESETS["basic"]
 PATIENT = settings(deadline=None)
-"""The machine may be busy."""
+"""Without a deadline, because the machine may be busy."""
 DUEL = RULESETS["duel"]
 NAMES = ["ann", "bob", "cy", "dee", "eve", "flo", "gus"]
 
@@ -181,7 +183,7 @@ def test_stages_take_turns_round_by_round():
 
 
 def left_neighbours(games) -> Counter:
-    """How often who had whom on the left."""
+    """Return how often each bot had each other bot as its left neighbour."""
     return Counter(
         pair
         for game in games

@@ -42,8 +42,8 @@ def test_columns_equal_the_results_in_schedule_order(league, tournament):
         assert tuple(columns.score[game, there]) == row.scores
         assert tuple(columns.rank[game, there]) == row.ranks
         assert tuple(np.flatnonzero(columns.forfeited[game])) == row.forfeited
-    told = [(row.tournament, row.match) for row in rows]
-    assert [told.index(each) for each in told] == [
+    matches = [(row.tournament, row.match) for row in rows]
+    assert [matches.index(each) for each in matches] == [
         columns.match.tolist().index(each) for each in columns.match
     ]
     assert np.all(np.diff(columns.match) >= 0)
