@@ -168,9 +168,8 @@ def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[s
     """Return the names in the order of first occurrence, and `numbers` as indexes of these names."""
     backwards = numbers.ravel()[::-1]
     first = np.full(len(names) + 1, len(backwards))  # NOBODY is the index of the last item
-    first[backwards] = np.arange(len(backwards))[
-        ::-1
-    ]  # the last write wins, which is the first occurrence
+    # The last write to an item wins, and it is the first occurrence.
+    first[backwards] = np.arange(len(backwards))[::-1]
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]
     places = np.full(len(names) + 1, NOBODY)

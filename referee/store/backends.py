@@ -40,9 +40,7 @@ def parse_url(text: str) -> URL:
     except (ArgumentError, ValueError):
         raise UserError(f"the database must be given by a URL: {_FORMS}") from None
     if url.drivername not in {SQLITE, POSTGRES}:
-        raise UserError(
-            f"{without_password(url)}: {url.drivername} is not supported; a league's database is {_FORMS}"
-        )
+        raise UserError(f"{without_password(url)}: {url.drivername} is not supported; use {_FORMS}")
     if url.drivername == SQLITE and (url.query or url.database in {None, "", ":memory:"}):
         raise UserError(
             f"{without_password(url)}: the URL must name a file and nothing else, {SQLITE}:///FILE"

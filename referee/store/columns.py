@@ -32,9 +32,9 @@ from referee.store import schema
 
 T = TypeVar("T")
 
-_MIDDLE = 1 << 15
+_SCORE_OFFSET = 1 << 15
 """Added to scores before packing, so that no packed number is negative."""
-_HALF = 32
+_KEY_BITS = 32
 """Number of bits that hold any key or position."""
 _RULESETS = tuple(sorted(RULESETS))
 
@@ -50,7 +50,7 @@ class _Bits(NamedTuple):
 
         The factor is cast, because in PostgreSQL a product is only as wide as its factors.
         """
-        return column * cast(_constant(1 << self.shift), BigInteger)
+        return column * cast(_inline(1 << self.shift), BigInteger)
 
     def unpack(self, numbers: Ints) -> Ints:
         """Return the values at these bits of the packed numbers."""
@@ -68,65 +68,67 @@ _RULESET = _Bits(0, len(_RULESETS).bit_length())
 
 def read_result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """Return the columns of all games, or of one tournament; see `League.columns`."""
-    game, ruleset, match, position, league = _played(connection)
-    order = np.argsort(league << _HALF | position, kind="stable")
+    game, ruleset, match, position, league = _read_games(connection)
+    order = np.argsort(league << _KEY_BITS | position, kind="stable")
     if tournament is not None:
-        order = order[league[order] == _tournament(connection, tournament)]
+        order = order[league[order] == _find_tournament(connection, tournament)]
     game, match = game[order], match[order]
     _check_room(connection)
-    sat, struck = _sat(connection), _struck(connection)
-    of_seat, of_strike = _GAME.unpack(sat), _GAME.unpack(struck)
-    most = max(each.max(initial=0) for each in (game, of_seat, of_strike))
-    rows = np.full(most + 1, NOBODY)
-    rows[game] = np.arange(len(game))
-    row, struck_row = rows[of_seat], rows[of_strike]
-    if len(game) < most:  # other games were not played or belong to other tournaments
-        sat, row = sat[row != NOBODY], row[row != NOBODY]
-        struck, struck_row = struck[struck_row != NOBODY], struck_row[struck_row != NOBODY]
-    seat = _SEAT.unpack(sat)
+    seats_read, strikes_read = _read_seats(connection), _read_strikes(connection)
+    seat_game, strike_game = _GAME.unpack(seats_read), _GAME.unpack(strikes_read)
+    max_key = max(each.max(initial=0) for each in (game, seat_game, strike_game))
+    row_by_key = np.full(max_key + 1, NOBODY)
+    row_by_key[game] = np.arange(len(game))
+    row, strike_row = row_by_key[seat_game], row_by_key[strike_game]
+    if len(game) < max_key:  # other games were not played or belong to other tournaments
+        seats_read, row = seats_read[row != NOBODY], row[row != NOBODY]
+        wanted = strike_row != NOBODY
+        strikes_read, strike_row = strikes_read[wanted], strike_row[wanted]
+    seat = _SEAT.unpack(seats_read)
     seats = int(seat.max(initial=0)) + 1
     place = row * seats + seat
 
     def arrange(values: Ints, empty: int = 0) -> Ints:
+        """Return values of `seats_read` as an array by game and seat."""
         filled = np.full(len(game) * seats, empty, dtype=np.int64)
         filled[place] = values
         return filled.reshape(len(game), seats)
 
     strikes = np.zeros((len(game), seats), dtype=np.int64)
-    np.add.at(strikes, (struck_row, _SEAT.unpack(struck)), 1)
-    bots, numbers = _bots(connection)
-    rulesets, ruleset = _present(_RULESETS, ruleset[order])
+    np.add.at(strikes, (strike_row, _SEAT.unpack(strikes_read)), 1)
+    bots, numbers = _read_bots(connection)
+    rulesets, ruleset = _drop_unused(_RULESETS, ruleset[order])
     return ResultColumns(
         bots=bots,
         rulesets=rulesets,
         ruleset=ruleset,
         match=np.cumsum(np.diff(match, prepend=match[:1]) != 0),
-        bot=arrange(numbers[_BOT.unpack(sat)], NOBODY),
-        score=arrange(_SCORE.unpack(sat) - _MIDDLE),
-        rank=arrange(_RANK.unpack(sat)),
-        forfeited=arrange(_FORFEITED.unpack(sat)).astype(bool),
+        bot=arrange(numbers[_BOT.unpack(seats_read)], NOBODY),
+        score=arrange(_SCORE.unpack(seats_read) - _SCORE_OFFSET),
+        rank=arrange(_RANK.unpack(seats_read)),
+        forfeited=arrange(_FORFEITED.unpack(seats_read)).astype(bool),
         strikes=strikes,
     )
 
 
-def _tournament(connection: Connection, name: str) -> int:
+def _find_tournament(connection: Connection, name: str) -> int:
     """Return the key of a tournament, or -1 if there is none of that name."""
     table = schema.tournaments.c
     key = connection.scalar(select(table.id).where(table.name == name))
     return NOBODY if key is None else int(key)
 
 
-def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Return five columns of all played games in schedules.
 
     They are the key of the game, an index of `_RULESETS`, the key of the match, the position in the
     schedule and the key of the tournament. Raises StoreError for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
-    number = ((_constant(name), _constant(number)) for number, name in enumerate(_RULESETS))
-    ruleset = case(*number, value=result.ruleset, else_=_constant(len(_RULESETS)))
+    number = ((_inline(name), _inline(number)) for number, name in enumerate(_RULESETS))
+    ruleset = case(*number, value=result.ruleset, else_=_inline(len(_RULESETS)))
     scheduled = schema.results.join(schema.games, game.id == result.game_id)
-    packed, of_match, position = _numbers(
+    packed, of_match, position = _read_numbers(
         connection,
         select().select_from(scheduled).where(game.match_id.is_not(None)),
         _GAME.pack(game.id) + ruleset,
@@ -138,7 +140,7 @@ def _played(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         raise StoreError(
             "the league has games of a ruleset that this version does not know; use a newer version"
         )
-    matches, tournaments = _numbers(
+    matches, tournaments = _read_numbers(
         connection, select().select_from(schema.matches), match.id, match.tournament_id
     )
     tournament = np.zeros(matches.max(initial=0) + 1, dtype=np.int64)
@@ -156,35 +158,37 @@ def _check_room(connection: Connection) -> None:
             )
 
 
-def _sat(connection: Connection) -> Ints:
+def _read_seats(connection: Connection) -> Ints:
     """Return one packed number for each seat of each played game."""
     seat = schema.seats.c
     packed = (
         _BOT.pack(seat.bot_id)
         + _GAME.pack(seat.game_id)
         + _SEAT.pack(seat.seat)
-        + _SCORE.pack(seat.score + _constant(_MIDDLE))
+        + _SCORE.pack(seat.score + _inline(_SCORE_OFFSET))
         + _RANK.pack(seat.rank)
         + cast(seat.forfeited, Integer)
     )
-    [numbers] = _numbers(connection, select().select_from(schema.seats), packed)
+    [numbers] = _read_numbers(connection, select().select_from(schema.seats), packed)
     return numbers
 
 
-def _struck(connection: Connection) -> Ints:
+def _read_strikes(connection: Connection) -> Ints:
     """Return one packed number for each strike: its game and seat."""
     fault = schema.faults.c
     strikes = select().select_from(schema.faults).where(fault.forfeit.is_(False))
-    [numbers] = _numbers(connection, strikes, _GAME.pack(fault.game_id) + _SEAT.pack(fault.seat))
+    [numbers] = _read_numbers(
+        connection, strikes, _GAME.pack(fault.game_id) + _SEAT.pack(fault.seat)
+    )
     return numbers
 
 
-def _constant(value: T) -> ColumnElement[T]:
+def _inline(value: T) -> ColumnElement[T]:
     """Write a value into the text of the statement, because a parameter is evaluated for each row."""
     return literal(value, literal_execute=True)
 
 
-def _numbers(
+def _read_numbers(
     connection: Connection, joined: Select[Any], *columns: ColumnElement[int]
 ) -> list[Ints]:
     """Return the numbers of each column in all rows. Rows come in any order, but the same in all columns."""
@@ -193,13 +197,13 @@ def _numbers(
     return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in row]
 
 
-def _present(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...], Ints]:
+def _drop_unused(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...], Ints]:
     """Return the names whose index occurs in `numbers`, and `numbers` as indexes of these names."""
     occurs = np.bincount(numbers, minlength=len(names)) > 0
     return tuple(compress(names, occurs)), (np.cumsum(occurs) - 1)[numbers]
 
 
-def _bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
+def _read_bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
     """Return the names of all bots, and the array that maps a key to the position of the name."""
     table = schema.bots.c
     known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()

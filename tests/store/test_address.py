@@ -42,7 +42,7 @@ def test_url_in_messages_has_no_password(text, shown):
         ),
         (
             "mysql://ann@h/cup?password=secret",
-            f"mysql is not supported; a league's database is {FORMS}",
+            f"mysql is not supported; use {FORMS}",
         ),
         ("postgresql+psycopg://ann:secret@h", "the URL must name a database"),
         ("sqlite://", "the URL must name a file and nothing else, sqlite:///FILE"),
