@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "store"))
 from records import NAMES, bot, played, schedule, tournament
 
 from referee.ratings.trueskill import rate
+from referee.records import BotId
 from referee.store import writes
 from referee.store.league import League
 
@@ -37,12 +38,11 @@ def main(count: int) -> None:
         for row in rows[:SAMPLES]:
             league.add_game(replace(samples[row.index], game_id=row.game_id))
         each = (time.perf_counter() - began) / SAMPLES
-        with (
-            league._database.writing() as connection
-        ):  # one transaction for all games, to save time
+        with league._database.writing() as connection:  # one transaction, to save time
             for row in rows[SAMPLES:]:
                 sample = samples[row.index % SAMPLES]
-                writes.add_game(connection, replace(sample, game_id=row.game_id, seating=row.bots))
+                seating = tuple(map(BotId.parse, row.bots))
+                writes.add_game(connection, replace(sample, game_id=row.game_id, seating=seating))
         print(f"{len(rows)} games; storing one takes {each * 1000:.2f} ms")
         _sizes(league, len(rows))
         _reading(league)
