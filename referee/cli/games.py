@@ -72,8 +72,8 @@ def list_games(
         if tournament is not None:
             store.tournament(tournament)
         if bot is not None and bot not in (known := [row.name for row in store.bots()]):
-            there = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
-            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}; {there}")
+            others = f"there are {', '.join(dict.fromkeys(known))}" if known else "there is none"
+            raise UserError(f"--bot: no bot {bot!r} in the league {store.where}; {others}")
         wanted = {row.game_id for row in store.games(tournament=tournament, bot=bot, cause=cause)}
         results = [
             row for row in store.results(tournament=tournament, free=True) if row.game_id in wanted

@@ -76,16 +76,18 @@ def play(
     """
     if watch and as_json:
         raise UserError("--watch, --json: choose one of them")
-    rules = _rules(ruleset, len(bots))
+    rules = _select_ruleset(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
     for path in filter(_is_path, bots):
         load_manifest(Path(path))  # a wrong manifest must not create a league
     under = select_isolation_for(isolation, require)
-    specs = uvloop.run(_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep))
-    _check(specs, rules)
+    specs = uvloop.run(
+        _load_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep)
+    )
+    _check_bots(specs, rules)
     warn_if_not_full(under, isolation)
     order = make_free_task(specs, rules, text, under)
-    record = uvloop.run(play_free_game(order, under, _watcher(specs) if watch else None))
+    record = uvloop.run(play_free_game(order, under, _make_watcher(specs) if watch else None))
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
@@ -96,7 +98,7 @@ def play(
     console.print(f"To deal the same cards: --seed {text}", soft_wrap=True)
 
 
-def _rules(name: str, players: int) -> Ruleset:
+def _select_ruleset(name: str, players: int) -> Ruleset:
     rules = RULESETS.get(name)
     if rules is None:
         raise UserError(f"--ruleset: unknown ruleset {name!r}; choose one of {', '.join(RULESETS)}")
@@ -116,15 +118,15 @@ class _Places(NamedTuple):
     network: bool
 
 
-async def _bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
+async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
     """Return how the bots are started. A league is created only if the game is kept."""
-    there = keep or League.exists_at(places.folder, places.db)
-    opened = League.open(places.folder, create=keep, db=places.db) if there else nullcontext()
+    has_league = keep or League.exists_at(places.folder, places.db)
+    opened = League.open(places.folder, create=keep, db=places.db) if has_league else nullcontext()
     with opened as league:
-        return tuple([await _spec(text, places, league, keep=keep) for text in texts])
+        return tuple([await _load_bot(text, places, league, keep=keep) for text in texts])
 
 
-async def _spec(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:
+async def _load_bot(text: str, places: _Places, league: League | None, *, keep: bool) -> BotSpec:
     workshop = workshop_at(places.folder, places.launcher, network=places.network)
     if not _is_path(text):
         if league is None:
@@ -147,7 +149,7 @@ def _is_path(text: str) -> bool:
     return "/" in text or text.startswith(".") or toml_file.is_folder(Path(text))
 
 
-def _check(specs: Sequence[BotSpec], rules: Ruleset) -> None:
+def _check_bots(specs: Sequence[BotSpec], rules: Ruleset) -> None:
     twins = {spec.bot for spec in specs if sum(spec.bot == other.bot for other in specs) > 1}
     if twins:
         names = ", ".join(sorted(map(str, twins)))
@@ -157,6 +159,6 @@ def _check(specs: Sequence[BotSpec], rules: Ruleset) -> None:
             raise UserError(f"{spec.bot}: rulesets: it does not play {rules.name}")
 
 
-def _watcher(specs: Sequence[BotSpec]) -> Watcher:
+def _make_watcher(specs: Sequence[BotSpec]) -> Watcher:
     narrator = Narrator([spec.bot.name for spec in specs])
     return lambda event: console.print(narrator.line(event))

@@ -191,7 +191,7 @@ def compare(
     with League.open(league, create=False, db=db) as store:
         games = choice.columns(store)
         played = {games.bots[number] for number in set(games.bot.flat) if number >= 0}
-        first, second = (_played(store, played, name) for name in (bot, other))
+        first, second = (_find_played_bot(store, played, name) for name in (bot, other))
     if first == second:
         raise UserError(f"{bot} and {other} are the same bot")
     pairs = {
@@ -215,7 +215,7 @@ def _show_history(
     store: League, choice: GameFilter, bot: str, *, as_json: bool, as_csv: bool
 ) -> None:
     games = choice.games(store)
-    name = _played(store, {bot for game in games for bot in game.bots}, bot)
+    name = _find_played_bot(store, {bot for game in games for bot in game.bots}, bot)
     rows = history_rows(rating_history(games, name, predecessors=choice.predecessors(store)))
     if not (as_json or as_csv):
         for ruleset in dict.fromkeys(row.ruleset for row in rows):
@@ -225,11 +225,11 @@ def _show_history(
     show_rows(HistoryRow, rows, title=name, as_json=as_json, as_csv=as_csv)
 
 
-def _played(store: League, played: set[str], text: str) -> str:
+def _find_played_bot(store: League, played: set[str], text: str) -> str:
     """Return the newest version of a bot that has played. Raises UserError if there is none."""
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:
-        there = f"there are {', '.join(known)}" if known else "there are no games"
-        raise UserError(f"{store.where}: no bot {text!r} has played here; {there}")
+        others = f"there are {', '.join(known)}" if known else "there are no games"
+        raise UserError(f"{store.where}: no bot {text!r} has played here; {others}")
     return versions[-1]

@@ -178,8 +178,8 @@ def play_to_end(
     ended = describe_stop(tournament) if tournament.config.until else "All games are played."
     for number, part in enumerate(tournament.parts):
         seed = part.seed.hex() if part.seed is not None else ""
-        said = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
-        console.print(f"{said}: {seed}", soft_wrap=True)
+        label = f"Seed of {part_title(number)}" if number else f"{ended} Seed"
+        console.print(f"{label}: {seed}", soft_wrap=True)
 
 
 def _announce(store: League, tournament: Tournament) -> None:
@@ -211,8 +211,10 @@ def league_options(store: League) -> list[str]:
     `--db` is left out if the environment variable names the same database.
     """
     words = ["--league", str(store.folder)]
-    known = os.environ.get(DB_VARIABLE)
-    if store.db is not None and not (known and url_without_password(known) == store.db):
+    from_environment = os.environ.get(DB_VARIABLE)
+    if store.db is not None and not (
+        from_environment and url_without_password(from_environment) == store.db
+    ):
         words += ["--db", store.db]
     return words
 

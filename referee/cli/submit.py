@@ -62,8 +62,8 @@ def init(
     Example: referee bots init my_bot --language go
     """
     if language not in roster.LANGUAGES:
-        there = ", ".join(roster.LANGUAGES)
-        raise UserError(f"--language: unknown language {language!r}; choose one of {there}")
+        languages = ", ".join(roster.LANGUAGES)
+        raise UserError(f"--language: unknown language {language!r}; choose one of {languages}")
     folder = Path(name)
     roster.create_bot(folder, name=name, language=language, author=author or getpass.getuser())
     console.print(f"{name} is in {folder.resolve()}; read its README.md first.", soft_wrap=True)
@@ -108,8 +108,8 @@ def submit(
         entry = roster.add_copy(report.copy, path, now_us=now_us())
         bot = entry.spec.bot
         store.mark_checked(bot, report=json_text(check_data(report)), at_us=now_us())
-    known = "" if entry.is_new else ", as it was before"
-    console.print(f"{bot} is in the league {store.where}{known}.", soft_wrap=True)
+    note = "" if entry.is_new else ", as it was before"
+    console.print(f"{bot} is in the league {store.where}{note}.", soft_wrap=True)
 
 
 @app.command()

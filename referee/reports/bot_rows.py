@@ -157,5 +157,5 @@ def log_text(rows: Iterable[LogRow]) -> Group:
 def _log_entry(row: LogRow) -> Text:
     cost = "forfeit" if row.forfeit else "strike"
     title = f"{row.game_id}, move {row.move}: {row.bot}, {row.cause} ({cost}): {row.detail}\n"
-    said = visible(row.stderr_tail, lines=True) or "(nothing on standard error)\n"
-    return Text(visible(title, lines=True), style="bold").append(said, style="not bold")
+    stderr = visible(row.stderr_tail, lines=True) or "(nothing on standard error)\n"
+    return Text(visible(title, lines=True), style="bold").append(stderr, style="not bold")

@@ -83,9 +83,9 @@ def rating_rows(
         analysis: the analysis of the same games.
         strikes: the number of strikes of each bot that has any.
     """
-    known = {each.bot: each for each in analysis.bots()}
-    ranks = competition_ranks([(ratings[bot].conservative, ratings[bot].mu) for bot in known])
-    table = sorted(zip(ranks, known, strict=True), key=lambda place: place[0])
+    figures = {each.bot: each for each in analysis.bots()}
+    ranks = competition_ranks([(ratings[bot].conservative, ratings[bot].mu) for bot in figures])
+    table = sorted(zip(ranks, figures, strict=True), key=lambda place: place[0])
     return [
         RatingRow(
             ruleset=ruleset,
@@ -94,15 +94,15 @@ def rating_rows(
             mu=ratings[bot].mu,
             sigma=ratings[bot].sigma,
             conservative=ratings[bot].conservative,
-            fit=known[bot].rating,
+            fit=figures[bot].rating,
             ahead=analysis.chance_of_lead(bot, below[1]) if below else None,
-            games=known[bot].games,
-            matches=known[bot].matches,
-            wins=known[bot].wins,
-            win_share=known[bot].win_share,
-            mean_score=known[bot].score,
+            games=figures[bot].games,
+            matches=figures[bot].matches,
+            wins=figures[bot].wins,
+            win_share=figures[bot].win_share,
+            mean_score=figures[bot].score,
             strikes=strikes.get(bot, 0),
-            forfeits=known[bot].forfeits,
+            forfeits=figures[bot].forfeits,
         )
         for (rank, bot), below in zip_longest(table, table[1:])
     ]

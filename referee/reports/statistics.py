@@ -172,17 +172,17 @@ def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
     )
     if pair.chance is None or lead.low is None or lead.high is None:
         return f"{ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
-    known = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
+    details = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
     if -margin < lead.low and lead.high < margin:
-        return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({known})."
+        return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({details})."
     better, worse = (pair.first, pair.second) if lead.value >= 0 else (pair.second, pair.first)
-    sure = max(pair.chance, 1 - pair.chance)
+    certainty = max(pair.chance, 1 - pair.chance)
     if lead.low <= 0 <= lead.high:
         return (
             f"{ruleset}: it is not settled whether {better} is better than {worse}:"
-            f" {chance(sure)} sure ({pair.first} less {pair.second}: {known})."
+            f" {chance(certainty)} sure ({pair.first} minus {pair.second}: {details})."
         )
     return (
-        f"{ruleset}: {better} is better than {worse}, {chance(sure)} sure"
-        f" ({pair.first} less {pair.second}: {known})."
+        f"{ruleset}: {better} is better than {worse}, {chance(certainty)} sure"
+        f" ({pair.first} minus {pair.second}: {details})."
     )

@@ -209,9 +209,11 @@ def _row(
     matches = [game.bots for game in games if game.seating == 0]
     sizes = tuple(dict.fromkeys(map(len, matches)))
     kinds = Counter(GameKind(rulesets[game.stage], len(game.bots)) for game in games)
-    known = {kind: times[kind] for kind in kinds if times.get(kind)}
+    measured = {kind: times[kind] for kind in kinds if times.get(kind)}
     lasting_us = sum(
-        sum(known[kind]) * count / len(known[kind]) if kind in known else ASSUMED_GAME_US * count
+        sum(measured[kind]) * count / len(measured[kind])
+        if kind in measured
+        else ASSUMED_GAME_US * count
         for kind, count in kinds.items()
     )
     return PlanRow(
@@ -235,7 +237,7 @@ def _row(
             (pair for table in matches for pair in pairwise((*table, table[0]))),
         ),
         playing_us=round(lasting_us / workers),
-        measured=sum(map(len, known.values())),
+        measured=sum(map(len, measured.values())),
     )
 
 

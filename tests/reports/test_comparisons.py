@@ -31,7 +31,7 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
     [
         (
             pair(1.0, 2.0, 3.0, sure=0.998),
-            "basic: a@1 is better than b@1, 99.8 % sure (a@1 less b@1: ",
+            "basic: a@1 is better than b@1, 99.8 % sure (a@1 minus b@1: ",
         ),
         (
             pair(-3.0, -2.0, -1.0, sure=0.0),
