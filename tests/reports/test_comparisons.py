@@ -35,7 +35,7 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
         ),
         (
             pair(-3.0, -2.0, -1.0, sure=0.0),
-            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 less",
+            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 minus",
         ),
         (
             pair(-1.0, 2.0, 5.0, sure=0.9),
