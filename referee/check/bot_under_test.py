@@ -13,7 +13,7 @@ import psutil
 
 from referee.bots.manifest import BotSpec
 from referee.bots.process import BotProcess
-from referee.check.report import Latency, StepFailure, Usage, fault_text
+from referee.check.report import CheckUsage, Latency, StepFailure, fault_text
 from referee.clocks import Clocks
 from referee.errors import Forfeit
 from referee.rules.actions import DecisionKind
@@ -58,11 +58,11 @@ class Measurements:
         )
 
     @property
-    def usage(self) -> Usage | None:
+    def usage(self) -> CheckUsage | None:
         """The usage of all processes; None if none was measured."""
         if not self._cpu_s:
             return None
-        return Usage(sum(self._cpu_s.values()), self._memory_bytes)
+        return CheckUsage(sum(self._cpu_s.values()), self._memory_bytes)
 
     async def _watch(self, pid: int) -> None:
         while True:

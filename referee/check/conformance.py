@@ -11,15 +11,15 @@ from pathlib import Path
 from referee.check.bot_under_test import Measurements
 from referee.check.decision_steps import check_decisions
 from referee.check.game_steps import ConcurrencySteps, measure_strength
-from referee.check.games import Table, plan_games, play_in_sequence
+from referee.check.games import TableSize, plan_games, play_in_sequence
 from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.check.report import (
     Finding,
     Report,
     Step,
     StepFailure,
+    StepVerdict,
     Strength,
-    Verdict,
     count_text,
     inform,
     kind_name,
@@ -90,7 +90,7 @@ class _Check:
         """The failed step on which all later steps depend; None if no such step has failed."""
         self._passed_rulesets: list[Ruleset] = []
         """The rulesets whose decisions the bot has all taken correctly."""
-        self._tables: list[Table] = []
+        self._tables: list[TableSize] = []
         """The tables at which the bot has played whole games."""
         self._strength: Strength | None = None
         self._until_s = 0.0
@@ -149,7 +149,7 @@ class _Check:
         except StepFailure as failure:
             finding = failure.finding
         step = Step(number, name, finding, time.monotonic() - began_s)
-        if vital and finding.verdict is Verdict.FAIL:
+        if vital and finding.verdict is StepVerdict.FAIL:
             self._failed_vital_step = step
         self._steps.append(step)
         self._on_step(step)
@@ -195,7 +195,7 @@ class _Check:
     async def _play_full_games(self, players: int) -> Finding:
         """Play one game of each passed ruleset that allows this number of players."""
         tables = [
-            Table(ruleset, players)
+            TableSize(ruleset, players)
             for ruleset in self._passed_rulesets
             if ruleset.min_players <= players <= ruleset.max_players
         ]

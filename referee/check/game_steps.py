@@ -15,7 +15,7 @@ from referee.check.games import (
     BotDecision,
     CheckedGame,
     CheckGame,
-    Table,
+    TableSize,
     plan_games,
     play_concurrently,
     play_game,
@@ -57,7 +57,7 @@ class ConcurrencySteps:
         tables: the tables at which the bot can play; at least one.
     """
 
-    def __init__(self, bot: BotUnderTest, max_games: int, tables: Sequence[Table]) -> None:
+    def __init__(self, bot: BotUnderTest, max_games: int, tables: Sequence[TableSize]) -> None:
         self._bot = bot
         self._max_games = max_games
         at_once = min(max_games, MAX_CONCURRENT_GAMES)
@@ -163,7 +163,7 @@ def _first_difference(
 
 
 async def measure_strength(
-    bot: BotUnderTest, tables: Sequence[Table], max_games: int
+    bot: BotUnderTest, tables: Sequence[TableSize], max_games: int
 ) -> Strength | None:
     """Play against random players for a limited time: duels if possible, else at the first table.
 

@@ -38,7 +38,7 @@ TIME_BUDGET_S = 20.0
 """After this time a step sends only the requests that it cannot do without; slow bots get fewer requests."""
 
 
-class Table(NamedTuple):
+class TableSize(NamedTuple):
     """A ruleset and a number of players."""
 
     ruleset: Ruleset
@@ -150,7 +150,7 @@ class CheckedGame:
     """The bot's score minus the mean score of the others."""
 
 
-def plan_games(name: str, tables: Sequence[Table], count: int) -> list[CheckGame]:
+def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[CheckGame]:
     """Return `count` games that use the tables in turn and give the bot each seat in turn."""
     turns = islice(cycle(tables), count)
     return [

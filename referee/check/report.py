@@ -16,7 +16,7 @@ from referee.rules.actions import Action, Choice, Decision, DecisionKind, DrawDi
 from referee.rules.cards import card_name
 
 
-class Verdict(Enum):
+class StepVerdict(Enum):
     """The outcome of a step."""
 
     PASS = "pass"  # noqa: S105 - no password
@@ -31,7 +31,7 @@ class Verdict(Enum):
 class Finding:
     """The outcome of a step with its explanation."""
 
-    verdict: Verdict
+    verdict: StepVerdict
     came: str
     """What happened, or why the step was skipped; one line or several."""
     expected: str = ""
@@ -67,7 +67,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class CheckUsage:
     """The CPU time and memory of the bot's processes."""
 
     cpu_s: float
@@ -101,7 +101,7 @@ class Report:
     steps: tuple[Step, ...]
     latencies: tuple[Latency, ...]
     """The latencies in the order of `DecisionKind`, without kinds that the bot never decided."""
-    usage: Usage | None
+    usage: CheckUsage | None
     """The usage; None if the bot never ran."""
     strength: Strength | None
     """The strength; None if it was not measured."""
@@ -116,7 +116,7 @@ class Report:
     @property
     def failed(self) -> Sequence[Step]:
         """The failed steps."""
-        return [step for step in self.steps if step.finding.verdict is Verdict.FAIL]
+        return [step for step in self.steps if step.finding.verdict is StepVerdict.FAIL]
 
 
 class StepFailure(Exception):
@@ -132,23 +132,23 @@ class StepFailure(Exception):
     def finding(self) -> Finding:
         """The finding of the failed step."""
         return Finding(
-            verdict=Verdict.FAIL, came=self.came, expected=self.expected, output=self.output
+            verdict=StepVerdict.FAIL, came=self.came, expected=self.expected, output=self.output
         )
 
 
 def pass_with(came: str) -> Finding:
     """Return the finding of a step that passed."""
-    return Finding(verdict=Verdict.PASS, came=came)
+    return Finding(verdict=StepVerdict.PASS, came=came)
 
 
 def skip_because(reason: str) -> Finding:
     """Return the finding of a step that was not tried."""
-    return Finding(verdict=Verdict.SKIP, came=reason)
+    return Finding(verdict=StepVerdict.SKIP, came=reason)
 
 
 def inform(information: str) -> Finding:
     """Return the finding of a step that only informs."""
-    return Finding(verdict=Verdict.INFO, came=information)
+    return Finding(verdict=StepVerdict.INFO, came=information)
 
 
 _MAX_LISTED = 6

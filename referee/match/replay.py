@@ -17,7 +17,7 @@ from referee.rules.events import Event
 from referee.rules.game import Game, IllegalActionError, Outcome
 
 
-class Step(NamedTuple):
+class ReplayedMove(NamedTuple):
     """One decision of a replayed game."""
 
     decision: Decision
@@ -32,7 +32,7 @@ class Difference(Exception):
     """A record differs from its replay. The message names the first difference."""
 
 
-def replay_moves(record: GameRecord) -> Iterator[Step]:
+def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     """Replay a record move by move.
 
     Raises Difference if the deck, a seat, an action or the result does not follow from the rules and the
@@ -57,7 +57,7 @@ def replay_moves(record: GameRecord) -> Iterator[Step]:
             events = game.apply(move.action)
         except IllegalActionError as error:
             raise Difference(f"move {number}: {error}") from error
-        yield Step(decision, move, events, game)
+        yield ReplayedMove(decision, move, events, game)
     if game.outcome is None:
         raise Difference(f"the game is not over after {len(record.moves)} moves")
     _check_result(record, game.outcome)

@@ -13,15 +13,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from referee.check.report import Report, Step, Verdict
+from referee.check.report import Report, Step, StepVerdict
 from referee.reports.formats import Column, visible
 from referee.sandbox.rungs import Isolation
 
 _STYLES = {
-    Verdict.PASS: "green",
-    Verdict.FAIL: "bold red",
-    Verdict.SKIP: "yellow",
-    Verdict.INFO: "cyan",
+    StepVerdict.PASS: "green",
+    StepVerdict.FAIL: "bold red",
+    StepVerdict.SKIP: "yellow",
+    StepVerdict.INFO: "cyan",
 }
 _NAME_WIDTH = 24
 _LAST_LINES = 10
@@ -31,7 +31,7 @@ _LAST_LINES = 10
 def step_view(step: Step) -> Group:
     """Return the lines of a step. A failed step has what was expected, what came, and the bot's output."""
     finding = step.finding
-    failed = finding.verdict is Verdict.FAIL
+    failed = finding.verdict is StepVerdict.FAIL
     verdict = finding.verdict.value
     head = _grid(
         Text(f"{step.number:2}"),
@@ -70,10 +70,10 @@ def check_lines(data: Mapping[str, Any]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    passed = sum(step["verdict"] == Verdict.PASS.value for step in data["steps"])
+    passed = sum(step["verdict"] == StepVerdict.PASS.value for step in data["steps"])
     grid.add_row("check passed", f"{passed} of {len(data['steps'])} steps; the others told only:")
     for step in data["steps"]:
-        if step["verdict"] != Verdict.PASS.value:
+        if step["verdict"] != StepVerdict.PASS.value:
             grid.add_row(Text(f"  {step['name']}"), Text(visible(step["came"], lines=True)))
     return grid
 
@@ -142,7 +142,7 @@ def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
     """Return a row for each protection."""
     return tuple(
         ProtectionRow(protection=each.protection.value, state=each.state.value, reason=each.reason)
-        for each in isolation.findings
+        for each in isolation.results
     )
 
 

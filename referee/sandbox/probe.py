@@ -26,7 +26,7 @@ from referee.sandbox.cgroups import Cgroup
 from referee.sandbox.limits import Access, Limits
 from referee.sandbox.process_group import UidLauncher
 from referee.sandbox.resources import ProgramSpec, SandboxResources
-from referee.sandbox.rungs import Finding, Protection, State
+from referee.sandbox.rungs import ProbeResult, Protection, State
 from referee.sandbox.sandbox import SandboxLauncher
 from referee.sandbox.start import shim_command
 
@@ -40,7 +40,7 @@ _PROBE_LIMIT_S = 20.0
 _EXIT_LIMIT_S = 2.0
 
 
-async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
+async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, ...]:
     """Return a finding for each protection of a launcher.
 
     Raises VoidGame or `Forfeit` if the launcher cannot start a program.
@@ -50,15 +50,15 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[Finding, ...]:
         _fill(folder)
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):
-                findings = await _try_forbidden_acts(launcher, folder, stack)
+                results = await _try_forbidden_acts(launcher, folder, stack)
                 # one after the other: killing one program may kill orphans of the other
                 dies = await _kill_parent(launcher, folder)
-                findings[Protection.DIES_WITH_REFEREE] = dies
+                results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
             raise VoidGame(f"the sandbox could not be probed within {_PROBE_LIMIT_S:g} s") from None
         finally:
             launcher.reap()
-    return tuple(findings[each] for each in Protection)
+    return tuple(results[each] for each in Protection)
 
 
 def _fill(folder: Path) -> None:
@@ -68,8 +68,8 @@ def _fill(folder: Path) -> None:
 
 async def _try_forbidden_acts(
     launcher: SandboxLauncher | UidLauncher, folder: Path, stack: ExitStack
-) -> dict[Protection, Finding]:
-    """Return the findings for all protections except that the program dies with the referee."""
+) -> dict[Protection, ProbeResult]:
+    """Return the results for all protections except that the program dies with the referee."""
     marker = secrets.token_hex(8)
     program = await launcher.launch(
         [*_PYTHON, str(_PROGRAMS), "trespasser", json.dumps(_targets(folder, marker, stack))],
@@ -88,13 +88,13 @@ async def _try_forbidden_acts(
     finally:
         before = _marked_pids(marker)
         await program.kill()
-    findings = {
+    results = {
         Protection(name): _judge(Protection(name), tried, succeeded)
         for name, (tried, succeeded) in results.items()
     }
-    findings[Protection.CPU] = cpu
-    findings[Protection.KILL_TREE] = await _check_gone(Protection.KILL_TREE, marker, before)
-    return findings
+    results[Protection.CPU] = cpu
+    results[Protection.KILL_TREE] = await _check_gone(Protection.KILL_TREE, marker, before)
+    return results
 
 
 def _targets(folder: Path, marker: str, stack: ExitStack) -> dict[str, Any]:
@@ -121,16 +121,18 @@ def _listen(stack: ExitStack, family: int, address: Any) -> Any:
     return listening.getsockname()
 
 
-def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Finding:
+def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> ProbeResult:
     if not succeeded:
-        return Finding(protection, State.ON, "tried, and refused")
+        return ProbeResult(protection, State.ON, "tried, and refused")
     state = State.PARTIAL if len(succeeded) < tried else State.OFF
-    return Finding(protection, state, f"a bot can {', '.join(succeeded)}")
+    return ProbeResult(protection, state, f"a bot can {', '.join(succeeded)}")
 
 
-async def _try_throttling(cgroup: Cgroup | None) -> Finding:
+async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
     """Check that the kernel slows down a program that uses all its CPU time."""
-    off = Finding(Protection.CPU, State.OFF, "a bot can have all cores: no cgroup counts its time")
+    off = ProbeResult(
+        Protection.CPU, State.OFF, "a bot can have all cores: no cgroup counts its time"
+    )
     if cgroup is None:
         return off
     before = cgroup.throttle_count
@@ -139,12 +141,12 @@ async def _try_throttling(cgroup: Cgroup | None) -> Finding:
         until_s = time.monotonic() + _EXIT_LIMIT_S
         while time.monotonic() < until_s:
             if cgroup.throttle_count > before:
-                return Finding(Protection.CPU, State.ON, "tried, and throttled")
+                return ProbeResult(Protection.CPU, State.ON, "tried, and throttled")
             await asyncio.sleep(0.01)
     return off
 
 
-async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> Finding:
+async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> ProbeResult:
     """Check that a program and its child processes end when the referee is killed."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -177,7 +179,7 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
         await asyncio.to_thread(resources.release)
 
 
-async def _check_gone(protection: Protection, marker: str, before: set[int]) -> Finding:
+async def _check_gone(protection: Protection, marker: str, before: set[int]) -> ProbeResult:
     """Wait for the end of the marked processes and kill those that remain.
 
     Args:
@@ -186,7 +188,7 @@ async def _check_gone(protection: Protection, marker: str, before: set[int]) -> 
         before: the processes that ran before.
     """
     if not before:
-        return Finding(protection, State.OFF, "nothing ran that could have ended")
+        return ProbeResult(protection, State.OFF, "nothing ran that could have ended")
     until_s = time.monotonic() + _EXIT_LIMIT_S
     while (left := _marked_pids(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - the same
         await asyncio.sleep(0.01)
@@ -194,9 +196,9 @@ async def _check_gone(protection: Protection, marker: str, before: set[int]) -> 
         with suppress(psutil.Error):
             psutil.Process(pid).kill()
     if not left:
-        return Finding(protection, State.ON, "tried, and nothing was left")
+        return ProbeResult(protection, State.ON, "tried, and nothing was left")
     state = State.PARTIAL if len(left) < len(before) else State.OFF
-    return Finding(protection, state, f"{len(left)} of {len(before)} processes were left")
+    return ProbeResult(protection, state, f"{len(left)} of {len(before)} processes were left")
 
 
 def _marked_pids(marker: str, *, whole: bool = False) -> set[int]:

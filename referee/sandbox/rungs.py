@@ -62,7 +62,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """The result of a probe for one protection."""
 
     protection: Protection
@@ -86,7 +86,7 @@ class Isolation:
     """The rung that programs run on, and the protections in force there."""
 
     rung: Rung
-    findings: tuple[Finding, ...]
+    results: tuple[ProbeResult, ...]
     """One for each protection."""
     refusals: tuple[Refusal, ...] = ()
     """The stronger rungs, each with the reason why it is not used."""
@@ -95,7 +95,7 @@ class Isolation:
 
     def state(self, protection: Protection) -> State:
         """Return whether a protection is in force."""
-        return next(each.state for each in self.findings if each.protection is protection)
+        return next(each.state for each in self.results if each.protection is protection)
 
     @property
     def summary(self) -> str:
@@ -115,9 +115,9 @@ _KILLED_IF_FOUND = "ended as far as it can be found"
 NO_ISOLATION = Isolation(
     Rung.NONE,
     tuple(
-        Finding(each, State.PARTIAL, _KILLED_IF_FOUND)
+        ProbeResult(each, State.PARTIAL, _KILLED_IF_FOUND)
         if each in {Protection.KILL_TREE, Protection.DIES_WITH_REFEREE}
-        else Finding(each, State.OFF, _ALL_RIGHTS)
+        else ProbeResult(each, State.OFF, _ALL_RIGHTS)
         for each in Protection
     ),
 )
@@ -127,9 +127,9 @@ NO_ISOLATION = Isolation(
 _PROTECTED_BY_CGROUP = {Protection.TOTAL_MEMORY, Protection.PIDS, Protection.CPU}
 
 
-def rung_from_findings(findings: Sequence[Finding]) -> Rung | None:
+def rung_from_results(results: Sequence[ProbeResult]) -> Rung | None:
     """Return the rung of a sandbox; None if a protection is missing that namespaces should give."""
-    missing = {each.protection for each in findings if each.state is not State.ON}
+    missing = {each.protection for each in results if each.state is not State.ON}
     if not missing:
         return Rung.FULL
     return Rung.NAMESPACES if missing <= _PROTECTED_BY_CGROUP | {Protection.SYSCALLS} else None

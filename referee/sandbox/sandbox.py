@@ -14,7 +14,7 @@ import psutil
 
 from referee.errors import Forfeit, VoidGame
 from referee.sandbox import seccomp
-from referee.sandbox.bubblewrap import Stage, command_line
+from referee.sandbox.bubblewrap import BindStage, command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import Process
 from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
@@ -127,7 +127,7 @@ class SandboxLauncher:
         self, program: ProgramSpec, resources: SandboxResources
     ) -> tuple[list[str], list[str]]:
         """Return the command line of bubblewrap, and the options of the shim."""
-        stage = Stage(resources.uid)
+        stage = BindStage(resources.uid)
         words = command_line(self._bwrap, program, stage, has_filter=self._filter is not None)
         user = [] if resources.uid is None else ["--uid", str(resources.uid)]
         sandbox = ["--sandbox", (self._filter or b"").hex()]

@@ -33,7 +33,7 @@ from referee.records import ScheduledGame
 from referee.schedule.round_robin import choose_orders
 from referee.schedule.stages import Match, Stage, check_stages, expand_matches
 
-Table = tuple[int, ...]
+BotTable = tuple[int, ...]
 
 _STEPS = 200_000
 """Steps of a walk with rounds of one length."""
@@ -45,7 +45,7 @@ _LOOK_AHEAD = 64
 """Number of waiting tables of a round among which the next one is selected."""
 
 
-def balanced_tables(bots: int, seats: int, matches: int) -> list[list[Table]]:
+def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]:
     """Return `matches` tables of the bots 0, 1, …, grouped into rounds, each table in ascending order.
 
     All bots play equally often in each round. Only the last round may be shorter; after it the bots
@@ -107,7 +107,7 @@ class _Choice:
         meetings = [met for bot, others in enumerate(self._met) for met in others[:bot]]
         return max(meetings) - min(meetings)
 
-    def copy(self) -> list[Table]:
+    def copy(self) -> list[BotTable]:
         """Return the tables as they are now, each in ascending order."""
         return [tuple(sorted(table)) for table in self._tables]
 
@@ -149,7 +149,7 @@ class _Choice:
         self._met[other][one] += times
 
 
-def _order_tables(bots: int, tables: list[Table]) -> Iterator[Table]:
+def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
     """Yield the tables of a round, next always one whose bots have played least in it."""
     played = [0] * bots
     left = list(tables)
@@ -177,7 +177,7 @@ def balanced_schedule(
 
 
 def interleave_rounds(
-    stages: Sequence[Stage], rounds: Iterable[Iterable[Sequence[Table]]]
+    stages: Sequence[Stage], rounds: Iterable[Iterable[Sequence[BotTable]]]
 ) -> Iterator[Match]:
     """Yield the matches of all stages; the next round is always of the stage with the fewest games.
 
@@ -196,7 +196,7 @@ def interleave_rounds(
             yield Match(stage, number, order)
 
 
-def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
+def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
     """Yield the rounds of each stage, with tables in cyclic order."""
     played = Counter(range(bots))
     played.subtract(range(bots))

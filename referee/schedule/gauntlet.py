@@ -29,7 +29,7 @@ from referee.schedule.balanced import interleave_rounds
 from referee.schedule.round_robin import choose_orders, list_tables, whole_rounds
 from referee.schedule.stages import Stage, check_stages, expand_matches
 
-Table = tuple[int, ...]
+BotTable = tuple[int, ...]
 
 _LOOK_AHEAD = 16
 """Number of waiting tables of a challenger among which its next one in a round is selected."""
@@ -73,7 +73,7 @@ def _check(bots: int, stages: Sequence[Stage]) -> None:
             raise ValueError(f"in {stage.matches} matches not every bot plays")
 
 
-def _round(bots: int, stage: Stage) -> Iterator[Table]:
+def _round(bots: int, stage: Stage) -> Iterator[BotTable]:
     """Yield all tables of a stage. Challengers take turns and start at different groups of the field."""
     first = stage.challengers
     groups = [
@@ -83,7 +83,7 @@ def _round(bots: int, stage: Stage) -> Iterator[Table]:
     left = [groups[(at := int(number * apart)) :] + groups[:at] for number in range(first)]
     played = [0] * bots
 
-    def share(group: Table) -> tuple[int, int]:
+    def share(group: BotTable) -> tuple[int, int]:
         return max(played[bot] for bot in group), sum(played[bot] for bot in group)
 
     for _ in groups:
@@ -96,7 +96,7 @@ def _round(bots: int, stage: Stage) -> Iterator[Table]:
             yield (challenger, *group)
 
 
-def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[Table]]]:
+def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
     """Yield the rounds of each stage, with tables in cyclic order."""
     quotas = _Quotas(bots, stages[0].challengers)
     for stage in stages:
@@ -125,7 +125,7 @@ class _Quotas:
         self._played: Counter[int] = Counter()
         self._met: Counter[tuple[int, int]] = Counter()
 
-    def tables(self, seats: int, matches: int) -> list[Table]:
+    def tables(self, seats: int, matches: int) -> list[BotTable]:
         """Return the tables of a stage in the order of play, each in ascending order."""
         in_turn = [
             (self._first + number) % self._challengers for number in range(self._challengers)

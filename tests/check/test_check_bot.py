@@ -9,7 +9,7 @@ import pytest
 
 from referee.check import conformance, decision_steps, game_steps, games
 from referee.check.conformance import check_bot
-from referee.check.report import Verdict
+from referee.check.report import StepVerdict
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -217,7 +217,7 @@ async def test_mistake_in_several_steps_fails_each_of_them(tmp_path, bot, steps,
         assert words in text_of(report, step)
     for finding in findings_by_name(report).values():
         assert finding.came
-        assert (finding.verdict is Verdict.FAIL) == bool(finding.expected)
+        assert (finding.verdict is StepVerdict.FAIL) == bool(finding.expected)
 
 
 @MORE
@@ -232,10 +232,10 @@ async def test_unusual_but_correct_bot_passes(tmp_path, bot):
     )
     assert failed_steps(report) == []
     deterministic = findings_by_name(report)["deterministic"]
-    assert deterministic.verdict is Verdict.INFO
+    assert deterministic.verdict is StepVerdict.INFO
     assert ("no: " in deterministic.came) == (bot == "is_by_chance")
     interleaved = findings_by_name(report)["games at once"]
-    assert interleaved.verdict is (Verdict.PASS if bot == "holds_four" else Verdict.SKIP)
+    assert interleaved.verdict is (StepVerdict.PASS if bot == "holds_four" else StepVerdict.SKIP)
 
 
 @MORE
@@ -246,7 +246,7 @@ async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
     )
     verdicts = {name: finding.verdict for name, finding in findings_by_name(report).items()}
     assert report.ok
-    assert {name for name, verdict in verdicts.items() if verdict is Verdict.SKIP} == {
+    assert {name for name, verdict in verdicts.items() if verdict is StepVerdict.SKIP} == {
         *ALL_DECISIONS[:-1],
         *ALL_GAMES[1:],
         "games at once",
@@ -303,7 +303,7 @@ async def test_bot_that_does_not_start_skips_all_later_steps(tmp_path, manifest,
     assert words in text_of(report, step)
     after = report.steps[STEPS.index(step) + 1 :]
     number = STEPS.index(step) + 1
-    assert {each.finding.verdict for each in after} == {Verdict.SKIP}
+    assert {each.finding.verdict for each in after} == {StepVerdict.SKIP}
     assert {each.finding.came for each in after} == {f"not tried: step {number} ({step}) failed"}
 
 

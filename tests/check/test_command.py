@@ -8,15 +8,15 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from referee.check.report import Finding, Report, Step, Verdict
+from referee.check.report import Finding, Report, Step, StepVerdict
 from referee.cli import submit as command
 from referee.errors import UserError
 from referee.records import BotId
 from referee.reports.checks import check_data, check_summary, step_view
 
-GOOD = Finding(verdict=Verdict.PASS, came="12 answers")
+GOOD = Finding(verdict=StepVerdict.PASS, came="12 answers")
 BAD = Finding(
-    verdict=Verdict.FAIL,
+    verdict=StepVerdict.FAIL,
     expected="one of [CHOICE_TAKE]",
     came="ghost_value 13\nin duel",
     output="".join(f"line {number}\n" for number in range(20)) + "\x1b[31mred",

@@ -29,7 +29,7 @@ def test_doctor_lists_the_protections(here):
     said = json.loads(done.stdout)
     assert said["rung"] == strongest().rung.value
     assert {each["protection"]: each["state"] for each in said["protections"]} == {
-        each.protection.value: each.state.value for each in strongest().findings
+        each.protection.value: each.state.value for each in strongest().results
     }
     assert len(said["protections"]) == 10
 

@@ -12,18 +12,18 @@ from referee.sandbox import bubblewrap, ladder
 from referee.sandbox.ladder import select_isolation
 from referee.sandbox.rungs import (
     NO_ISOLATION,
-    Finding,
     Isolation,
+    ProbeResult,
     Protection,
     Rung,
     State,
-    rung_from_findings,
+    rung_from_results,
 )
 
 
 def findings(**states):
     return tuple(
-        Finding(each, states.get(each.name.lower(), State.ON), "tried") for each in Protection
+        ProbeResult(each, states.get(each.name.lower(), State.ON), "tried") for each in Protection
     )
 
 
@@ -38,7 +38,7 @@ def findings(**states):
     ],
 )
 def test_rung_follows_from_the_findings(states, rung):
-    assert rung_from_findings(findings(**states)) is rung
+    assert rung_from_results(findings(**states)) is rung
 
 
 def test_summary_names_the_protections_that_are_not_on():
@@ -49,7 +49,7 @@ def test_summary_names_the_protections_that_are_not_on():
         == "namespaces; partial: total memory; off: pids, cpu"
     )
     assert NO_ISOLATION.summary == "none"
-    assert len(NO_ISOLATION.findings) == len(Protection)
+    assert len(NO_ISOLATION.results) == len(Protection)
 
 
 async def test_machine_without_bubblewrap_gives_no_isolation(monkeypatch):
