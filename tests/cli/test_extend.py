@@ -159,7 +159,7 @@ SPOILT = {
     "its matches": ("UPDATE extensions SET matches = 3 WHERE id = 2", "cup: the schedule has 30"),
     "no matches": (
         "UPDATE extensions SET matches = 0 WHERE id = 2",
-        "cup: the configuration makes no schedule: an extension adds",
+        "cup: the configuration makes no schedule: an extension must add",
     ),
     "where it begins": (
         "UPDATE extensions SET first_match = 10 WHERE id = 2",
