@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from referee.errors import Forfeit, VoidGame
+from referee.sandbox import NO_ACCESS, Access, Limits
 from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import (
     DEFAULT_KEPT_BYTES,
@@ -29,7 +30,6 @@ from referee.sandbox.launcher import (
     list_left_running,
     signal_name,
 )
-from referee.sandbox.limits import NO_ACCESS, Access, Limits
 from referee.sandbox.process_tree import TOKEN
 from referee.sandbox.shortages import find_missing_program, how_to_install
 

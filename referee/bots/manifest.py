@@ -16,7 +16,7 @@ from referee import toml_file
 from referee.errors import UserError
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.limits import DEFAULT_LIMITS, Limits
+from referee.sandbox import DEFAULT_LIMITS, Limits
 from referee.toml_file import FileModel, Line, Name
 
 FILE_NAME = "bot.toml"

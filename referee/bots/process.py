@@ -20,6 +20,7 @@ from referee.bots.server import BotServer
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
 from referee.protocol import encode
+from referee.sandbox import Access, TotalUsage
 from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import (
     Launcher,
@@ -28,7 +29,6 @@ from referee.sandbox.launcher import (
     list_left_running,
     signal_name,
 )
-from referee.sandbox.limits import Access, TotalUsage
 from referee.sandbox.monitor import wait_for_breach
 from referee.sandbox.shortages import charge_or_void, check_capacity
 

@@ -40,8 +40,8 @@ from referee.reports.tournament_rows import (
     status_rows,
     tournament_row,
 )
+from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
-from referee.schedule.stages import default_lanes
 from referee.store.league import League
 from referee.tournament.config import (
     Part,

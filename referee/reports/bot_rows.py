@@ -13,7 +13,7 @@ from rich.text import Text
 from referee.errors import Cause
 from referee.records import ChargedFault, GameResult
 from referee.reports.formats import Column, duration, memory, moment, visible
-from referee.store.stored import StoredBot, StoredUsage
+from referee.store import StoredBot, StoredUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from referee.errors import NotFoundError
+from referee.store import StoredBot
 from referee.store.league import League
-from referee.store.stored import StoredBot
 
 
 def versions_of(league: League, name: str) -> Sequence[StoredBot]:

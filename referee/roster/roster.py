@@ -21,8 +21,8 @@ from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
+from referee.store import StoredBot
 from referee.store.league import League
-from referee.store.stored import StoredBot
 from referee.toml_file import Line, Name
 
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"

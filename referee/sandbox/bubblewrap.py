@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits
 from referee.sandbox.resources import ProgramSpec
 
 _SYSTEM = Path("/usr")

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from referee.errors import VoidGame
-from referee.sandbox.limits import Limits, TotalUsage
+from referee.sandbox import Limits, TotalUsage
 
 _CONTROLLERS = ("memory", "pids", "cpu")
 """The cgroup controllers that the rung `full` needs."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from referee.errors import Forfeit
-from referee.sandbox.limits import Access, Limits, TotalUsage
+from referee.sandbox import Access, Limits, TotalUsage
 
 DEFAULT_KEPT_BYTES = 1 << 20
 """How many bytes of an output are kept if the caller does not say."""

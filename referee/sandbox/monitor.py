@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from referee.errors import Cause, Evidence, Forfeit
+from referee.sandbox import Limits, TotalUsage
 from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import RunningProgram
-from referee.sandbox.limits import Limits, TotalUsage
 from referee.sandbox.process_tree import PROCESS_TREES, read_proc_file
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")

@@ -22,8 +22,8 @@ from typing import Any
 import psutil
 
 from referee.errors import VoidGame
+from referee.sandbox import Access, Limits
 from referee.sandbox.cgroups import Cgroup
-from referee.sandbox.limits import Access, Limits
 from referee.sandbox.process_group import UidLauncher
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.rungs import ProbeResult, Protection, State

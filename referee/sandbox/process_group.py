@@ -17,9 +17,9 @@ from pathlib import Path
 import psutil
 
 from referee.errors import Forfeit, VoidGame
+from referee.sandbox import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import RunningProgram
-from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill_all
 from referee.sandbox.resources import ProgramSpec, SandboxResources

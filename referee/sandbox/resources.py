@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
+from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
-from referee.sandbox.limits import Access, Limits, TotalUsage
 
 _USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
 """Ids that Linux distributions leave free, and ids that systemd gives to services for a while."""

@@ -13,11 +13,10 @@ from pathlib import Path
 import psutil
 
 from referee.errors import Forfeit, VoidGame
-from referee.sandbox import seccomp
+from referee.sandbox import NO_ACCESS, Access, Limits, TotalUsage, seccomp
 from referee.sandbox.bubblewrap import BindStage, command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import Process
-from referee.sandbox.limits import NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN
 from referee.sandbox.resources import ProgramSpec, SandboxResources

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits
 from referee.sandbox.shortages import SHORTAGES, how_to_install
 
 _SHIM = Path(__file__).with_name("shim.py")

@@ -30,8 +30,8 @@ from itertools import chain, combinations
 from random import Random
 
 from referee.records import ScheduledGame
+from referee.schedule import Match, Stage, check_stages, expand_matches
 from referee.schedule.round_robin import choose_orders
-from referee.schedule.stages import Match, Stage, check_stages, expand_matches
 
 BotTable = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Protocol
 
 from referee.clocks import SECOND_US
-from referee.schedule.stages import Stage
+from referee.schedule import Stage
 
 Affords = Callable[[Sequence[Stage]], bool]
 """Return True if stages are within a budget. More matches must never turn False into True."""

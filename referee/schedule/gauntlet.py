@@ -25,9 +25,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from referee.records import ScheduledGame
+from referee.schedule import Stage, check_stages, expand_matches
 from referee.schedule.balanced import interleave_rounds
 from referee.schedule.round_robin import choose_orders, list_tables, whole_rounds
-from referee.schedule.stages import Stage, check_stages, expand_matches
 
 BotTable = tuple[int, ...]
 

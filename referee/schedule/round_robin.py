@@ -17,7 +17,7 @@ from itertools import chain, combinations, pairwise, permutations
 from random import Random
 
 from referee.records import ScheduledGame
-from referee.schedule.stages import Match, Stage, check_stages, expand_matches
+from referee.schedule import Match, Stage, check_stages, expand_matches
 
 
 def list_tables(bots: int, seats: int) -> Iterator[tuple[int, ...]]:

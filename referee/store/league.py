@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from referee.errors import UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
-from referee.store import backends, queries, writes
-from referee.store.database import Database
-from referee.store.stored import (
+from referee.store import (
     NewExtension,
     NewTournament,
     StoredBot,
@@ -24,7 +22,11 @@ from referee.store.stored import (
     StoredGame,
     StoredTournament,
     StoredUsage,
+    backends,
+    queries,
+    writes,
 )
+from referee.store.database import Database
 
 if TYPE_CHECKING:
     from referee.result_columns import ResultColumns

@@ -15,13 +15,13 @@ from sqlalchemy import Connection, Select, func, select, true
 
 from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
-from referee.store import schema
-from referee.store.stored import (
+from referee.store import (
     StoredBot,
     StoredExtension,
     StoredGame,
     StoredTournament,
     StoredUsage,
+    schema,
 )
 
 

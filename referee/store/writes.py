@@ -14,8 +14,7 @@ from sqlalchemy import Connection, Insert, Table, delete, exists, func, insert, 
 from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import BotId, GameRecord, ScheduledGame
-from referee.store import schema
-from referee.store.stored import NewExtension, NewTournament, StoredBot, escape_nul
+from referee.store import NewExtension, NewTournament, StoredBot, escape_nul, schema
 
 
 def add_bot(connection: Connection, bot: StoredBot) -> None:

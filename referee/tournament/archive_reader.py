@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from referee.errors import UserError
 from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
-from referee.schedule.stages import Stage
+from referee.schedule import Stage
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
     BotsPart,

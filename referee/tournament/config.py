@@ -22,11 +22,11 @@ from referee.ratings.analysis import Analysis
 from referee.ratings.stopping import StopCondition, all_settled, compare_neighbours, look_rounds
 from referee.records import GameResult
 from referee.result_columns import ResultColumns
-from referee.sandbox.limits import DEFAULT_LIMITS, Limits
+from referee.sandbox import DEFAULT_LIMITS, Limits
 from referee.sandbox.rungs import Rung
+from referee.schedule import Stage
 from referee.schedule.budget import Budget
 from referee.schedule.extension import ROUND_ROBIN, shorten
-from referee.schedule.stages import Stage
 
 FORMAT = 1
 """The format of stored configurations. A new key needs a default value, so that older ones stay readable."""

@@ -15,10 +15,10 @@ from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits
+from referee.schedule import Stage
 from referee.schedule.budget import Budget, Pace, Unit, spend
 from referee.schedule.extension import select_algorithm
-from referee.schedule.stages import Stage
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
 from referee.tournament.config_file import (
     MAX_GAMES,

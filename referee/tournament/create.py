@@ -17,10 +17,10 @@ from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
+from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen
-from referee.schedule.stages import default_lanes
+from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.store.league import League
-from referee.store.stored import NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.tournament.config import (
     BotEntry,
     Part,

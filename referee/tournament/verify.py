@@ -18,8 +18,8 @@ from referee.errors import Cause, UserError
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.schedule.extension import ALGORITHMS, extended_schedule
+from referee.store import StoredGame, escape_nul
 from referee.store.league import League
-from referee.store.stored import StoredGame, escape_nul
 from referee.tournament.config import (
     Part,
     TournamentConfig,

@@ -37,8 +37,8 @@ from referee.ratings.trueskill import Ratings
 from referee.reports.statistics import pair_rows
 from referee.reports.terminal import crosstable
 from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
-from referee.schedule.stages import Stage
 from referee.store import schema
 from referee.store.league import League
 

@@ -34,12 +34,12 @@ from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS
+from referee.sandbox import Limits
 from referee.sandbox.launcher import RunningProgram
-from referee.sandbox.limits import Limits
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.sandbox.rungs import NO_ISOLATION
+from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
-from referee.schedule.stages import Stage
 from referee.tournament import game_player
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.conduct import Plan

@@ -7,7 +7,7 @@ import pytest
 from referee.bots.manifest import BotSpec, load_bot, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits
 
 HEAD = 'name = "greedy"\nversion = "1.0"\nauthor = "A. Uthor"\nlanguage = "python"\n'
 RUN = '[run]\ncommand = ["python3", "bot.py"]\n'

@@ -19,8 +19,7 @@ from referee.errors import Cause
 from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import monitor
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits, monitor
 from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.rungs import NO_ISOLATION
 from referee.tournament.assignments import Assignment, WorkerSettings

@@ -15,7 +15,7 @@ from referee.errors import Cause
 from referee.pb import play_pb2, record_pb2, table_pb2
 from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits
 
 PROTO = Path(__file__).parents[2] / "proto"
 GUIDE = (PROTO / "README.md").read_text()

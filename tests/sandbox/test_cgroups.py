@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from referee.sandbox import Limits
 from referee.sandbox.cgroups import Cgroups, Hierarchy
-from referee.sandbox.limits import Limits
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ import psutil
 import pytest
 
 from referee.errors import Cause, Forfeit, VoidGame
-from referee.sandbox import bubblewrap, resources
+from referee.sandbox import Access, Limits, bubblewrap, resources
 from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.limits import Access, Limits
 from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
 
 pytestmark = pytest.mark.isolation("namespaces")

@@ -9,8 +9,8 @@ import pytest
 from descendants import running
 
 from referee.errors import Cause, Forfeit, VoidGame
+from referee.sandbox import Access
 from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.limits import Access
 from referee.sandbox.process_group import UidLauncher
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")

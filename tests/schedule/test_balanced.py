@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import balanced
+from referee.schedule import Stage, balanced
 from referee.schedule.balanced import balanced_schedule
 from referee.schedule.budget import buy, smallest_choice
 from referee.schedule.extension import ALGORITHMS, select_algorithm
-from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
 

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from referee.rules.ruleset import RULESETS
-from referee.schedule import balanced
+from referee.schedule import Stage, balanced
 from referee.schedule.balanced import balanced_tables
 from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen, shorten
-from referee.schedule.stages import Stage
 
 pytestmark = pytest.mark.unmeasured
 

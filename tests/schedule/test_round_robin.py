@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from referee.records import ScheduledGame
 from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage, default_lanes
 from referee.schedule.budget import buy
 from referee.schedule.round_robin import list_tables, round_robin
-from referee.schedule.stages import Stage, default_lanes
 
 pytestmark = pytest.mark.unmeasured
 

@@ -12,10 +12,10 @@ from referee.match.stand_in import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Move, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
-from referee.schedule.stages import Stage
+from referee.store import NewTournament, StoredBot
 from referee.store.league import League
-from referee.store.stored import NewTournament, StoredBot
 
 NAMES = ("ann", "bob", "cy", "dee")
 SEED = bytes(range(32))

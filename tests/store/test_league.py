@@ -9,8 +9,8 @@ from records import NAMES, SEED, bot, faulty, filled, played, schedule, tourname
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId, Usage
+from referee.store import NewExtension, StoredUsage
 from referee.store.league import League
-from referee.store.stored import NewExtension, StoredUsage
 
 TWICE = "UNIQUE|unique"
 """What the databases say about a violated unique constraint."""

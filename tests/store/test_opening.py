@@ -129,7 +129,7 @@ def test_text_that_is_not_unicode_is_refused(tmp_path, db):
 MAKE = """
 import sys
 from pathlib import Path
-from referee.store.stored import StoredBot
+from referee.store import StoredBot
 from referee.store.league import League
 sys.stdin.readline()
 with League.open(Path(sys.argv[1]), create=True, db=sys.argv[3] or None) as league:

@@ -8,11 +8,11 @@ from config_files import BASIC, BOTS, GAUNTLET, GOOD, HEAD, FakePace, with_bots,
 from referee.clocks import Clocks
 from referee.ratings.stopping import StopCondition
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.sandbox.limits import Limits
+from referee.sandbox import Limits
+from referee.schedule import Stage
 from referee.schedule.balanced import balanced_schedule
 from referee.schedule.budget import Budget, Unit
 from referee.schedule.round_robin import round_robin
-from referee.schedule.stages import Stage
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,

@@ -9,8 +9,8 @@ from config_files import BASIC, GOOD, with_bots, write
 
 from referee.clocks import Clocks
 from referee.rules.ruleset import RULESETS, EndOn
+from referee.schedule import Stage
 from referee.schedule.budget import Budget, Unit
-from referee.schedule.stages import Stage
 from referee.tournament.config import (
     BotEntry,
     FaultPolicy,

@@ -6,8 +6,8 @@ import pytest
 
 from referee.errors import RefereeError
 from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
-from referee.schedule.stages import Stage
 from referee.tournament.assignments import MAX_LOSSES, Lanes
 
 BOTS = ("a", "b", "c", "d")

@@ -7,7 +7,7 @@ import pytest
 from referee.errors import Cause, Evidence
 from referee.match.replay import Difference
 from referee.records import ChargedFault, Fault
-from referee.store.stored import escape_nul
+from referee.store import escape_nul
 from referee.tournament.verify import _check_faults
 
 SAID = "a\0b"
