@@ -13,7 +13,7 @@ import psutil
 
 from referee.bots.manifest import BotSpec
 from referee.bots.process import BotProcess
-from referee.check.report import CheckUsage, Latency, StepFailure, fault_text
+from referee.check import CheckUsage, Latency, StepFailure, fault_text
 from referee.clocks import Clocks
 from referee.errors import Forfeit
 from referee.rules.actions import DecisionKind

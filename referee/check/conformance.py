@@ -8,12 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from pathlib import Path
 
-from referee.check.bot_under_test import Measurements
-from referee.check.decision_steps import check_decisions
-from referee.check.game_steps import ConcurrencySteps, measure_strength
-from referee.check.games import TableSize, plan_games, play_in_sequence
-from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
-from referee.check.report import (
+from referee.check import (
     Finding,
     Report,
     Step,
@@ -26,6 +21,11 @@ from referee.check.report import (
     pass_with,
     skip_because,
 )
+from referee.check.bot_under_test import Measurements
+from referee.check.decision_steps import check_decisions
+from referee.check.game_steps import ConcurrencySteps, measure_strength
+from referee.check.games import TableSize, plan_games, play_in_sequence
+from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset

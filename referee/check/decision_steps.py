@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from referee import deals
+from referee.check import Finding, StepFailure, count_text, pass_with
 from referee.check.bot_under_test import BotUnderTest
 from referee.check.games import (
     SEED,
@@ -23,7 +24,6 @@ from referee.check.games import (
     RandomPlayer,
     start_game,
 )
-from referee.check.report import Finding, StepFailure, count_text, pass_with
 from referee.clocks import Clocks
 from referee.errors import BotFault, Cause
 from referee.match.play import GameSetup, play_game

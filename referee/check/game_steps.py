@@ -10,6 +10,17 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from referee.check import (
+    Finding,
+    StepFailure,
+    Strength,
+    action_text,
+    count_text,
+    inform,
+    kind_name,
+    pass_with,
+    skip_because,
+)
 from referee.check.bot_under_test import BotUnderTest
 from referee.check.games import (
     BotDecision,
@@ -20,17 +31,6 @@ from referee.check.games import (
     play_concurrently,
     play_game,
     play_in_sequence,
-)
-from referee.check.report import (
-    Finding,
-    StepFailure,
-    Strength,
-    action_text,
-    count_text,
-    inform,
-    kind_name,
-    pass_with,
-    skip_because,
 )
 
 MAX_CONCURRENT_GAMES = 32

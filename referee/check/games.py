@@ -13,8 +13,7 @@ from typing import NamedTuple
 from referee import deals
 from referee.bots.player import BotPlayer, GameOpening
 from referee.bots.process import BotProcess
-from referee.check.bot_under_test import BotUnderTest
-from referee.check.report import (
+from referee.check import (
     StepFailure,
     action_text,
     count_text,
@@ -23,6 +22,7 @@ from referee.check.report import (
     kind_name,
     legal_actions_text,
 )
+from referee.check.bot_under_test import BotUnderTest
 from referee.errors import BotFault, Cause, Evidence, Forfeit
 from referee.match.play import GameSetup
 from referee.match.play import play_game as play_match_game

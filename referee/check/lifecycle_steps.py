@@ -9,9 +9,7 @@ from pathlib import Path
 from referee.bots.build import LIMIT_S
 from referee.bots.manifest import BotSpec, Manifest, load_manifest
 from referee.bots.process import GOODBYE_S, TERM_S, Shutdown
-from referee.check.bot_under_test import BotUnderTest, Measurements
-from referee.check.games import CheckGame, play_game
-from referee.check.report import (
+from referee.check import (
     Finding,
     StepFailure,
     fault_text,
@@ -19,6 +17,8 @@ from referee.check.report import (
     pass_with,
     skip_because,
 )
+from referee.check.bot_under_test import BotUnderTest, Measurements
+from referee.check.games import CheckGame, play_game
 from referee.clocks import Clocks
 from referee.errors import Cause, Forfeit, UserError
 from referee.roster.workshop import BuildError, Copy, Workshop

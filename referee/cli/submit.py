@@ -12,8 +12,8 @@ import uvloop
 
 from referee import toml_file
 from referee.bots.manifest import load_manifest
+from referee.check import Report, Step
 from referee.check.conformance import check_bot
-from referee.check.report import Report, Step
 from referee.cli.isolation import (
     IsolationOption,
     NetworkOption,

@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from referee.check.report import Report, Step, StepVerdict
+from referee.check import Report, Step, StepVerdict
 from referee.reports.formats import Column, visible
 from referee.sandbox.rungs import Isolation
 

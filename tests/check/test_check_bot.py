@@ -7,9 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from referee.check import conformance, decision_steps, game_steps, games
+from referee.check import StepVerdict, conformance, decision_steps, game_steps, games
 from referee.check.conformance import check_bot
-from referee.check.report import StepVerdict
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from referee.check.report import Finding, Report, Step, StepVerdict
+from referee.check import Finding, Report, Step, StepVerdict
 from referee.cli import submit as command
 from referee.errors import UserError
 from referee.records import BotId
