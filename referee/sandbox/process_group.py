@@ -24,6 +24,7 @@ from referee.sandbox.monitor import ResourceMonitor
 from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill_all
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.start import (
+    finish_or_kill,
     limit_options,
     open_report_pipe,
     start_failure,
@@ -141,17 +142,21 @@ async def _start_group(
         resources: what was created for the program; the process group releases it when it is killed.
     """
     report, report_end = open_report_pipe()
-    with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
+
+    async def start() -> ProcessGroup:
         try:
             with PROCESS_TREES.expect_start():
                 process = await start_shim(
                     command, folder, environment, report_end, [*limit_options(limits), *options]
                 )
-                group = ProcessGroup(process, environment.get(TOKEN, ""), limits, resources)
+                return ProcessGroup(process, environment.get(TOKEN, ""), limits, resources)
         except OSError as error:
             raise start_failure(error.errno, f"{folder}: {error.strerror}") from error
         finally:
             os.close(report_end)
+
+    with open(report, "rb", buffering=0):  # noqa: PTH123, ASYNC230 - closes the descriptor
+        group = await finish_or_kill(start())
         try:
             await wait_for_start(report, command[0])
         except BaseException:

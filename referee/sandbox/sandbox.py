@@ -22,6 +22,7 @@ from referee.sandbox.process_tree import PROCESS_TREES, TOKEN
 from referee.sandbox.resources import ProgramSpec, SandboxResources
 from referee.sandbox.start import (
     StartReport,
+    finish_or_kill,
     limit_options,
     open_report_pipe,
     parse_failure,
@@ -89,7 +90,7 @@ class SandboxLauncher:
         program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
         resources = SandboxResources(self.cgroups, program)
         try:
-            launched = await self._start(program, resources, limits)
+            launched = await finish_or_kill(self._start(program, resources, limits))
         except BaseException:
             resources.release()
             raise

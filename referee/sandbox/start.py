@@ -14,17 +14,21 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import Limits
+from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.shortages import SHORTAGES, how_to_install
 
 _SHIM = Path(__file__).with_name("shim.py")
 _CANNOT_DUPLICATE_PIPE = -1
 """The error number of uvloop's OSError if it cannot duplicate a pipe."""
 _REPORT_BYTES = 4096
+_ProgramT = TypeVar("_ProgramT", bound=RunningProgram)
 
 
 def open_report_pipe() -> tuple[int, int]:
@@ -44,7 +48,7 @@ async def start_shim(
 ) -> asyncio.subprocess.Process:
     """Start the shim in a session of its own. Raises OSError.
 
-    The process dies with the thread that calls this function.
+    The process dies with the thread that calls this function. Call this inside `finish_or_kill`.
 
     Args:
         command: the program that the shim becomes, with its arguments.
@@ -63,6 +67,21 @@ async def start_shim(
         pass_fds=(report,),
         start_new_session=True,
     )
+
+
+async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
+    """Return the program that `start` starts. If the caller is cancelled, kill this program first.
+
+    A cancellation never reaches `start`. If it reached `start_shim`, uvloop would kill only the shim and would not
+    wait for its end. Then the program's resources would be released while its processes still run.
+    """
+    starting = asyncio.ensure_future(start)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(Forfeit, VoidGame):
+            await (await starting).kill()
+        raise
 
 
 def limit_options(limits: Limits | None) -> list[str]:

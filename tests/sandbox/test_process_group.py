@@ -184,6 +184,20 @@ async def test_launch_cancelled_before_the_program_runs_leaves_nothing(launch, m
     assert open_descriptors() == before
 
 
+async def test_launch_cancelled_while_the_shim_is_created_leaves_nothing(launch):
+    await (await launch("true")).kill()  # the loop keeps a descriptor from the first process on
+    before = open_descriptors()
+    for _ in range(10):
+        launching = asyncio.ensure_future(launch("sleep", "1000"))
+        while not (descendants() or launching.done()):  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0)
+        launching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await launching
+        assert not descendants()
+        assert open_descriptors() == before
+
+
 async def test_terminate_sends_sigterm(python):
     program = await python("""
         import signal

@@ -133,6 +133,20 @@ async def test_failed_start_leaves_nothing(place, monkeypatch):
         assert not list_leftovers()
 
 
+async def test_launch_cancelled_while_the_shim_is_created_leaves_nothing(place):
+    launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
+    for _ in range(10):
+        launching = asyncio.ensure_future(
+            launcher.launch(["sleep", "1000"], folder=place / "own", environment=PATH)
+        )
+        while not (list_leftovers() or launching.done()):  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0)
+        launching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await launching
+        assert not list_leftovers()
+
+
 async def test_sandbox_that_cannot_be_set_up_voids_the_game(place):
     launcher = SandboxLauncher(Path("/bin/false"), Cgroups(()))
     with pytest.raises(VoidGame, match="the sandbox cannot be set up"):
