@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import psutil
@@ -76,11 +77,16 @@ def test_ratings_do_not_depend_on_the_number_of_workers(here):
     assert all(row["games"] == 8 for row in rows)
 
 
+def has_bots(worker):
+    return len(worker.children(recursive=True)) >= 2
+
+
 def test_a_worker_and_its_bots_run_on_the_core_of_the_worker(here):
     cores = sorted(os.sched_getaffinity(0))
     file = here.tournament(matches=50, more="workers = 2\n")
     with here.started("tournament", "run", file) as process:
-        read_until(process, 1)
+        while [has_bots(worker) for worker in workers(process)] != [True, True]:
+            time.sleep(0.01)
         process.send_signal(signal.SIGSTOP)  # the driver starts no further game, so all bots stay
         seen = workers(process)
         trees = [[worker, *worker.children(recursive=True)] for worker in seen]
