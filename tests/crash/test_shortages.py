@@ -94,7 +94,7 @@ def test_a_limit_of_very_few_descriptors_is_reported_at_once(here):
     done = run(here, "run", file(here), preexec_fn=limit_descriptors)
     assert done.returncode == 1
     assert done.stderr == (
-        "referee: 20 open files are allowed (`ulimit -n`), which is too few: the referee needs at least 64\n"
+        "referee: 20 open files are allowed (`ulimit -n`), but the referee needs at least 64\n"
     )
     assert not (here.folder / "league").exists()
 
@@ -143,7 +143,7 @@ def test_bots_that_end_because_threads_are_missing_are_not_charged(here):
 @pytest.mark.toolchain("faketime")
 @pytest.mark.parametrize("jump", ["+1h", "-1h"])
 def test_a_jump_of_the_wall_clock_changes_no_result(here, jump):
-    file(here, matches=10)
+    file(here, matches=100)  # libfaketime reads the jump once a second
     whole = here.referee("tournament", "run", "cup.toml", "--league", "whole")
     assert whole.returncode == 0, whole.stderr
     now = here.folder / "now"
