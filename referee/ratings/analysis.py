@@ -1,7 +1,10 @@
 """Estimate the strength of the bots of one ruleset from all their games at once, with intervals.
 
 Each interval covers the true value with a chance of 95 %. It comes from resampling the matches
-(`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often intervals really cover.
+(`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often the intervals really cover it.
+
+In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bots that met, B of resamples, and
+F of figures, which is n, P or 1.
 """
 
 from __future__ import annotations
@@ -18,8 +21,12 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, ResultColumns
 
 _CHUNK = 2_000_000
-"""The most numbers in one array; more fits than that are split into chunks."""
+"""About the most numbers that one array of a fit may have, to limit memory.
+
+If fitting all resamples in one call would need larger arrays, they are fitted in several calls.
+"""
 _SEED = 20_050_102
+"""Fixed, so that the same results always give the same intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +37,13 @@ class BotFigures:
     games: int
     matches: int
     wins: int
-    """Number of games of rank 1: with shared ranks, without forfeits."""
+    """Number of games in which the bot had rank 1 and did not forfeit. A shared rank 1 counts."""
     forfeits: int
+    """Number of games that the bot forfeited."""
     rating: Estimate
-    """The order-free fit (`fit`), shifted so that the mean of all bots is 25, the mean of the prior.
+    """The skill from `fit.fit`, shifted so that the mean of all bots is `Settings.mu`.
 
-    The shift is needed because games show only differences of skill.
+    The shift makes ratings comparable, because games show only differences of skill.
     """
     score: Estimate
     """Mean points per game."""
@@ -45,7 +53,7 @@ class BotFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFigures:
-    """The comparison of two bots. Bots that never met are compared through their common opponents."""
+    """The comparison of two bots. The ratings of bots that never met are compared through common opponents."""
 
     first: str
     second: str
@@ -54,13 +62,19 @@ class PairFigures:
     matches: int
     """Number of matches with both bots."""
     better: float | None
-    """Share of the meetings in which the first bot ranked higher; a tie is one half. None if they never met."""
+    """Share of the meetings in which the first bot ranked higher; a tie counts one half.
+
+    Each meeting has the weight 2 / seats, as in `MatchSums.compared`. None if the bots never met.
+    """
     lead: Estimate | None
-    """Mean points of the first bot minus those of the second, in a meeting; None if they never met."""
+    """Mean points per meeting of the first bot minus those of the second; None if the bots never met."""
     rating_lead: Estimate
     """Rating of the first bot minus that of the second."""
     chance: float | None
-    """Probability that the first bot is the better one, by the ratings; None without data."""
+    """Probability that the true rating of the first bot is the higher one.
+
+    None if one of the bots has played fewer than two matches.
+    """
 
 
 class Analysis:
@@ -68,7 +82,7 @@ class Analysis:
 
     Args:
         results: one part of `ResultColumns.by_ruleset`.
-        settings: the constants of the rating.
+        settings: the constants of the rating; the defaults of `Settings` if omitted.
     """
 
     def __init__(self, results: ResultColumns, settings: Settings | None = None) -> None:
@@ -80,7 +94,7 @@ class Analysis:
 
     @cached_property
     def ratings(self) -> Floats:
-        """(n,) the order-free ratings of the n bots."""
+        """(n,) `BotFigures.rating` of each bot, without an interval."""
         priors = np.full((1, len(self.results.bots)), self._settings.mu)
         fitted = fit(
             self._sums.pairs,
@@ -139,14 +153,19 @@ class Analysis:
     def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
         """Return the probability that the rating of `first` exceeds that of `second` by more than `more`.
 
-        None means that there are no data. Raises ValueError if one of the bots has not played.
+        Return None if one of the bots has played fewer than two matches. Raises ValueError if one has not
+        played.
         """
         bots = self.results.bots
         lead, drawn, certainty = self._lead(bots.index(first), bots.index(second))
         return certainty.chance(lead[0] - more, drawn)
 
     def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
-        """Return the (1,) lead in rating, its (B, 1) values in B resamples, and its `Certainty`."""
+        """Return the lead of the first bot in rating, as three values.
+
+        They are the (1,) lead from all games, the (B, 1) leads in the resamples, and the `Certainty` for
+        intervals. The bot with fewer matches determines the certainty.
+        """
         lead = self.ratings[[first]] - self.ratings[[second]]
         drawn = self._resampled_ratings[:, [first]] - self._resampled_ratings[:, [second]]
         return lead, drawn, Certainty(self._by_bot.matches[[first, second]].min(keepdims=True))
@@ -167,7 +186,7 @@ class Analysis:
 
     @cached_property
     def _meetings(self) -> dict[tuple[int, int], _Meeting]:
-        """What the games of each pair of bots say, for both orders of the pair."""
+        """For each ordered pair of bots that met: the figures from the games of both."""
         certainty = Certainty(np.diff(self._sums.meetings.tocsc().indptr).astype(np.float64))
         meetings = _sum(self._sums.meetings)
         leads = _sum(self._sums.lead) / meetings
@@ -186,10 +205,11 @@ class Analysis:
 
     @cached_property
     def _resampled_ratings(self) -> Floats:
-        """(B, n) the ratings in each of B resamples.
+        """(B, n) the ratings in each resample.
 
-        Each resample has its own prior means, drawn from the prior. That matters only where the games say
-        little, as for a bot that always lost: there the interval becomes that of the prior.
+        Each resample gets other prior means, drawn at random from the prior. Without this, a bot that lost
+        all games would lose all games of every resample too, and its interval would be far too narrow. With
+        it, that interval is roughly as wide as the prior. For a bot with wins and losses the prior hardly counts.
         """
         draws, bots = self._resampling.draws, len(self.results.bots)
         priors = np.random.default_rng(_SEED).normal(
@@ -214,13 +234,18 @@ class Analysis:
         return self._centred(np.concatenate(chunks))
 
     def _centred(self, ratings: Floats) -> Floats:
+        """Return ratings, shifted so that the mean of all bots is `Settings.mu`."""
         centred: Floats = ratings - ratings.mean(axis=-1, keepdims=True) + self._settings.mu
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:
-        """(B, n) in each of B resamples: the deviation of each bot's mean from its mean in all games.
+        """Return (B, n) deviations: of a bot's mean in a resample from its mean in all games.
 
-        The effect of the opponents is removed, because the schedule fixed them.
+        A resample can contain stronger or weaker opponents than the schedule. The schedule is fixed, so this
+        is no uncertainty: only what `OpponentEffects` does not explain is resampled.
+
+        Args:
+            values: (M, n) the sum of points or wins of each bot in each match.
         """
         unexplained = self._opponents.scaled_residuals(values)
         return _quotient(
@@ -230,7 +255,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """What the games of one pair of bots say."""
+    """The figures from the games of one ordered pair of bots, as in `PairFigures`."""
 
     games: int
     matches: int
@@ -239,10 +264,10 @@ class _Meeting:
 
 
 def _sum(sums: Matrix) -> Floats:
-    """Return the (F,) sums over all matches."""
+    """Return the (P,) sums over all matches of an (M, P) matrix."""
     return np.asarray(sums.sum(axis=0)).reshape(-1)
 
 
 def _quotient(part: Floats, whole: Floats) -> Floats:
-    """Return the quotient, NaN where the whole is 0."""
+    """Return `part` divided by `whole`, and NaN where `whole` is 0."""
     return part / np.where(whole > 0, whole, np.nan)

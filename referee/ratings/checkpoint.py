@@ -1,9 +1,9 @@
-"""Continue ratings from a checkpoint, so that only games since then are rated.
+"""Continue ratings from a checkpoint, so that only the games after the checkpoint are rated.
 
-TrueSkill rates one game after another; a hundred thousand games take half a minute. A checkpoint is bytes that
-hold ratings after some of the games, each with a digest of everything that determines them: the games and
-their order, the predecessors of the bots, and the settings. If no digest fits the given games, for example
-because the checkpoint is old or damaged, all games are rated from the first one.
+TrueSkill rates one game after another; a hundred thousand games take half a minute. A checkpoint is a byte
+string with up to four states. A state is the ratings after the first games, with a digest of everything that
+determines these ratings: the games and their order, the predecessors of the bots, and the settings. If no digest
+fits the given games, for example because the checkpoint is damaged, all games are rated from the first one.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ from referee.ratings.trueskill import Ratings, RatingTable, Settings
 from referee.result_columns import NOBODY, Ints, ResultColumns
 
 _VERSION = 1
-"""Version of the rating algorithm, part of the digest: raise it when the algorithm changes."""
+"""Version of the rating algorithm. It is part of the digest; raise it when the algorithm changes."""
 _SAVE_DISTANCES = (0, 64, 1024, 16_384)
-"""Distances from the last game at which a state is saved.
+"""Numbers of games between a saved state and the last game.
 
-States before the end help if a late game comes before others in the order.
+The states before the last game are for games that are stored late but come early in the schedule: such a game
+makes the states after its place useless, but not those before it.
 """
 _MIN_NEW_GAMES = 200
-"""No new checkpoint is made for fewer new games than this."""
+"""No checkpoint is made for fewer games than this after the last state that fits."""
 _MAX_SEATS = 5
-"""Games are padded to this size, so that a larger table among new games keeps old digests valid."""
+"""Size of the largest table. All games are padded to it, because a digest includes the empty columns.
+
+So old digests stay valid when the first game at a larger table is played.
+"""
 
 
 class _State(BaseModel):
@@ -50,13 +54,17 @@ def rate_from_checkpoint(
     *,
     predecessors: Mapping[str, str] | None = None,
 ) -> tuple[Ratings, bytes | None]:
-    """Return the ratings after all games, and the next checkpoint; None if the old one is good enough.
+    """Return the ratings after all games, and a new checkpoint.
+
+    The new checkpoint is None if fewer than 200 games had to be rated: then the old one is good enough.
 
     Args:
-        checkpoint: an earlier checkpoint, None, or any bytes.
+        checkpoint: an earlier checkpoint, or None. Bytes that are no checkpoint are ignored.
         games: the games in schedule order.
         settings: see `Ratings`.
         predecessors: see `Ratings`.
+
+    Raises ValueError if a game cannot be rated; see `Ratings.rate`.
     """
     sequence = _GameSequence(games, settings or Settings(), predecessors or {})
     old = sorted(_read(checkpoint), key=lambda state: -state.games)
@@ -78,6 +86,7 @@ def rate_from_checkpoint(
 
 
 def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
+    """Return the states of a checkpoint; none if the bytes are no checkpoint."""
     try:
         return _STATES.validate_json(checkpoint or b"[]")
     except ValidationError:
@@ -85,7 +94,10 @@ def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
 
 
 def _dump(states: Iterable[_State], games: int) -> bytes:
-    """Return the checkpoint: for each distance from the end the last state that is that far away."""
+    """Return a checkpoint after `games` games.
+
+    For each of `_SAVE_DISTANCES` it has the last state that is at least so many games before the end.
+    """
     chosen = {}
     for before in _SAVE_DISTANCES:
         old = [state for state in states if state.games <= games - before]
@@ -96,9 +108,9 @@ def _dump(states: Iterable[_State], games: int) -> bytes:
 
 
 class _GameSequence:
-    """Games in their order, with bots and rulesets numbered by first occurrence.
+    """Games in schedule order. Bots and rulesets are numbered in the order in which they first occur.
 
-    So the numbers in the first games do not depend on later games.
+    With these numbers, the digest of the first games does not depend on later games.
     """
 
     def __init__(
@@ -134,12 +146,13 @@ class _GameSequence:
         return _State(games=games, ratings=table, digest=self._digest(games, table))
 
     def matches(self, state: _State) -> bool:
-        """Return True if these games start with the games of the state."""
+        """Return True if the state fits: its digest is that of the first games of this sequence."""
         return 0 < state.games <= len(self) and state.digest == self._digest(
             state.games, state.ratings
         )
 
     def _digest(self, games: int, ratings: RatingTable) -> str:
+        """Return the digest of the first `games` games, of their settings and predecessors, and of `ratings`."""
         bots = self._bots[: int(self._bot[:games].max(initial=NOBODY)) + 1]
         rulesets = self._rulesets[: int(self._ruleset[:games].max(initial=NOBODY)) + 1]
         text = json.dumps(
@@ -165,10 +178,15 @@ class _GameSequence:
 
 
 def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[str], Ints]:
-    """Return the names in the order of first occurrence, and `numbers` as indexes of these names."""
+    """Return the names in the order of first occurrence, and `numbers` changed to indexes of that list.
+
+    Args:
+        names: all names; those that do not occur in `numbers` are left out.
+        numbers: indexes of `names`, or NOBODY.
+    """
     backwards = numbers.ravel()[::-1]
     first = np.full(len(names) + 1, len(backwards))  # NOBODY is the index of the last item
-    # The last write to an item wins, and it is the first occurrence.
+    # If a number occurs several times, the last write stays: as the order is reversed, its first occurrence.
     first[backwards] = np.arange(len(backwards))[::-1]
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]

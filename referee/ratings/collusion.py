@@ -1,4 +1,7 @@
-"""Estimate what a bot's points owe to the other bots at the table, and which bots help each other."""
+"""Estimate how the other bots at the table change a bot's points, and which bots seem to help each other.
+
+In the shapes of arrays, M is the number of matches and n the number of bots.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resamplin
 from referee.result_columns import Floats, ResultColumns
 
 _LEAST = 1e-6
-"""A sum of squares below this is a rounding error."""
+"""A sum of squares below this is a rounding error, and counts as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,28 +23,32 @@ class CollusionFigures:
     bot: str
     other: str
     matches: int
-    """Number of matches in which both played."""
+    """Number of matches in which both bots played."""
     with_other: float
-    """Mean points of the bot in these matches."""
+    """Mean points of the bot per game of these matches."""
     without_other: float | None
-    """Mean points of the bot in its other matches; None if there are none."""
+    """Mean points of the bot per game of the matches without `other`; None if there are no such matches."""
     excess: Estimate
-    """Extra points of the bot per game with the other one.
+    """Points per game that `bot` gains in the matches with `other`, beyond what `OpponentEffects` explains.
 
-    The strength of the bot, and the effect of the other one on all its opponents, are subtracted.
+    That model explains the strength of `bot` and the effect that `other` has on every opponent.
     """
     suspicious: bool
-    """True if the excess is surely above 0. The chance of any wrong accusation is 5 % over all pairs."""
+    """True if the excess is surely above 0.
+
+    If no bots collude, the chance that any pair at all is suspicious is at most 5 %.
+    """
 
 
 class OpponentEffects:
-    """A linear model of the points: the strength of a bot plus the effects of its opponents.
+    """A linear model of points (or wins): the strength of a bot plus the effects of its opponents.
 
-    The mean of a bot in a match is its own number plus a number for each opponent, which is the same for
-    everyone who meets that opponent. Both come from least squares over all matches.
+    Each bot has two numbers: its strength, and its effect on each opponent. The model of a bot's mean in a match
+    is the strength of the bot plus the effects of its opponents. All numbers come from least squares over all
+    matches.
 
     Args:
-        games: (M, n) the number of games of each of M matches that each of n bots played.
+        games: (M, n) the number of games of each match that each bot played.
     """
 
     def __init__(self, games: Floats) -> None:
@@ -58,12 +65,12 @@ class OpponentEffects:
         self._free = self.there.sum() - np.linalg.matrix_rank(equations, tol=1e-9, hermitian=True)
 
     def means(self, sums: Floats) -> Floats:
-        """Return (M, n) means per game from sums per match; 0 where the bot did not play."""
+        """Return the (M, n) means per game from (M, n) sums per match; 0 where the bot did not play."""
         means: Floats = np.divide(sums, self._games, out=np.zeros_like(sums), where=self._games > 0)
         return means
 
     def residuals(self, means: Floats) -> Floats:
-        """Return the (M, n) residuals of means: what the model does not explain."""
+        """Return the (M, n) residuals of (M, n) means per game: the part that the model does not explain."""
         bots = means.shape[1]
         totals = means.sum(axis=1, keepdims=True)
         known = [means.sum(axis=0), (self.there * (totals - means)).sum(axis=0)]
@@ -73,9 +80,10 @@ class OpponentEffects:
         return left
 
     def scaled_residuals(self, sums: Floats) -> Floats:
-        """Return the (M, n) residuals of sums per match, enlarged to the size expected in new matches.
+        """Return the (M, n) residuals of (M, n) sums per match, enlarged to the size expected in new matches.
 
-        A fit makes the residuals of its own data too small. NaN if no degree of freedom is left.
+        The enlargement is needed because least squares make the residuals of the fitted data too small. All
+        values are NaN if the data are too few: if the model has as many numbers as there are means.
         """
         if self._free <= 0:
             return np.full_like(sums, np.nan)
@@ -85,9 +93,11 @@ class OpponentEffects:
 
 
 def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
-    """Return the figures of every ordered pair that met, if its effect can be separated from others.
+    """Return the figures of the ordered pairs of bots that met.
 
-    A positive excess is a hint at collusion, no proof: two styles of play may simply fit together.
+    A pair is left out if its excess cannot be told from the model of `OpponentEffects`, for example because
+    the two bots met in every match. A positive excess is a hint at collusion, no proof: two styles of play may
+    simply fit together.
     """
     effects_of_pairs = _PairEffects(results)
     bots = range(len(results.bots))
@@ -100,7 +110,7 @@ def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
 
 
 class _PairEffects:
-    """Estimate for a pair how much its meetings add to the model, by least squares of the residuals."""
+    """Estimate the excess of each pair, by least squares over the residuals of `OpponentEffects`."""
 
     def __init__(self, results: ResultColumns) -> None:
         self._bots = results.bots
@@ -110,7 +120,13 @@ class _PairEffects:
         self._resampling = Resampling.from_matches(results.matches)
 
     def figures(self, bot: int, other: int, pairs: int) -> CollusionFigures | None:
-        """Return the figures of one of `pairs` ordered pairs; None if its effect cannot be separated."""
+        """Return the figures of a pair; None if its excess cannot be told from the model.
+
+        Args:
+            bot: index of the bot.
+            other: index of the other bot.
+            pairs: the number of ordered pairs, among which the 5 % for wrong accusations are divided.
+        """
         there = self._opponents.there
         both = there[:, bot] * there[:, other]
         meeting = np.zeros_like(there)
@@ -136,6 +152,6 @@ class _PairEffects:
         )
 
     def _mean(self, bot: int, mask: Floats) -> float:
-        """Return the mean points per game of a bot in the matches where `mask` is 1."""
+        """Return the mean points per game of a bot in the matches where the (M,) `mask` is 1."""
         points, games = self._games.points[:, bot], self._games.games[:, bot]
         return float((points * mask).sum() / (games * mask).sum())

@@ -2,6 +2,8 @@
 
 Only whole matches count, that is, matches with a game of every seating. In a whole match each bot has had each
 seat of the deal once.
+
+In the shapes of arrays, M is the number of whole matches, k the number of seats, and B the number of resamples.
 """
 
 from __future__ import annotations
@@ -23,33 +25,35 @@ class SeatFigures:
     seat: int
     """Number of the seat; seat 0 starts the game."""
     matches: int
+    """Number of whole matches."""
     advantage: Estimate
-    """Mean points of the seat minus the mean points of all seats."""
+    """Mean points per game of the seat minus the mean points per game of all seats."""
     win_share: Estimate
-    """Share of games with rank 1 for the seat: with shared ranks, without forfeits."""
+    """Share of the games in which the seat had rank 1 and did not forfeit. A shared rank 1 counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuckFigures:
-    """The sources of the points at tables of one size, as shares of their variance, with the sum 1.
+    """What causes the variance of points at tables of one size: three shares with the sum 1.
 
-    The variance is taken around the mean of the match.
+    The variance is that of the points of a seat in one game, around the mean of all points of the match.
     """
 
     seats: int
     matches: int
+    """Number of whole matches; in duels only the matches of pairs of bots that played several."""
     deviation: float
-    """Standard deviation of the points of a seat in one game."""
+    """Standard deviation: the square root of the variance."""
     hand: Estimate
-    """Share of the luck of the deal: the same seat of the same deal, for any bot."""
+    """Share of the luck of the deal: what the hand of a seat gives to every bot that gets it."""
     bots: Estimate
     """Share of the strength of the bots."""
     rest: Estimate
-    """Share of everything else: how these bots played this hand in this order."""
+    """Share of everything else, such as how these bots played these hands in this cyclic order."""
 
 
 def seat_figures(results: ResultColumns) -> tuple[SeatFigures, ...]:
-    """Return the figures of every table size and seat."""
+    """Return the figures of each seat of each table size that has a whole match."""
     return tuple(figures for whole in _whole_matches(results) for figures in _estimate_seats(whole))
 
 
@@ -71,22 +75,23 @@ def _estimate_seats(whole: _WholeMatches) -> Iterator[SeatFigures]:
 
 
 def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
-    """Return the figures of every table size with enough matches."""
+    """Return the figures of each table size with enough whole matches."""
     found = (_estimate_luck(whole) for whole in _whole_matches(results))
     return tuple(figures for figures in found if figures is not None)
 
 
 def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
-    """Return the variance components of whole matches; None if there are too few.
+    """Return the figures from whole matches; None if fewer than two can be used.
 
-    A match is a Latin square of bots by seats, with a game for each diagonal.
+    This is an analysis of variance. The points of a match are a Latin square: the rows are the bots, the columns
+    are the seats with their hands, and each of the k games occurs once in every row and every column.
     """
     seats, points = whole.seats, whole.points
     middle = points.mean(axis=(1, 2), keepdims=True)
     by_bot = points.mean(axis=2, keepdims=True) - middle
     by_hand = points.mean(axis=1, keepdims=True) - middle
     matches = len(points)
-    if seats == 2:  # noqa: PLR2004 - a 2 by 2 square has no residual
+    if seats == 2:  # noqa: PLR2004 - bots, seats and games explain a 2 by 2 square fully
         rest, repeated = _between_matches(whole.bots, by_bot[:, 0, 0] - by_bot[:, 1, 0])
     else:
         left = points - by_bot - by_hand - whole.means_of_games()
@@ -94,7 +99,7 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
             (left**2).sum(axis=(1, 2)) / ((seats - 1) * (seats - 2)),
             np.ones(matches, dtype=bool),
         )
-    if repeated.sum() < 2:  # noqa: PLR2004 - for an interval
+    if repeated.sum() < 2:  # noqa: PLR2004 - one match gives no interval
         return None
     squares = np.stack(
         [
@@ -121,10 +126,15 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
 
 
 def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
-    """Return the residual variance of duels by match, and a mask of the matches for which it is known.
+    """Return for each duel match an estimate of the residual variance, and True if the estimate is usable.
 
-    It is half the variance of the lead that neither the hand nor the bots explain. It comes from the
-    differences between matches of the same pair, so it is unknown if a pair has only one match.
+    The hands cancel in the lead of a match, because both bots play both hands. So the leads of several matches
+    of one pair differ only by the residuals, and the variance of these leads is the residual variance. If a pair
+    has only one match, the estimate is not usable.
+
+    Args:
+        pairs: (M, 2) the bots of each match.
+        leads: (M,) mean points per game of the first bot minus those of the second.
     """
     pair, times = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)[1:]
     pair = pair.reshape(-1)
@@ -135,7 +145,12 @@ def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
 
 
 def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:
-    """Return the (B, 3) shares of hand, bots and rest, and the (B,) total variance, from mean squares."""
+    """Return the (B, 3) shares of hand, bots and rest, and the (B,) total variance.
+
+    Args:
+        squares: (B, 3) the mean squares of hand, bots and rest; B is 1 for the data themselves.
+        seats: the table size.
+    """
     rest = squares[:, 2]
     parts = np.maximum(0, squares[:, :2] - rest[:, None]) / seats
     components = np.concatenate([parts, rest[:, None]], axis=1)
@@ -146,21 +161,21 @@ def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WholeMatches:
-    """The whole matches at tables of one size: M matches of k bots in k seats."""
+    """The whole matches at tables of one size. A bot's place in the arrays is its place in a row of `bots`."""
 
     seats: int
     """The table size k."""
     bots: Ints
-    """(M, k) the bots, lowest index first."""
+    """(M, k) the bots of each match, lowest index first."""
     points: Floats
-    """(M, k, k) points by bot and seat."""
+    """(M, k, k) points by match, bot and seat."""
     wins: Floats
-    """(M, k, k) 1 for a win, by bot and seat."""
+    """(M, k, k) 1 for a win, else 0, by match, bot and seat."""
     game: Ints
-    """(M, k, k) the number of the game in which a bot had a seat."""
+    """(M, k, k) the game of the match, from 0 to k - 1, in which the bot had the seat."""
 
     def means_of_games(self) -> Floats:
-        """Return the (M, k, k) mean points of the game in which a bot had a seat."""
+        """Return (M, k, k) values: the mean points of all seats in the game in which the bot had the seat."""
         match = np.arange(len(self.points))[:, None, None]
         means = np.zeros((len(self.points), self.seats))
         np.add.at(means, (match, self.game), self.points / self.seats)
@@ -168,7 +183,7 @@ class _WholeMatches:
 
 
 def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
-    """Yield the whole matches of each table size."""
+    """Yield the whole matches of each table size that has any."""
     for seats in np.unique(results.seats).tolist():
         sized = results.of_size(seats)
         whole = np.bincount(sized.match)[sized.match] == seats
@@ -190,7 +205,10 @@ def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
 
 
 def _rearrange(values: Floats | Ints | Flags, place: tuple[Ints, Ints, Ints]) -> Floats:
-    """Return (M, k, k) values by match, game and seat, rearranged by `place`."""
+    """Return (M, k, k) values by match, bot and seat, from (M, k, k) values by match, game and seat.
+
+    `place` has the new index of each value: match, place of the bot, and seat.
+    """
     placed = np.zeros(values.shape)
     placed[place] = values
     return placed

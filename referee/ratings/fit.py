@@ -1,12 +1,17 @@
 """Fit skills to all games at once, so that the order of the games does not matter.
 
 The model is that of TrueSkill. The performance of a seat is normally distributed around the skill of its bot, with
-the deviation `beta`; a better performance ranks higher. So of two seats at a table, the first one ranks higher
-with the probability Phi((s1 - s2) / (sqrt(2) beta)), whoever else plays. The prior of the skills is a normal
-distribution. The fit is the unique set of skills that makes the outcomes of all pairs most likely under this prior
-(Thurstone-Mosteller; a tie is half a win).
+the deviation `beta`; a better performance ranks higher. Let s1 and s2 be the skills of two bots at a table, and
+Phi the normal distribution function. Then the first bot ranks higher with the probability
+Phi((s1 - s2) / (sqrt(2) beta)), whoever else plays. This is the model of Thurstone and Mosteller; a tie counts as
+half a win. The prior of each skill is a normal distribution too. The fit is the set of skills with the highest
+posterior probability. There is exactly one, because the log posterior (the logarithm of that probability) is
+strictly concave.
 
-The pairs of a game are not independent, so the fit does not tell its own uncertainty; `intervals` does.
+The posterior does not show how uncertain a fit is, because the pairs of one game are not independent.
+`intervals.py` measures the uncertainty by resampling.
+
+In the shapes of arrays, B is the number of fits, n of bots, and P of pairs of bots.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, Ints
 
 _STEPS = 100
-"""The most steps of the search."""
+"""The most steps of Newton's method."""
 _LOG_ROOT_TAU = float(np.log(2 * np.pi) / 2)
+"""ln(sqrt(2 pi)), from the normal density."""
 
 
 def fit(
@@ -35,20 +41,22 @@ def fit(
     """Return the most likely skills of B independent fits, by Newton's method.
 
     Args:
-        pairs: (P, 2) the two bots of each pair, as indexes of the n bots.
+        pairs: (P, 2) the two bots of each pair, as indexes from 0 to n - 1.
         compared: (B, P) how often each pair was compared, in each fit.
-        better: (B, P) how often the first bot of the pair was better; a tie is one half.
+        better: (B, P) how often the first bot of the pair ranked higher; a tie counts one half.
         priors: (B, n) the mean of the prior for each bot.
-        settings: the deviation of the prior, and `beta`.
-        start: (n,) skills at which the search starts; the priors if omitted.
-        within: the search ends when no skill changes by more than this.
+        settings: `sigma` is the deviation of the prior, `beta` that of a performance; the rest is not used.
+        start: (n,) skills at which the search starts; `priors` if omitted.
+        within: the search ends after a step that changes no skill by more than this.
 
     Returns: (B, n) skills in the units of ratings.
 
-    Raises ArithmeticError if the search does not converge. It always should, because the function is concave.
+    Raises ArithmeticError if the search has not ended after 100 steps. This is not expected, because
+    the log posterior has exactly one maximum.
     """
     scale = np.sqrt(2) * settings.beta
-    limit = 2 * scale  # limits a step: far from the solution the function is flat
+    # Newton's method can jump too far where the log posterior has little curvature, so steps are limited.
+    limit = 2 * scale
     precision = settings.sigma**-2
     first, second = pairs[:, 0], pairs[:, 1]
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
@@ -64,17 +72,23 @@ def fit(
         skills += np.clip(step, -limit, limit)
         if np.abs(step).max(initial=0.0) <= within:
             return skills
-    raise ArithmeticError(f"the ratings have not converged in {_STEPS} steps")
+    raise ArithmeticError(f"the fit has not converged in {_STEPS} steps")
 
 
 def _hazard(lead: Floats) -> Floats:
-    """Return phi(x) / Phi(x), also where both are nearly 0."""
+    """Return phi(x) / Phi(x), the normal density over the distribution function, for x = `lead`.
+
+    The logarithms are subtracted, which is accurate even where both values are nearly 0.
+    """
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
 
 
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
-    """Return (B, n) sums for the bots: a pair adds its pull to its first bot and subtracts it from its second."""
+    """Return the (B, n) first derivatives from the (B, P) derivatives `pull` by the lead of each pair.
+
+    A pair adds its value for its first bot and subtracts it for its second bot.
+    """
     incidence = np.zeros((len(first), bots))
     rows = np.arange(len(first))
     incidence[rows, first], incidence[rows, second] = 1, -1
@@ -82,7 +96,15 @@ def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
 
 
 def _curvature(first: Ints, second: Ints, bend: Floats, bots: int, precision: float) -> Floats:
-    """Return the (B, n, n) negative second derivatives."""
+    """Return the (B, n, n) second derivatives of the log posterior, with the sign reversed.
+
+    Args:
+        first: (P,) the first bot of each pair.
+        second: (P,) the second bot of each pair.
+        bend: (B, P) the second derivatives by the lead of each pair, with the sign reversed.
+        bots: the number n of bots.
+        precision: 1 / sigma² of the prior.
+    """
     curvature = np.zeros((len(bend), bots, bots))
     curvature[:, first, second] = -bend
     curvature[:, second, first] = -bend

@@ -1,8 +1,11 @@
 """Sum up results by match, and compute intervals for figures by resampling the matches.
 
 The match is the unit of all statements about certainty. The games of a match share a deal, so they are not
-independent; matches are. A resample draws as many matches as there are, with replacement. If there are many
-thousands, it draws random groups of matches instead: two thousand groups show a deviation just as well.
+independent; matches are. A resample draws as many matches as there are, with replacement. If there are more than
+4,000, it draws from 2,000 random groups of matches instead, which is faster and shows a deviation just as well.
+
+In the shapes of arrays, M is the number of matches, n of bots, P of pairs of bots that met, B of resamples, G of
+groups, and F of figures, such as one for each bot or each pair.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 from referee.result_columns import NOBODY, Flags, Floats, Ints, ResultColumns
 
 CONFIDENCE = 0.95
+"""Probability that an interval covers the true value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Estimate:
 
     value: float
     low: float | None
-    """None, as `high`, if there are too few data for an interval."""
+    """The lower end. Both ends are None if there are too few matches for an interval."""
     high: float | None
 
     def negate(self) -> Estimate:
@@ -37,28 +41,28 @@ class Estimate:
         return Estimate(0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
 
     def clip(self, least: float, most: float) -> Estimate:
-        """Return the estimate with the interval cut to the possible range of the figure."""
+        """Return the estimate with the interval cut to the range from `least` to `most`."""
         if self.low is None or self.high is None:
             return self
         return Estimate(self.value, max(least, self.low), min(most, self.high))
 
 
 _SPARSE = 8
-"""If at least one in 8 possible values occurs, counting is faster than sorting."""
+"""`_number_values` sorts if there are more than 8 possible values for each given value; else it counts."""
 
 Matrix = sparse.csr_array[np.float64, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchSums:
-    """Sums by match, for M matches, n bots and P pairs of bots that met."""
+    """Sums over the games of each match."""
 
     games: Floats
-    """(M, n) number of games of each bot."""
+    """(M, n) number of games that each bot played."""
     points: Floats
-    """(M, n) points by the rules."""
+    """(M, n) points of each bot, by the rules."""
     wins: Floats
-    """(M, n) games of rank 1, with shared ranks, without forfeits."""
+    """(M, n) number of games in which the bot had rank 1, alone or shared, and did not forfeit."""
     pairs: Ints
     """(P, 2) the bots of each pair, the lower index first."""
     meetings: Matrix
@@ -66,16 +70,16 @@ class MatchSums:
     lead: Matrix
     """(M, P) points of the first bot minus those of the second."""
     compared: Matrix
-    """(M, P) meetings, each with the weight 2 / seats.
+    """(M, P) sum of the weights of the meetings. A meeting at a table of k seats has the weight 2 / k.
 
-    A game of k seats has k (k - 1) / 2 pairs but only orders k bots, which is worth k - 1 comparisons.
+    A game of k seats has k (k - 1) / 2 meetings, but ranks only k bots, which is worth k - 1 comparisons.
     """
     better: Matrix
-    """(M, P) the part of `compared` in which the first bot ranked higher; a tie is one half."""
+    """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
 
 
 def sum_matches(results: ResultColumns) -> MatchSums:
-    """Return the sums over the games of each match."""
+    """Return the sums over the games of each match, from one part of `ResultColumns.by_ruleset`."""
     matches, bots = results.matches, len(results.bots)
     seated = results.bot != NOBODY
     match = np.broadcast_to(results.match[:, None], seated.shape)[seated]
@@ -119,7 +123,7 @@ class _Pairs:
         self._rows, self._columns = np.divmod(places, max(1, len(codes)))
 
     def sum_entries(self, values: Floats | Ints) -> Matrix:
-        """Return the sums of the entries' values by match and pair."""
+        """Return the (M, P) sums of `values`, which has one value for each entry."""
         added: Floats = np.bincount(self._place, values, len(self._rows)).astype(np.float64)
         return sparse.csr_array((added, (self._rows, self._columns)), shape=self._shape)
 
@@ -127,9 +131,10 @@ class _Pairs:
 def _list_meetings(
     results: ResultColumns,
 ) -> Iterator[tuple[Ints, Ints, Ints, Ints, Floats, Floats]]:
-    """Yield arrays of the entries of two seats.
+    """Yield for each pair of seats six arrays, with one item for each game that has both seats.
 
-    They are match, first bot, second bot, lead of the first in points, its wins (1, 0.5 or 0) and weight.
+    The arrays are: the match; the bot on the first seat; the bot on the second seat; the points of the first bot
+    minus those of the second; 1 if the first bot ranked higher, 0.5 for a tie, else 0; the weight.
     """
     seats = results.seats
     for one, other in combinations(range(results.bot.shape[1]), 2):
@@ -146,7 +151,10 @@ def _list_meetings(
 
 
 def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
-    """Return the distinct values, ascending, and `values` as indexes of them. All are below `limit`."""
+    """Return the distinct values, ascending, and for each value its index among them.
+
+    All values are at least 0 and below `limit`.
+    """
     if limit > _SPARSE * len(values):
         return np.unique(values, return_inverse=True)
     present = np.bincount(values, minlength=limit) > 0
@@ -154,7 +162,7 @@ def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
 
 
 _GROUPS = 2_000
-"""Number of groups, used if there are more than twice as many matches."""
+"""Number of groups of matches. Up to twice this number of matches, each match is a group of its own."""
 _DRAWS = 2_000_000
 """Upper limit of the number of resamples times the number of groups."""
 _MAX_RESAMPLES = 2_000
@@ -164,7 +172,7 @@ _SEED = 20_050_101
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resampling:
-    """B resamples of M matches in G groups. Each resample draws G groups with replacement."""
+    """B resamples of M matches in G groups. Each resample draws G groups, with replacement."""
 
     group: Ints
     """(M,) the group of each match."""
@@ -173,7 +181,7 @@ class Resampling:
 
     @classmethod
     def from_matches(cls, matches: int) -> Resampling:
-        """Return the resamples, which depend only on the number of matches."""
+        """Return the resamples of this number of matches. Equal numbers give equal resamples."""
         rng = np.random.default_rng(_SEED)
         group = np.arange(matches)
         if matches > 2 * _GROUPS:
@@ -191,17 +199,20 @@ class Resampling:
         return int(self.counts.shape[1])
 
     def sums(self, values: Floats | Matrix, resamples: slice = slice(None)) -> Floats:
-        """Return the (B, F) sums of (M, F) values of the matches, for all or some of the resamples."""
+        """Return the (B, F) sums of (M, F) values over the matches of each resample.
+
+        `resamples` selects some of the resamples; then B is their number.
+        """
         grouped = values if len(self.group) == len(self.counts) else self._members @ values
         return np.asarray((grouped.T @ self.counts[:, resamples]).T)
 
     def means(self, values: Floats) -> Floats:
-        """Return the (B, F) means of (M, F) values of the matches."""
+        """Return the (B, F) means of (M, F) values over the matches of each resample."""
         return self.sums(values) / self.sums(np.ones((len(values), 1)))
 
     @property
     def _members(self) -> Matrix:
-        """(G, M) 1 where a match belongs to a group."""
+        """(G, M) 1 where the match belongs to the group, else 0."""
         matches = len(self.group)
         shape = len(self.counts), matches
         return sparse.csr_array((np.ones(matches), (self.group, np.arange(matches))), shape=shape)
@@ -209,18 +220,21 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certainty:
-    """Compute intervals of F figures, from their values in all resamples."""
+    """Compute intervals of F figures, from the (B, F) values `drawn` of the figures in the resamples.
+
+    A figure from fewer than two matches gets no interval.
+    """
 
     matches: Floats
-    """(F,) number of matches that contribute to each figure."""
+    """(F,) number of matches from which each figure comes."""
 
     @property
     def freedom(self) -> Floats:
-        """(F,) the degrees of freedom."""
+        """(F,) the degrees of freedom of each figure: its matches minus 1."""
         return self.matches - 1
 
     def deviation(self, drawn: Floats) -> Floats:
-        """Return the (F,) standard errors from (B, F) resampled figures; NaN without a degree of freedom."""
+        """Return the (F,) standard errors of the figures; NaN for fewer than two matches."""
         there = np.isfinite(drawn)
         count = there.sum(axis=0)
         mean = np.where(there, drawn, 0).sum(axis=0) / np.maximum(count, 1)
@@ -235,7 +249,7 @@ class Certainty:
         return _make_estimates(values, values - margins, values + margins)
 
     def percentile_intervals(self, values: Floats, drawn: Floats) -> list[Estimate]:
-        """Return intervals of (F,) values with a skewed distribution, by percentiles."""
+        """Return intervals of (F,) values with a skewed distribution, from percentiles of `drawn`."""
         tails = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tails, 1 - tails], axis=0)
         wider = self._quantiles() / ndtri(1 - tails) * self._enlarge()
@@ -244,10 +258,15 @@ class Certainty:
         )
 
     def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
-        """Return Wilson intervals of (F,) shares of `counts` games; they know that 0 of 5 is not "never".
+        """Return Wilson's intervals of (F,) shares. They have a width even if a share is 0 or 1.
 
-        Wilson's formula assumes independent games, which these are not. So `counts` is replaced by the number
-        of independent games that would give the deviation of the resamples.
+        Wilson's formula assumes independent games, but games of one match are not independent. So the formula
+        gets the number of independent games that would give the same deviation as the resamples.
+
+        Args:
+            values: the shares.
+            drawn: the shares in the resamples, or their deviations from `values`.
+            counts: (F,) the number of games of each share, which the formula gets if the share is 0 or 1.
         """
         spread = values * (1 - values)
         deviation = self.deviation(drawn)
@@ -260,22 +279,33 @@ class Certainty:
         return _make_estimates(values, middle - margins, middle + margins)
 
     def chance(self, lead: float, drawn: Floats) -> float | None:
-        """Return the probability that a lead, the only figure, is above 0; None without data."""
+        """Return the probability that the true value of the only figure (F = 1) is above 0.
+
+        Return None if the figure comes from fewer than two matches.
+
+        Args:
+            lead: the figure.
+            drawn: (B, 1) the figure in the resamples.
+        """
         [freedom], [deviation] = self.freedom, self.deviation(drawn)
         return float(stdtr(freedom, lead / deviation)) if freedom > 0 else None
 
     def _quantiles(self) -> Floats:
-        """(F,) quantiles of Student's t, because the deviations are estimates too; NaN without data."""
+        """Return the (F,) quantiles of Student's t for CONFIDENCE; NaN for fewer than two matches."""
         quantiles = stdtrit(np.maximum(self.freedom, 1), (1 + CONFIDENCE) / 2)
         return np.where(self.freedom > 0, quantiles, np.nan)
 
     def _enlarge(self) -> Floats:
-        """(F,) factors that compensate for a resample of n of n matches, which makes deviations too small."""
+        """Return the (F,) factors by which the deviations of resamples are too small: sqrt(m / (m - 1)).
+
+        Here m is the number of matches of the figure. NaN for fewer than two matches.
+        """
         known = self.freedom > 0
         return np.sqrt(self.matches / np.where(known, self.freedom, np.nan))
 
 
 def _make_estimates(values: Floats, lows: Floats, highs: Floats) -> list[Estimate]:
+    """Return an estimate for each value, without an interval where `lows` is NaN."""
     rows = np.stack([values, lows, highs], axis=1).tolist()
     return [
         Estimate(value, None, None) if isnan(low) else Estimate(value, low, high)

@@ -1,9 +1,9 @@
 """Decide whether the games have settled the standings, so that a tournament can stop early.
 
 The standings are settled when every two neighbours have a verdict: one is ahead, or both are equal. Testing after
-every round, and stopping at the first success, would inflate false positives. So the allowed error is divided
-among all looks, which are the planned tests, and among all pairs of neighbours. `tests/bench/bench_settled.py`
-measures how often settled standings are wrong.
+every round, and stopping at the first success, would inflate false positives. So the tests, called looks, are
+planned before the first game, and the allowed error is divided among all looks and all pairs of neighbours.
+`tests/bench/bench_settled.py` measures how often settled standings are wrong.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # configurations import this module, and numpy takes long to load
+if TYPE_CHECKING:  # `tournament/config.py` imports this module, and must load fast: without numpy
     from referee.ratings.analysis import Analysis
 
 _GROWTH = 1.2
-"""Growth of the number of rounds from look to look. Closer looks would hardly differ."""
+"""Factor between the rounds of one look and the next. Too few new games between looks rarely change a verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +28,14 @@ class StopCondition:
     confidence: float
     """Probability, between 0.5 and 1, that all verdicts together are right."""
     margin: float
-    """Bots count as equal if their ratings surely differ by less than this; 0 turns this off."""
+    """Two bots count as equal if their ratings surely differ by less than this. With 0, no bots count as equal."""
 
 
 def look_rounds(rounds: int) -> list[int]:
-    """Return the numbers of rounds after which to test; the last one is `rounds`."""
+    """Return after how many rounds each look takes place, in a tournament of `rounds` rounds.
+
+    The last look is after the last round.
+    """
     found: list[int] = []
     next_look = 1
     while next_look < rounds:
@@ -45,33 +48,35 @@ class Verdict(Enum):
     """The verdict about two neighbours in the standings."""
 
     AHEAD = "ahead"
-    """The upper bot is surely better."""
+    """The bot with the higher rating is surely better."""
     EQUAL = "equal"
-    """Their ratings surely differ by less than the margin."""
+    """The ratings of the two bots surely differ by less than the margin."""
     OPEN = "open"
-    """Neither is sure yet."""
+    """The games do not yet show AHEAD or EQUAL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Two neighbours in the standings by fitted rating, and the verdict about them."""
+    """Two neighbours in the standings, which are sorted by `Analysis.ratings`, and the verdict about the two."""
 
     bot: str
+    """The bot with the higher rating."""
     below: str
+    """The next bot in the standings."""
     chance: float | None
-    """Probability that `bot` is better than `below`; None without data."""
+    """Probability that `bot` is better than `below`; None if one of them has played fewer than two matches."""
     verdict: Verdict
 
 
 def compare_neighbours(
     analyses: Sequence[Analysis], until: StopCondition, *, looks: int
 ) -> list[list[Neighbours]]:
-    """Return the verdicts about all neighbours, one list for each ruleset.
+    """Return the verdicts about all neighbours, one list for each ruleset, best bots first.
 
     Args:
         analyses: the analyses of the games so far, one for each ruleset.
         until: the stop condition.
-        looks: the number of looks in the whole tournament.
+        looks: the number of looks in the whole tournament, or 1 for a single test.
     """
     pairs = sum(len(each.results.bots) - 1 for each in analyses)
     error = (1 - until.confidence) / (looks * max(1, pairs))
@@ -94,11 +99,12 @@ def compare_neighbours(
 
 
 def all_settled(tables: Iterable[Iterable[Neighbours]]) -> bool:
-    """Return True if no verdict is open."""
+    """Return True if no verdict of any ruleset is open, given the result of `compare_neighbours`."""
     return all(each.verdict is not Verdict.OPEN for table in tables for each in table)
 
 
 def _verdict(analysis: Analysis, bot: str, below: str, margin: float, error: float) -> Verdict:
+    """Return the verdict about two neighbours, with at most the probability `error` for each wrong conclusion."""
     ahead = analysis.chance_of_lead(bot, below)
     further = analysis.chance_of_lead(bot, below, margin)
     behind = analysis.chance_of_lead(bot, below, -margin)

@@ -1,8 +1,8 @@
 """Rate games one after another with TrueSkill.
 
 TrueSkill compares each seat with the next one in rank order. With three or more seats, the result for tied seats
-therefore depends on their order in the library's sort (a limit of the method; trueskill #13 and #15). Here the
-update is the mean over all orders of the tied seats.
+therefore depends on the order in which the library `trueskill` sorts these seats (issues 13 and 15 of the library;
+a limit of the method). Here the ratings after a game are the mean over all orders of the tied seats.
 """
 
 from __future__ import annotations
@@ -39,14 +39,18 @@ class Settings:
     mu: float = 25.0
     sigma: float = 25 / 3
     beta: float = 25 / 6
-    """Difference in skill at which the better bot wins a duel with a probability of 76 %."""
-    tau: float = 0.0
-    """Uncertainty added before each game; 0, because a version of a bot does not change."""
-    draw_probability: float = 0.1
-    """Probability of a tie between equal bots that are neighbours in rank.
+    """Deviation of a bot's performance in a game around its skill.
 
-    In simulated games it is between 0 (duel) and 0.18 (classic, five seats, all greedy). 0.1 is also the default
-    of the library, so anyone can check ratings with `trueskill.TrueSkill(tau=0)`.
+    A bot whose skill is higher by this much wins a duel with a probability of 76 %.
+    """
+    tau: float = 0.0
+    """Uncertainty that is added before each game. It is 0, because a version of a bot does not change."""
+    draw_probability: float = 0.1
+    """Probability of a tie between two equally strong bots that are neighbours in rank.
+
+    In simulated games this share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, five seats, only
+    the sample bot greedy). 0.1 is also the default of the library, so anyone can check ratings from games without
+    ties with `trueskill.TrueSkill(tau=0)`.
     """
 
 
@@ -63,15 +67,15 @@ class Model:
             tau=settings.tau,
             draw_probability=settings.draw_probability,
         )
-        self._env.ppf = cache(
-            self._env.ppf
-        )  # its argument never changes, but the library computes it for each pair of seats
+        # `ppf` is the inverse of the normal distribution function. The library calls it for each pair of seats,
+        # always with the same argument.
+        self._env.ppf = cache(self._env.ppf)
 
     def update(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
         """Return the ratings after a game, in the order of `priors`.
 
-        Seats of equal rank are tied. The result of a seat does not depend on the order of the other seats, not
-        even in the last bit.
+        Seats of equal rank are tied. The new rating of a seat does not depend on the order in which the other
+        seats are given, not even in the last bit.
         """
         if len(set(ranks)) == len(ranks):  # without ties there is only one order
             return self._rated(priors, ranks)
@@ -86,15 +90,18 @@ class Model:
         return [means[seat] for seat in seats]
 
     def _rated(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
-        """Return the ratings from the library, for which the order of tied seats matters."""
+        """Return the ratings that the library computes. They depend on the order of tied seats."""
         rated = self._env.rate([(trueskill.Rating(*prior),) for prior in priors], ranks)
         return [Rating(posterior.mu, posterior.sigma) for (posterior,) in rated]
 
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
-    """Return all orders of the ratings that agree with the ranks.
+    """Return all orders of the ratings, best rank first, that agree with the ranks.
 
-    Tied seats with equal ratings are not exchanged, because `update` takes the mean over both.
+    Two orders that differ only in seats of equal rank and equal rating count once: they give the same numbers.
+
+    Args:
+        seats: the rank and the rating of each seat.
     """
     tied = (
         [prior for _, prior in group]
@@ -107,7 +114,7 @@ def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
 
 
 def _mean(ratings: Sequence[Rating]) -> Rating:
-    """Return the means of mu and sigma. `fsum` rounds once, so the order of the ratings does not matter."""
+    """Return the means of mu and sigma. `fsum` rounds only once, so the order of `ratings` does not matter."""
     count = len(ratings)
     return Rating(
         fsum(rating.mu for rating in ratings) / count,
@@ -116,18 +123,19 @@ def _mean(ratings: Sequence[Rating]) -> Rating:
 
 
 RatingTable = dict[str, dict[str, Rating]]
-"""Ratings by ruleset, then bot."""
+"""Ratings by the name of the ruleset, then by the name of the bot."""
 
 
 class Ratings:
     """The ratings after all games added so far.
 
-    The order of the games matters. Use the order of the schedule, which anyone can compute again.
+    The order of the games matters. Add them in schedule order, because anyone can compute the schedule again.
 
     Args:
-        settings: the constants.
-        predecessors: for each new version of a bot, the version before it. A new version starts with the
-            current mu of its predecessor and the sigma of a new bot.
+        settings: the constants of TrueSkill; the defaults of `Settings` if omitted.
+        predecessors: for each new version of a bot, its predecessor. A new version starts with the current mu of
+            its predecessor and with the sigma of a new bot. If the predecessor has not played by the ruleset of
+            the game, the predecessor's own predecessor counts, and so on.
     """
 
     def __init__(
@@ -147,14 +155,14 @@ class Ratings:
         return self._model.prior
 
     def add(self, game: GameResult) -> None:
-        """Rate one game; see `rate`."""
+        """Rate one game. Raises ValueError as `rate`."""
         self.rate(game.ruleset, game.bots, game.ranks)
 
     def rate(self, ruleset: str, bots: Sequence[str], ranks: Sequence[int]) -> None:
-        """Rate one game, given by the bots and the ranks of its seats.
+        """Rate one game, given by the bot and the rank of each seat.
 
-        Raises ValueError, and changes nothing, if a bot has two seats, if there is only one seat, or if the
-        numbers of seats and ranks differ.
+        Raises ValueError if a bot has two seats, if there are fewer than two seats, or if the numbers of bots
+        and ranks differ. Then no rating changes.
         """
         if len(set(bots)) != len(bots) or len(bots) < 2:  # noqa: PLR2004 - a game
             raise ValueError(
@@ -166,14 +174,19 @@ class Ratings:
         self._ratings.setdefault(ruleset, ratings).update(zip(bots, after, strict=True))
 
     def _first(self, bot: str, ratings: Mapping[str, Rating]) -> Rating:
-        """Return the rating of a bot before its first game."""
+        """Return the rating of a bot before its first game, from a predecessor if one has played.
+
+        Args:
+            bot: the bot.
+            ratings: the ratings of the ruleset so far.
+        """
         before = self._predecessors.get(bot)
         while before is not None and before not in ratings:
             before = self._predecessors.get(before)
         return self.prior if before is None else Rating(ratings[before].mu, self.prior.sigma)
 
     def rating(self, ruleset: str, bot: str) -> Rating:
-        """Return the rating of a bot. Raises KeyError if it has not played by this ruleset."""
+        """Return the rating of a bot. Raises KeyError if the bot has not played by this ruleset."""
         return self._ratings[ruleset][bot]
 
     def table(self) -> RatingTable:
@@ -191,7 +204,7 @@ class Ratings:
         *,
         predecessors: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return the ratings that `table()` described, ready for further games."""
+        """Return ratings that continue from a table, as `table()` returned it."""
         restored = cls(settings, predecessors=predecessors)
         restored._ratings = {ruleset: dict(ratings) for ruleset, ratings in table.items()}
         return restored
@@ -203,7 +216,7 @@ def rate(
     *,
     predecessors: Mapping[str, str] | None = None,
 ) -> RatingTable:
-    """Return the ratings by ruleset and bot after games in schedule order; see `Ratings`."""
+    """Return the ratings by ruleset and bot after all games, given in schedule order; see `Ratings`."""
     ratings = Ratings(settings, predecessors=predecessors)
     for game in games:
         ratings.add(game)
@@ -211,10 +224,11 @@ def rate(
 
 
 class Point(NamedTuple):
-    """The rating of a bot after a round."""
+    """The rating of a bot after one of the rounds in which it played."""
 
     tournament: str
     round: int
+    """Number of the round, as in `GameResult.round`."""
     games: int
     """Number of games of the bot so far, in this ruleset."""
     rating: Rating
@@ -227,7 +241,10 @@ def rating_history(
     *,
     predecessors: Mapping[str, str] | None = None,
 ) -> dict[str, list[Point]]:
-    """Return the rating of a bot after each of its rounds, by ruleset, from games in schedule order."""
+    """Return by ruleset the rating of a bot after each round in which it played.
+
+    The games must contain all bots and be in schedule order; see `Ratings`.
+    """
     ratings = Ratings(settings, predecessors=predecessors)
     played = Counter[str]()
     points: dict[str, dict[tuple[str, int], Point]] = {}
