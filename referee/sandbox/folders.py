@@ -1,8 +1,9 @@
 """Create the temporary folders of a run and of its programs, and remove them whatever the programs did there.
 
-A run folder contains the folders of all programs of one run: their sockets and scratch folders. A run holds a lock
-on its folder. A killed run cannot remove its folder or end its programs. The next run finds the folder without a
-lock and does both.
+A run is one use of programs by a referee process: a tournament, a single game or the check of a bot. Its run folder
+contains a folder for each program of the run, with the program's socket and scratch folder. A run holds a lock on
+its run folder. A killed run cannot remove its run folder or end its programs. The next run finds the run folder
+without a lock, ends these programs and removes the folder.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _LOCK = "lock"
 
 
 class ProgramFolder:
-    """A new folder for one program, which only its owner can enter.
+    """A new folder for one program, which only the owner of the folder can enter.
 
-    Raises `VoidGame` if it cannot be created.
+    Raises `VoidGame` if the folder cannot be created.
     """
 
     def __init__(self, parent: Path) -> None:
@@ -44,12 +45,12 @@ class ProgramFolder:
         except OSError as error:
             raise VoidGame(f"no room for a bot's folder: {error}") from error
         self.socket = link / "socket"
-        """The path for the program's socket. It has a folder of its own, which a sandbox shows read-only."""
+        """The path for the program's socket. The folder `link` contains only this socket: a sandbox shows it."""
 
     def scratch_kib(self, enough_kib: int) -> int:
-        """Return the disk space that the scratch folder uses; stop counting at `enough_kib`.
+        """Return the disk space that the scratch folder uses, in KiB; stop counting at `enough_kib`.
 
-        Each name counts as at least one block. Links are not followed, and unreadable folders count as empty.
+        Each file and folder counts as at least 4 KiB. Links are not followed, and unreadable folders count as empty.
         """
         size_kib = 0
         folders = [str(self.scratch)]
@@ -74,8 +75,8 @@ class ProgramFolder:
 def remove_folder(path: Path) -> None:
     """Remove as much as possible of a folder that a program could write to. No link is followed, no pipe opened.
 
-    A folder inside is moved up before it is emptied. So its depth, the length of its path and its access rights make
-    no difference.
+    Each subfolder is made accessible and moved beside `path` before it is emptied. So deep folders, long paths and
+    missing access rights do not prevent the removal.
     """
     names = (path.with_name(f"{path.name}-{n}") for n in itertools.count())
     folders = [path]
@@ -94,7 +95,7 @@ def remove_folder(path: Path) -> None:
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Create a run folder and remove it at the end. The folders of killed runs are removed first."""
+    """Create a run folder and remove it at the end. Before that, remove the run folders of killed runs."""
     for abandoned in Path(tempfile.gettempdir()).glob(_RUN_PATTERN):
         _remove_if_abandoned(abandoned)
     folder, lock = _create_and_lock(Path(tempfile.gettempdir()))
@@ -107,9 +108,9 @@ def run_folder() -> Iterator[Path]:
 
 
 def kill_programs(folder: Path) -> None:
-    """Kill all processes whose environment names a socket in `folder`.
+    """Kill all processes whose environment variable REFEREE_ADDRESS names a socket in `folder`.
 
-    A program dies with its worker, but the processes that it started may still run.
+    A program dies with its worker, but the processes that the program started may still run.
     """
     address = f"unix:{folder}/"
     for process in psutil.process_iter():
@@ -119,7 +120,10 @@ def kill_programs(folder: Path) -> None:
 
 
 def _create_and_lock(parent: Path) -> tuple[Path, int]:
-    """Return a new folder and its lock. Another run may remove the folder before it is locked; then try again."""
+    """Create a run folder and lock it; return the folder and the file descriptor of the lock.
+
+    Another run may remove the folder before it is locked. Then create another folder.
+    """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=parent))
         try:
@@ -133,7 +137,10 @@ def _create_and_lock(parent: Path) -> tuple[Path, int]:
 
 
 def _remove_run_folder(folder: Path) -> None:
-    """Remove a folder, its lock last: if this run is killed now, another run can still find and remove the rest."""
+    """Remove a run folder, and its lock file last.
+
+    If this run is killed during the removal, another run still finds the lock file and removes the rest.
+    """
     with suppress(OSError):
         for entry in folder.iterdir():
             if entry.is_dir():
@@ -144,7 +151,7 @@ def _remove_run_folder(folder: Path) -> None:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    """Remove the folder of a killed run, and kill what is left of its programs."""
+    """If the run of this run folder was killed, kill the processes that it left and remove the folder."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -152,7 +159,7 @@ def _remove_if_abandoned(folder: Path) -> None:
             folder.rmdir()  # the run was killed before it created the lock
         return
     except OSError:
-        return  # no run folder, or another user's
+        return  # not a run folder, or the run folder of another user
     try:
         if os.fstat(lock).st_uid != os.getuid():
             return

@@ -1,15 +1,17 @@
-"""Run as process 1 of a sandbox: start the program, adopt its orphans, and report how it ended.
+"""Run as process 1 of a sandbox: start the program, adopt orphan processes, and report how the program ended.
 
-`python -I -S init.py REPORT [--relay SOCKET PORT] -- PROGRAM ARGUMENT…`. REPORT is a file descriptor for these lines:
+`python -I -S init.py REPORT [--relay SOCKET PORT] -- PROGRAM ARGUMENT…` writes these lines to the file descriptor
+REPORT:
 
     runs PID             the program runs; PID is its process id inside the sandbox
     refused NUMBER TEXT  the program could not be started: the error's number and a text
     ended STATUS         the program has ended with this wait status
 
-The process ends when no other process is left in the sandbox, or when the sandbox is killed. With `--relay`, it
-forwards PORT of the sandbox's loopback address to a UNIX socket, for bots whose gRPC supports only TCP.
+The process ends when no other process is left in the sandbox, or when the sandbox is killed. With `--relay`, this
+process forwards PORT of the sandbox's loopback address to the UNIX socket SOCKET, for bots whose gRPC supports only
+TCP.
 
-Imports nothing of the project, because a sandbox shows only this file to programs in other languages.
+The script imports nothing of the project, because a sandbox need not show the rest of the project.
 """
 
 import ctypes
@@ -40,11 +42,14 @@ def main() -> None:
 
 
 def _start(command: list[str], report: int) -> int:
-    """Start the program and return its pid. If that fails, report it and exit."""
+    """Start the program and return its pid. If it cannot be started, report that and exit."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python
+        for ignored in (
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        ):  # Python ignores these, the program must not
             signal.signal(ignored, signal.SIG_DFL)
         try:
             os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
@@ -61,6 +66,7 @@ def _start(command: list[str], report: int) -> int:
 
 
 def _wait_for_all(program: int, report: int) -> None:
+    """Wait for all processes of the sandbox, and report the end of the program."""
     while True:
         try:
             pid, status = os.wait()

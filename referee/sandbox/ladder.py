@@ -38,11 +38,12 @@ _CGROUPS = (
 async def select_isolation(wanted: Rung | None = None, required: Rung | None = None) -> Isolation:
     """Return the isolation for bots on this machine.
 
-    Raises UserError if the machine does not give the wanted or required rung. A lower rung is used only on request.
+    Raises UserError if the machine does not give the wanted rung or the required one, or if `wanted` is weaker
+    than `required`.
 
     Args:
-        wanted: the rung to use; None for the strongest one of this machine.
-        required: the lowest rung that is acceptable.
+        wanted: the rung to use; None for the strongest rung of this machine.
+        required: the weakest rung that is acceptable; None if every rung is.
     """
     if wanted is not None and required is not None and wanted.height < required.height:
         raise UserError(f"isolation {wanted.value!r} is less than the required {required.value!r}")
@@ -54,7 +55,10 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
 
 
 def make_launcher(isolation: Isolation) -> Launcher:
-    """Return the launcher for an isolation that `select_isolation` returned on this machine."""
+    """Return the launcher for an isolation that `select_isolation` returned on this machine.
+
+    Raises VoidGame if bubblewrap was removed since then.
+    """
     cgroups = Cgroups.find() if isolation.cgroups else Cgroups(())
     match isolation.rung:
         case Rung.FULL | Rung.NAMESPACES:
@@ -71,7 +75,7 @@ def make_launcher(isolation: Isolation) -> Launcher:
 
 
 async def _find_strongest() -> Isolation:
-    """Return the highest rung of this machine, with the reasons why it is not a higher one."""
+    """Return the isolation on the strongest rung of this machine, with a refusal for each stronger rung."""
     if sys.platform != "linux":
         return replace(
             NO_ISOLATION, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),)
@@ -90,7 +94,10 @@ async def _find_strongest() -> Isolation:
 
 
 async def _find_exactly(wanted: Rung) -> Isolation:
-    """Return the wanted rung, or a lower one if the machine does not give it."""
+    """Return the isolation on the wanted rung.
+
+    If the machine does not give that rung, return the isolation on a weaker rung, with the refusals.
+    """
     match wanted:
         case Rung.FULL:
             return await _find_strongest()
@@ -106,7 +113,10 @@ async def _find_exactly(wanted: Rung) -> Isolation:
 
 
 async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """Return the rung that bubblewrap gives, or the reason and an advice if it gives none."""
+    """Return the isolation that bubblewrap gives, on the rung `full` or `namespaces`.
+
+    If bubblewrap gives neither rung, return the reason and an advice.
+    """
     bwrap = bubblewrap.find_bubblewrap()
     if bwrap is None:
         return "bubblewrap is not installed", _INSTALL
@@ -123,16 +133,17 @@ async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
 
 
 async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """Return the rung `uid`, or the reason and an advice if the machine does not give it."""
+    """Return the isolation on the rung `uid`, or the reason and an advice if the machine does not give that rung."""
     if os.geteuid() != 0:
-        return "the referee is not root", "run it as root, better with one of the rungs above"
+        return "the referee is not root", "run the referee as root; a stronger rung is better"
     try:
         return Isolation(Rung.UID, await probe(UidLauncher(cgroups)))
     except RefereeError as error:
-        return str(error), "give the referee's container user ids from 61184 on"
+        return str(error), "give the referee's container the user ids 61184 to 62183"
 
 
 def _describe_gaps(results: tuple[ProbeResult, ...]) -> str:
+    """Return the protections that are partial or off, each with the reason."""
     return "; ".join(
         f"{each.protection.value}: {each.reason}" for each in results if each.state is not State.ON
     )

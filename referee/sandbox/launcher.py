@@ -1,4 +1,4 @@
-"""Define the interface of all launchers: start a program, keep what it prints, and end everything that it started.
+"""Define the interface of all launchers: start a program, keep its output, and end its process tree.
 
 Each rung of the isolation ladder has one launcher:
 
@@ -19,12 +19,12 @@ from referee.errors import Forfeit
 from referee.sandbox import Access, Limits, TotalUsage
 
 DEFAULT_KEPT_BYTES = 1 << 20
-"""How many bytes of an output are kept if the caller does not say."""
+"""How many bytes `Output` keeps by default."""
 _CHUNK_BYTES = 1 << 16
 _EXIT_LIMIT_S = 1.0
 """How long the other processes of a program may take to exit after the program itself."""
 _EXIT_CHECKS = 20
-"""How often `list_left_running` checks for them in that time."""
+"""How often `list_left_running` looks for such processes within `_EXIT_LIMIT_S`."""
 
 
 class Process(Protocol):
@@ -72,36 +72,40 @@ class RunningProgram(Protocol):
         ...
 
     def usage(self) -> TotalUsage:
-        """Return what the process tree has used since the start. Cheap enough for twice a game."""
+        """Return what the process tree has used since the start. A call before and after each game is cheap."""
         ...
 
     def busy_ns(self) -> int | None:
-        """Return the CPU time of the process tree in ns; None if all its threads sleep now.
+        """Return the CPU time of the process tree in ns, or None if all threads of the tree sleep now.
 
-        The time includes threads that have ended and processes that were waited for. A call takes about 20 µs
-        for each thread.
+        At a deadline, `bots/clock.py` uses this to decide whether a missing reply is late. A program that
+        sleeps (None) gets no more time. A program that runs or waits for a core gets some more CPU time.
+
+        The CPU time includes threads that have ended, and ended processes that their parent has waited for. A call
+        takes about 20 µs for each thread.
         """
         ...
 
     def breach(self) -> Forfeit | None:
-        """Return a fault if the process tree exceeds its memory or process limit. Cheap enough for twice a second.
+        """Return a fault if the process tree exceeds its limit of memory or processes, otherwise None.
 
-        Call it once more when the program has ended, because an exceeded limit may be the reason.
+        The method is cheap enough for two calls each second. Call it once more after the program has ended, because
+        an exceeded limit may have ended it.
         """
         ...
 
     async def kill(self) -> None:
-        """Kill the whole process tree, and wait until all of it is gone."""
+        """Kill all processes of the process tree, and wait until they are gone."""
         ...
 
 
 class Output:
-    """One output of a process: always drained, the last bytes kept.
+    """Read one output of a process (standard output or standard error) all the time, and keep its last bytes.
 
-    A program never waits for a full pipe. At most twice the kept bytes are in memory.
+    So the process never waits for a full pipe. At most `2 * kept_bytes` bytes are in memory.
 
     Args:
-        kept_bytes: how many bytes from the end are kept.
+        kept_bytes: how many bytes from the end of the output are kept.
     """
 
     def __init__(self, kept_bytes: int = DEFAULT_KEPT_BYTES) -> None:
@@ -117,14 +121,14 @@ class Output:
             await asyncio.sleep(0)  # a pipe that is never empty would block the event loop
 
     def add(self, chunk: bytes) -> None:
-        """Append a chunk and drop the oldest bytes if there are too many."""
+        """Append a chunk. Drop the oldest bytes if there are more than `2 * kept_bytes`."""
         self._bytes += chunk
         self.total += len(chunk)
         if len(self._bytes) > 2 * self._kept_bytes:
             del self._bytes[: -self._kept_bytes]
 
     def last_bytes(self) -> bytes:
-        """Return the kept bytes."""
+        """Return the last `kept_bytes` bytes of the output, or the whole output if it is shorter."""
         return bytes(self._bytes[-self._kept_bytes :])
 
     def tail(self, size: int) -> str:
@@ -140,17 +144,17 @@ class Launcher(Protocol):
 
     @property
     def isolation(self) -> str:
-        """The rung and the protections that are off, as game records store them."""
+        """The rung and the missing protections, as game records store them: `Isolation.summary` in `rungs`."""
         ...
 
     @property
     def is_sandboxed(self) -> bool:
-        """Whether a program has its own file tree and its own loopback address."""
+        """Whether each program runs in a sandbox, with its own file tree and its own loopback address."""
         ...
 
     @property
     def is_unprotected(self) -> bool:
-        """Whether a program has all rights of the referee."""
+        """Whether programs have all rights of the referee."""
         ...
 
     async def launch(
@@ -164,7 +168,8 @@ class Launcher(Protocol):
     ) -> RunningProgram:
         """Start a program in `folder` with exactly this environment.
 
-        All paths are absolute. `limits` is None for a program without limits.
+        All paths are absolute. If `limits` is None, only a sandbox or a cgroup limits the program, with the default
+        `Limits`.
 
         Raises `Forfeit` (no_start) if the program is missing or cannot be executed. Raises `VoidGame` if the
         machine lacks resources or the isolation cannot be set up.
@@ -172,14 +177,14 @@ class Launcher(Protocol):
         ...
 
     def reap(self) -> None:
-        """Collect orphan processes that have ended. Cheap enough for a call after each game."""
+        """Remove the zombies of orphan processes that have ended. A call after each game is cheap."""
         ...
 
 
 async def list_left_running(program: RunningProgram) -> list[str]:
-    """Return the names of the processes that still run one second after the program has ended.
+    """Return the names of the other processes of a program that still run. Call this when the program has ended.
 
-    Returns earlier if none is left.
+    Waits up to one second until all of them have exited. Then the list is empty.
     """
     for _ in range(_EXIT_CHECKS):
         if not program.list_others():
@@ -189,7 +194,7 @@ async def list_left_running(program: RunningProgram) -> list[str]:
 
 
 def signal_name(number: int) -> str:
-    """Return `SIGSEGV` and the like, or `signal 40` for a real-time signal, which has no name."""
+    """Return the name of a signal, such as `SIGSEGV`. Without a name in Python, return a text such as `signal 40`."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,7 +1,7 @@
 """Measure what a process tree uses, from Linux's /proc, and compare it with the limits.
 
-A measurement takes some ten microseconds for each thread and process, so that it can be taken during games. The CPU
-time of a process that has ended is included once its parent has waited for it.
+A measurement takes about ten microseconds for each thread and process, so it does not disturb games. The CPU time of
+a process that has ended is included only after its parent has waited for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IDLE_PERIODS = 10
 
 
 class CurrentUsage(NamedTuple):
-    """What a process tree uses at one moment, without the processes of the sandbox."""
+    """What a process tree uses at one moment, without bubblewrap and `init.py`."""
 
     processes: int
     """The number of processes, zombies excluded."""
@@ -40,15 +40,17 @@ class CurrentUsage(NamedTuple):
 
 
 class _ProcessStat(NamedTuple):
-    """One line of /proc/PID/stat."""
+    """Three values from /proc/PID/stat."""
 
     is_zombie: bool
     cpu_ticks: int
+    """CPU time in units of `_TICK_S`, with that of ended children that the process has waited for."""
     memory_kib: int
+    """Resident memory."""
 
 
 class ResourceMonitor:
-    """Measures one process tree.
+    """Measures one process tree and compares it with its limits.
 
     Args:
         pid: the program's process id, right after its start.
@@ -64,9 +66,9 @@ class ResourceMonitor:
         self._limits = limits
         self._kernel_limits = kernel_limits
         self.unlimited_pids: Container[int] = frozenset()
-        """The processes of the sandbox itself; they do not count against the limits."""
+        """The pids of bubblewrap and `init.py`, which do not count against the limits."""
         self._members = [pid]
-        """The process ids of the tree when `_find_members` ran last."""
+        """The process ids of the tree at the last call of `_find_members`."""
         self._cpu_ticks = 0
         self._peak_kib = 0
 
@@ -76,7 +78,7 @@ class ResourceMonitor:
         return self._measure_members()
 
     def breach(self) -> Forfeit | None:
-        """Return the fault if the tree exceeds its limit of memory or processes now."""
+        """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None."""
         if self._limits is None:
             return None
         current, limit_mib = self.measure(), self._limits.memory_mib
@@ -84,7 +86,7 @@ class ResourceMonitor:
             limited = [pid for pid in self._members if pid not in self.unlimited_pids]
             shared_kib = sum(map(_proportional_kib, limited))  # takes milliseconds
             if shared_kib > limit_mib * 1024:
-                detail = f"takes {shared_kib // 1024} MiB of memory; its limit is {limit_mib}"
+                detail = f"takes {shared_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
                 return Forfeit(Cause.OOM, Evidence(detail=detail))
         limit = self._limits.processes
         if current.processes > limit and "pids" not in self._kernel_limits:
@@ -93,7 +95,7 @@ class ResourceMonitor:
         return None
 
     def total(self) -> TotalUsage:
-        """Return what the tree has used, without a search for new processes."""
+        """Return what the tree has used since the start. This is cheap: it does not search for new processes."""
         self._measure_members()
         self._peak_kib = max(self._peak_kib, _peak_kib(self._pid))
         return TotalUsage(self._cpu_ticks * _TICK_S, self._peak_kib)
@@ -117,7 +119,7 @@ class ResourceMonitor:
 
 
 def _read_stat(pid: int) -> _ProcessStat | None:
-    """Read the state of a process, with the CPU time of children that it waited for; None if it is gone."""
+    """Return the values of a process; None if the process is gone."""
     try:
         fields = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -127,7 +129,7 @@ def _read_stat(pid: int) -> _ProcessStat | None:
 
 
 def _thread_states(pid: int) -> Iterator[bytes]:
-    """Yield the state of each thread; R means that it has a core or waits for one."""
+    """Yield the state of each thread of a process; R means that the thread has a core or waits for one."""
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
             with suppress(OSError):
@@ -136,7 +138,10 @@ def _thread_states(pid: int) -> Iterator[bytes]:
 
 
 def _cpu_ns(pid: int) -> int:
-    """Return the CPU time of a process: exact for its threads, in ticks for children that it waited for."""
+    """Return the CPU time of a process and of the ended children that it has waited for; 0 if the process is gone.
+
+    The kernel gives the time of the process exactly, and the time of the children in units of `_TICK_S`.
+    """
     with suppress(OSError):
         children = read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[13:15]
         clock = ~pid << 3 | _CPUCLOCK_SCHED
@@ -145,21 +150,24 @@ def _cpu_ns(pid: int) -> int:
 
 
 def _peak_kib(pid: int) -> int:
-    """Return the largest resident memory that a process has had."""
+    """Return the largest resident memory that a process has had; 0 if the process is gone."""
     with suppress(OSError):
         return _parse_kib(read_proc_file(f"/proc/{pid}/status"), b"VmHWM")
     return 0
 
 
 def _proportional_kib(pid: int) -> int:
-    """Return the memory of a process; of shared memory, only the process's part is counted."""
+    """Return the memory of a process; 0 if it is gone. Shared memory is divided by the number of its users."""
     with suppress(OSError):
         return _parse_kib(read_proc_file(f"/proc/{pid}/smaps_rollup"), b"Pss")
     return 0
 
 
 def _parse_kib(lines: bytes, name: bytes) -> int:
-    """Return the number of the line `name`, or 0. The first line is skipped: a program can choose its text."""
+    """Return the number in the line that begins with `name`, or 0 if there is none.
+
+    The first line is skipped, because a program can choose the text of the first line of /proc/PID/status.
+    """
     value = lines.partition(b"\n" + name + b":")[2]
     return int(value.split(None, 1)[0]) if value else 0
 
@@ -184,5 +192,5 @@ async def wait_for_breach(
             return fault
         if await asyncio.to_thread(folder.scratch_kib, enough_kib) >= enough_kib:
             break
-    detail = f"has more than {limits.scratch_mib} MiB, its limit, in its scratch folder"
+    detail = f"has more than its limit of {limits.scratch_mib} MiB in its scratch folder"
     return Forfeit(Cause.SCRATCH_FULL, Evidence(detail=detail))

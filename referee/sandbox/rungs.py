@@ -16,7 +16,7 @@ class Rung(Enum):
     FULL = "full"
     """bubblewrap with namespaces, a system call filter, and a cgroup for each program."""
     NAMESPACES = "namespaces"
-    """The same, but cgroups are missing or limit only some resources."""
+    """bubblewrap as on the rung `full`, but cgroups are missing or cannot limit all resources."""
     UID = "uid"
     """A user id of its own for each program; only if the referee is root."""
     NONE = "none"
@@ -24,7 +24,7 @@ class Rung(Enum):
 
     @property
     def height(self) -> int:
-        """0 for none; a stronger rung is higher."""
+        """The position on the ladder, from 0 for `none` to 3 for `full`."""
         return len(Rung) - 1 - list(Rung).index(self)
 
 
@@ -32,7 +32,7 @@ class Protection(Enum):
     """One promise of the sandbox."""
 
     FILESYSTEM = "filesystem"
-    """The program writes only into its scratch folder, and reads no user's files."""
+    """The program writes only into its scratch folder, and cannot read the files of users."""
     NETWORK = "network"
     """The program reaches no address and no socket except its own."""
     PROCESS_VIEW = "process view"
@@ -77,6 +77,7 @@ class Refusal:
 
     rung: Rung
     reason: str
+    """Why the machine does not give the rung."""
     advice: str
     """What to install or enable."""
 
@@ -87,11 +88,11 @@ class Isolation:
 
     rung: Rung
     results: tuple[ProbeResult, ...]
-    """One for each protection."""
+    """One result for each protection."""
     refusals: tuple[Refusal, ...] = ()
-    """The stronger rungs, each with the reason why it is not used."""
+    """The stronger rungs that were tried and that this machine does not give."""
     cgroups: bool = False
-    """Whether programs get cgroups, as far as the machine allows it."""
+    """Whether each program gets a cgroup, if the referee can create cgroups on this machine."""
 
     def state(self, protection: Protection) -> State:
         """Return whether a protection is in force."""
@@ -99,7 +100,7 @@ class Isolation:
 
     @property
     def summary(self) -> str:
-        """The rung and the protections that are not on, as game records store it: `namespaces; off: pids, cpu`."""
+        """The rung and its protections that are partial or off, such as `namespaces; off: pids, cpu`."""
         if self.rung is Rung.NONE:
             return "none"
         missing = [
@@ -111,7 +112,7 @@ class Isolation:
 
 
 _ALL_RIGHTS = "a bot has the referee's own rights"
-_KILLED_IF_FOUND = "ended as far as it can be found"
+_KILLED_IF_FOUND = "the referee ends only those processes of a bot that it can find"
 NO_ISOLATION = Isolation(
     Rung.NONE,
     tuple(
@@ -121,14 +122,16 @@ NO_ISOLATION = Isolation(
         for each in Protection
     ),
 )
-"""The lowest rung, which needs no probe."""
-
+"""The isolation on the rung `none`. It is known without a probe."""
 
 _PROTECTED_BY_CGROUP = {Protection.TOTAL_MEMORY, Protection.PIDS, Protection.CPU}
 
 
 def rung_from_results(results: Sequence[ProbeResult]) -> Rung | None:
-    """Return the rung of a sandbox; None if a protection is missing that namespaces should give."""
+    """Return the rung that a sandbox with these results reaches: `full`, `namespaces`, or None.
+
+    None means that even a protection is missing for which neither a cgroup nor the system call filter is needed.
+    """
     missing = {each.protection for each in results if each.state is not State.ON}
     if not missing:
         return Rung.FULL

@@ -1,8 +1,8 @@
-"""Start a program behind the shim, and find out whether the program runs.
+"""Start a program by means of the shim, and find out whether the program runs.
 
-The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If that fails, it
-writes the reason to the report pipe. If it succeeds, the pipe closes without a report. In a sandbox, `init.py`
-writes to the same pipe; see `StartReport`.
+The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If one of these
+steps fails, the shim writes the reason to the report pipe. If both succeed, the kernel closes the shim's end of the
+pipe, and the pipe contains no report. In a sandbox, `init.py` writes to the same pipe; see `StartReport`.
 
     rungs uid, none:           referee --starts--> shim --becomes--> program
     rungs full, namespaces:    referee --starts--> shim --becomes--> bubblewrap --starts--> init --starts--> program
@@ -26,13 +26,16 @@ from referee.sandbox.shortages import SHORTAGES, how_to_install
 
 _SHIM = Path(__file__).with_name("shim.py")
 _CANNOT_DUPLICATE_PIPE = -1
-"""The error number of uvloop's OSError if it cannot duplicate a pipe."""
+"""The error number of the OSError that uvloop raises if it cannot duplicate a pipe."""
 _REPORT_BYTES = 4096
 _ProgramT = TypeVar("_ProgramT", bound=RunningProgram)
 
 
 def open_report_pipe() -> tuple[int, int]:
-    """Open the pipe for the shim's report and return its reading and its writing end. Raises `VoidGame`."""
+    """Open the report pipe and return its reading and its writing end.
+
+    Raises `VoidGame` if no file descriptors are left.
+    """
     try:
         return os.pipe()
     except OSError as error:
@@ -46,9 +49,10 @@ async def start_shim(
     report: int,
     options: Sequence[str],
 ) -> asyncio.subprocess.Process:
-    """Start the shim in a session of its own. Raises OSError.
+    """Start the shim in a session of its own. Raises OSError if no process can be started.
 
-    The process dies with the thread that calls this function. Call this inside `finish_or_kill`.
+    The process dies with the thread that calls this function. The caller must run inside `finish_or_kill`, which
+    says why.
 
     Args:
         command: the program that the shim becomes, with its arguments.
@@ -70,10 +74,11 @@ async def start_shim(
 
 
 async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
-    """Return the program that `start` starts. If the caller is cancelled, kill this program first.
+    """Await `start` and return the program that it has started.
 
-    A cancellation never reaches `start`. If it reached `start_shim`, uvloop would kill only the shim and would not
-    wait for its end. Then the program's resources would be released while its processes still run.
+    If the caller is cancelled, wait for the start, kill the program, and then raise CancelledError. The cancellation
+    never reaches `start`. If it reached `start_shim`, uvloop would kill only the shim and would not wait for the end
+    of the shim. Then the program's sandbox resources would be released while its processes still run.
     """
     starting = asyncio.ensure_future(start)
     try:
@@ -85,19 +90,26 @@ async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
 
 
 def limit_options(limits: Limits | None) -> list[str]:
-    """Return the shim's options for the limits that the shim sets."""
+    """Return the shim's options for the limits that the shim itself sets: the number of open files."""
     return [] if limits is None else ["--open-files", str(limits.open_files)]
 
 
 def shim_command(
     parent: str, report: str, options: Sequence[str], command: Sequence[str]
 ) -> list[str]:
-    """Return the command line of the shim."""
+    """Return the command line of the shim; `shim.py` explains its arguments."""
     return [sys.executable, "-I", "-S", str(_SHIM), parent, report, *options, "--", *command]
 
 
 async def wait_for_start(report: int, program: str) -> None:
-    """Wait until the report pipe closes. Raises the `Forfeit` or `VoidGame` that the shim has reported."""
+    """Wait until the shim has become the program, or has reported a failure.
+
+    Raises the `Forfeit` or `VoidGame` that the shim has reported.
+
+    Args:
+        report: the reading end of the report pipe.
+        program: the name or path of the program in its command.
+    """
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(report, readable.set)
@@ -110,12 +122,13 @@ async def wait_for_start(report: int, program: str) -> None:
 
 
 class StartReport:
-    """Reads the lines that the first process of a sandbox writes to the report pipe.
+    """Reads the lines that `init.py`, process 1 of a sandbox, writes to the report pipe.
 
-    The lines are `runs PID` or `refused NUMBER TEXT`, and later `ended STATUS`; see `init.py`.
+    The lines are `runs PID` or `refused NUMBER TEXT`, and later `ended STATUS`. If the shim fails before `init.py`
+    runs, the pipe contains the shim's report, which has no line end.
 
     Args:
-        descriptor: the reading end of the pipe; it is closed at the end.
+        descriptor: the reading end of the pipe. This object closes it when the writing end closes.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -123,9 +136,12 @@ class StartReport:
         self._text = b""
         self._loop = asyncio.get_running_loop()
         self.first_line: asyncio.Future[str] = self._loop.create_future()
-        """The first line; an incomplete or empty text if the pipe closed before the first line ended."""
+        """The first line. If the pipe closes before the first line ends: the shim's report, or an empty text."""
         self.exit_code: asyncio.Future[int | None] = self._loop.create_future()
-        """The program's exit code, negative for a signal; None if the pipe closed without it."""
+        """The program's exit code, or the negative number of the signal that ended it.
+
+        None if the pipe closes before the line `ended STATUS`.
+        """
         self._loop.add_reader(descriptor, self._read)
 
     def close(self) -> None:
@@ -156,9 +172,9 @@ class StartReport:
 
 
 def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
-    """Return the failure that a report, `NUMBER TEXT`, describes.
+    """Return the failure that a report `NUMBER TEXT` describes.
 
-    The number is 0 if the isolation failed, and otherwise the error number of starting the program.
+    NUMBER is 0 if the isolation cannot be set up. If the program cannot be started, NUMBER is the error number.
     """
     number, _, text = report.partition(" ")
     if int(number) == 0:

@@ -133,8 +133,8 @@ LIMIT_FAULTS = {
     "runs_many_processes": Expected(
         Cause.TOO_MANY_PROCESSES, r"runs 1\d processes; its limit is 10"
     ),
-    "fills_scratch": Expected(Cause.SCRATCH_FULL, "more than 1 MiB, its limit, in its scratch"),
-    "fills_scratch_with_names": Expected(Cause.SCRATCH_FULL, "more than 1 MiB"),
+    "fills_scratch": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB in its scratch"),
+    "fills_scratch_with_names": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
 }
 """The faults of bots that take too much, with the limits of `FRUGAL`."""
 FRUGAL = Limits(memory_mib=250, processes=10, scratch_mib=1, open_files=100, output_kib=8)
