@@ -1,7 +1,8 @@
-"""Find out what a rung protects, by trying everything forbidden inside of it.
+"""Find out what a rung protects, by trying all forbidden acts on that rung.
 
-The probe starts two programs of `probe_programs.py`. One runs on the rung, tries all forbidden acts, and reports those
-that succeeded. The other plays the referee and is killed, to see whether its programs end with it.
+The probe starts two programs of `probe_programs.py`. The first runs on the rung, tries all forbidden acts, and
+reports the acts that succeeded. The second plays the referee: it starts a program on the rung and is killed. This
+shows whether that program ends too.
 """
 
 from __future__ import annotations
@@ -38,16 +39,17 @@ _LOW_CPUS = 0.05
 _PROBE_LIMIT_S = 20.0
 """The time limit of the whole probe, which takes a fraction of a second on an idle machine."""
 _EXIT_LIMIT_S = 2.0
+"""How long to wait until processes are gone or a program is throttled."""
 
 
 async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, ...]:
-    """Return a finding for each protection of a launcher.
+    """Return a result for each protection, from programs that the launcher starts.
 
-    Raises VoidGame or `Forfeit` if the launcher cannot start a program.
+    Raises VoidGame or `Forfeit` if the launcher cannot start a program, and VoidGame if the probe takes too long.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="probe-")))
-        _fill(folder)
+        _prepare_folder(folder)
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):
                 results = await _try_forbidden_acts(launcher, folder, stack)
@@ -61,18 +63,27 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
     return tuple(results[each] for each in Protection)
 
 
-def _fill(folder: Path) -> None:
+def _prepare_folder(folder: Path) -> None:
+    """Create the program's own folder in `folder`, and let every user enter `folder`.
+
+    Only the isolation shall hide the file `secret` in `folder`, not the access rights of `folder`.
+    """
     (folder / "own").mkdir()
-    folder.chmod(0o755)  # the sandbox must hide the secret, not the rights of this folder
+    folder.chmod(0o755)
 
 
 async def _try_forbidden_acts(
     launcher: SandboxLauncher | UidLauncher, folder: Path, stack: ExitStack
 ) -> dict[Protection, ProbeResult]:
-    """Return the results for all protections except that the program dies with the referee."""
+    """Return the results for all protections except `DIES_WITH_REFEREE`."""
     marker = secrets.token_hex(8)
     program = await launcher.launch(
-        [*_PYTHON, str(_PROGRAMS), "trespasser", json.dumps(_targets(folder, marker, stack))],
+        [
+            *_PYTHON,
+            str(_PROGRAMS),
+            "trespasser",
+            json.dumps(_create_targets(folder, marker, stack)),
+        ],
         folder=folder / "own",
         environment={"PATH": os.environ.get("PATH", os.defpath)},
         limits=_LIMITS,
@@ -97,8 +108,8 @@ async def _try_forbidden_acts(
     return results
 
 
-def _targets(folder: Path, marker: str, stack: ExitStack) -> dict[str, Any]:
-    """Create what the program must not reach, and return the program's argument that names it."""
+def _create_targets(folder: Path, marker: str, stack: ExitStack) -> dict[str, Any]:
+    """Create the file and the sockets that the program must not reach; return TARGETS of `probe_programs.py`."""
     secret = folder / "secret"
     secret.write_text(marker)
     _listen(stack, socket.AF_UNIX, f"\0{marker}")
@@ -122,6 +133,7 @@ def _listen(stack: ExitStack, family: int, address: Any) -> Any:
 
 
 def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> ProbeResult:
+    """Return the result for a protection, from the number of attempts and the list of successful attempts."""
     if not succeeded:
         return ProbeResult(protection, State.ON, "tried, and refused")
     state = State.PARTIAL if len(succeeded) < tried else State.OFF
@@ -129,7 +141,7 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
 
 
 async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
-    """Check that the kernel slows down a program that uses all its CPU time."""
+    """Return the result for `CPU`: whether the kernel slows down a computing program after its limit was lowered."""
     off = ProbeResult(
         Protection.CPU, State.OFF, "a bot can have all cores: no cgroup counts its time"
     )
@@ -147,7 +159,7 @@ async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
 
 
 async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> ProbeResult:
-    """Check that a program and its child processes end when the referee is killed."""
+    """Return the result for `DIES_WITH_REFEREE`: start a program as a referee does, and kill that referee."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
@@ -180,15 +192,17 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
 
 
 async def _check_gone(protection: Protection, marker: str, before: set[int]) -> ProbeResult:
-    """Wait for the end of the marked processes and kill those that remain.
+    """Return whether all marked processes end in time; kill the processes that remain.
 
     Args:
-        protection: the protection that the finding is about.
-        marker: the text in the command lines of the processes.
-        before: the processes that ran before.
+        protection: the protection that the result is for.
+        marker: the text in the command lines of the marked processes.
+        before: the pids of the marked processes before their program or their referee was killed.
     """
     if not before:
-        return ProbeResult(protection, State.OFF, "nothing ran that could have ended")
+        return ProbeResult(
+            protection, State.OFF, "not tested: no process ran that could have ended"
+        )
     until_s = time.monotonic() + _EXIT_LIMIT_S
     while (left := _marked_pids(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - the same
         await asyncio.sleep(0.01)
@@ -202,7 +216,10 @@ async def _check_gone(protection: Protection, marker: str, before: set[int]) -> 
 
 
 def _marked_pids(marker: str, *, whole: bool = False) -> set[int]:
-    """Return the processes with `marker` in an argument of their command line, or as a `whole` argument."""
+    """Return the pids of the processes with `marker` in an argument of their command line.
+
+    With `whole`, the argument must be equal to `marker`.
+    """
     pids = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):

@@ -4,20 +4,20 @@
 TARGETS is a JSON object:
 
 own        the folder that the program runs in and must not change
-secret     a file of another user
+secret     a file that the program must not read
 referee    the pid of the referee's process
 port       the port of a listening TCP socket on the machine's loopback address
 abstract   the name of a listening abstract socket
 memory_mib, processes   the program's limits
 
-It prints a JSON object with the number of attempts and a list of the successful ones for each protection. Then it
-starts a daemon, prints one more line, and computes without end.
+The program prints a JSON object: for each protection the number of attempts, and a list of the successful attempts.
+Then the program starts a daemon, prints one more line, and computes without end.
 
-`python -I -S probe_programs.py referee PROGRAM ARGUMENT…` starts a program as the referee does, and waits to be
-killed. It replaces the arguments PARENT and REPORT by the values that the shim needs. It prints `runs` when the
-program runs.
+`python -I -S probe_programs.py referee SHIM ARGUMENT…` plays the referee: it starts the given command of a shim,
+prints `runs` when the shim has become its program, and waits to be killed. In the command, it replaces the arguments
+PARENT and REPORT by the values that the shim needs.
 
-Imports nothing of the project, because a sandbox shows only this file.
+The script imports nothing of the project, because the sandbox of the probe shows only this file.
 """
 
 import ctypes
@@ -41,15 +41,14 @@ _CALLS = {  # numbers of system calls that the filter must refuse
 _EXTRA_PROCESSES = 20
 """How many processes beyond its limit the program tries to start."""
 _UNUSED_ADDRESS = ("192.0.2.1", 9)
-"""An address that is reserved for documentation."""
-
+"""An address that no machine has, because it is reserved for documentation."""
 
 _Result = tuple[int, list[str]]
-"""The number of attempts, and those that succeeded, as texts that complete the sentence `a bot can …`."""
+"""The number of attempts, and a list of the successful attempts, as texts that complete `a bot can …`."""
 
 
 def main() -> None:
-    """Run the program that the first argument names."""
+    """Play the role that the first argument names: `trespasser` or `referee`."""
     role, *arguments = sys.argv[1:]
     if role == "trespasser":
         _trespass(json.loads(arguments[0]))
@@ -176,7 +175,7 @@ def _try_calls() -> _Result:
 
 
 def _try_much_memory(limit_mib: int) -> _Result:
-    """Start two processes that use three quarters of the limit each, at the same time."""
+    """Try to run two processes at the same time that each use three quarters of the limit."""
     ready, ready_end = os.pipe()
     children = []
     for _ in range(2):

@@ -1,7 +1,7 @@
 """Start programs without a sandbox, each as the leader of a process group and session of its own.
 
-This serves two rungs of the isolation ladder. On the rung `none`, programs have all rights of the referee. On the rung
-`uid`, root starts each program as another user, with sandbox resources and in a cgroup if possible.
+This module serves two rungs of the isolation ladder. On the rung `none`, programs have all rights of the referee. On
+the rung `uid`, the referee is root and starts each program as another user, in a cgroup if possible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from referee.sandbox.start import (
 _EXIT_LIMIT_S = 2.0
 """How long to wait until killed processes are gone."""
 _KILL_ROUNDS = 20
-"""How often `kill` looks for processes that were started while it killed the others."""
+"""How often `kill` looks for processes that were started while it was killing the others."""
 
 
 class ProcessGroupLauncher:
@@ -88,7 +88,7 @@ class UidLauncher:
     ) -> ProcessGroup:
         """Start a program; see `Launcher.launch`.
 
-        Raises VoidGame also if the program's user cannot reach its folder.
+        Raises VoidGame also if the program's user cannot reach `folder`.
         """
         if access.link is not None:
             _make_reachable(access.link)
@@ -139,7 +139,7 @@ async def _start_group(
         environment: the exact environment of the program.
         limits: what the program may use; None for no limits.
         options: options of the shim besides those for the limits.
-        resources: what was created for the program; the process group releases it when it is killed.
+        resources: the sandbox resources of the program, or None. `ProcessGroup.kill` releases them.
     """
     report, report_end = open_report_pipe()
 
@@ -169,10 +169,10 @@ class ProcessGroup:
     """A running program that leads its own session and process group.
 
     Args:
-        process: the program.
+        process: the process of the program.
         token: the token in the program's environment.
         limits: what the program may use; None for no limits.
-        resources: see `_start_group`.
+        resources: the sandbox resources of the program, or None. `kill` releases them.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class ProcessGroup:
 
     @property
     def cgroup(self) -> Cgroup | None:
-        """The cgroup of the program; None if there is none."""
+        """The cgroup of the program; None if the program runs without a cgroup."""
         return None if self._resources is None else self._resources.cgroup
 
     def terminate(self) -> None:
@@ -209,7 +209,7 @@ class ProcessGroup:
         return sorted(names)
 
     def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`; a cgroup counts more exactly than the monitor."""
+        """See `RunningProgram.usage`. A cgroup is preferred to the monitor, because it counts exactly."""
         counted = None if self._resources is None else self._resources.usage()
         return counted or self._monitor.total()
 
@@ -224,7 +224,7 @@ class ProcessGroup:
 
     async def kill(self) -> None:
         """See `RunningProgram.kill`."""
-        if self._is_gone:  # another process may have the pid by now
+        if self._is_gone:  # another process may have this pid now
             return
         pid = self.process.pid
         tree = PROCESS_TREES.list_descendants(pid)
@@ -234,7 +234,10 @@ class ProcessGroup:
             self.process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), _EXIT_LIMIT_S)
-        tree = [*tree, *PROCESS_TREES.list_descendants(pid)]  # and those started since then
+        tree = [
+            *tree,
+            *PROCESS_TREES.list_descendants(pid),
+        ]  # and processes that were started since then
         for _ in range(_KILL_ROUNDS):
             if not tree:
                 break
@@ -248,7 +251,7 @@ class ProcessGroup:
 
 
 def _make_reachable(path: Path) -> None:
-    """Let other users pass through the referee's own folders to `path`, without listing them."""
+    """Let other users pass through the referee's temporary folders to `path`, but not list these folders."""
     temporary = Path(tempfile.gettempdir())
     for parent in path.parents:
         if temporary in parent.parents:

@@ -1,8 +1,9 @@
 """Find all processes that a program has started, directly or indirectly.
 
-A process tree is a program with all its descendants. On Linux this process makes itself a subreaper, so that it
-adopts the orphans of its programs. An orphan belongs to the program whose session it is in or whose token it has in
-its environment. An orphan with neither could belong to any program, so it is killed with the next one that ends.
+A process tree is a program with all its descendants. On Linux the referee's process makes itself a subreaper: the
+kernel makes every orphan process of its programs its child. An orphan process belongs to a program if it is in the
+session of that program or has that program's token in its environment. If neither holds for any program, the owner
+is unknown, and the orphan process is killed together with the next program that ends.
 
 If the referee's process itself is killed, its sweeper (`sweeper.py`) kills all process trees.
 """
@@ -21,7 +22,7 @@ import psutil
 _PR_SET_CHILD_SUBREAPER = 36
 _SWEEPER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("sweeper.py"))]
 TOKEN = "REFEREE_TOKEN"  # noqa: S105 - the name of a variable
-"""The environment variable that distinguishes the programs of a run."""
+"""The environment variable that contains the token of a program: a secret that no other program is given."""
 
 
 class ProcessTrees:
@@ -31,15 +32,16 @@ class ProcessTrees:
         self._tokens: dict[int, str] = {}
         """The token of each program, by the program's pid."""
         self._starting = 0
-        """How many programs are being started; such a program runs before `add` knows it."""
+        """How many programs are being started now. Such a program may run before `add` registers it."""
         self._sweeper: int | None = None
         """The writing end of the pipe to the sweeper."""
 
     @contextmanager
     def expect_start(self) -> Iterator[None]:
-        """Protect a program that is being started, until `add` knows it, from being taken for an orphan.
+        """Prevent that a program is treated as an orphan process before `add` registers it.
 
-        The first call starts the sweeper. Raises OSError if the machine lacks resources for the sweeper.
+        Start the program and call `add` inside this context. The first call also starts the sweeper. Raises OSError
+        if the machine lacks resources for the sweeper.
         """
         if self._sweeper is None and sys.platform == "linux":
             self._sweeper = _start_sweeper()
@@ -66,9 +68,10 @@ class ProcessTrees:
                 os.write(self._sweeper, f"{line}\n".encode())
 
     def list_descendants(self, pid: int) -> list[psutil.Process]:
-        """Return the process tree of a program without the program, zombies and unknown orphans included.
+        """Return the process tree of a program, without the program itself.
 
-        Never contains another program, even if that one uses this program's token: the event loop waits for it.
+        The list includes zombies, and orphan processes whose owner is unknown. It never includes another registered
+        program, even one with the same token, because the event loop waits for that program.
         """
         descendants = _descendants(pid)
         for child in psutil.Process().children():
@@ -77,9 +80,10 @@ class ProcessTrees:
         return descendants
 
     def list_pids(self, pid: int) -> list[int]:
-        """Return the pids in the tree of a program without the program and without orphans of unknown origin.
+        """Return the pids in the tree of a program, without the program itself.
 
-        Much cheaper than `list_descendants`, but it may miss a process that starts or ends at this moment.
+        Orphan processes whose owner is unknown are not included. This is much cheaper than `list_descendants`, but
+        may miss a process that starts or ends at this moment.
         """
         pids = _descendant_pids(pid)
         for child in _child_pids(os.getpid()):
@@ -88,22 +92,22 @@ class ProcessTrees:
         return pids
 
     def reap(self) -> None:
-        """Collect orphans that have ended by themselves, because nobody else waits for them.
+        """Remove the zombies of orphan processes that have ended, because nothing else waits for these processes.
 
-        Takes a microsecond if there are none.
+        A call takes a microsecond if there are none.
         """
         if sys.platform != "linux":
             return
         with suppress(ChildProcessError):
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if ended.si_pid in self._tokens or self._owner(ended.si_pid) == os.getpid():
-                    return  # the event loop waits for this one
+                    return  # the event loop waits for this process
                 os.waitpid(ended.si_pid, 0)
 
     def _owner(self, child: int) -> int | None:
         """Return the pid of the program that a child of this process belongs to.
 
-        Returns this process's own pid for a child that belongs to no program, and None if that is unknown.
+        Returns this process's own pid for a child that belongs to no program, and None if the owner is unknown.
         """
         try:
             session = os.getsid(child)
@@ -125,13 +129,15 @@ class ProcessTrees:
 
 
 PROCESS_TREES = ProcessTrees()
-"""The process trees of this process. All launchers share it, since child processes belong to a whole process."""
+"""The process trees of this process. All launchers share this object, because all programs are children of this
+process, whichever launcher started them."""
 
 
 def _start_sweeper() -> int:
-    """Start the sweeper and return the writing end of the pipe to it; the sweeper acts when the pipe closes.
+    """Start the sweeper and return the writing end of the pipe to the sweeper.
 
-    The sweeper is no child of this process and has its own session, so that Ctrl-C does not reach it.
+    The sweeper kills the process trees when this end closes. It is no child of this process and has its own session,
+    so that Ctrl-C does not reach it. Raises OSError if the machine lacks resources.
     """
     reader, writer = os.pipe()
     try:
@@ -155,7 +161,10 @@ def _start_sweeper() -> int:
 
 
 def read_proc_file(path: str) -> bytes:
-    """Return the content of a small file in /proc. Takes half the time of a file object."""
+    """Return the content of a small file in /proc, in half the time that a file object takes.
+
+    Raises OSError if the process is gone.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 1 << 16)
@@ -178,7 +187,10 @@ def _descendant_pids(pid: int) -> list[int]:
 
 
 def _child_pids(pid: int) -> list[int]:
-    """Return the children that the threads of a process list; psutil would ask every process for its parent."""
+    """Return the pids of the children of a process, from the lists that /proc has for each of its threads.
+
+    This is cheaper than psutil, which reads the parent of every process of the machine.
+    """
     pids: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths

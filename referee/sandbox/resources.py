@@ -1,7 +1,7 @@
 """Create the sandbox resources of a program, and remove them when the program is gone.
 
-The sandbox resources are a user id, a cgroup, and the ownership of the program's folders while it runs. Only root can
-give a program its own user id; otherwise the program has the referee's.
+The sandbox resources are a user id, a cgroup, and the ownership of the program's folders while the program runs. If
+the referee is not root, it cannot give a program another user id. Then the program has the referee's user id.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from referee.sandbox.cgroups import Cgroup, Cgroups
 _USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
 """Ids that Linux distributions leave free, and ids that systemd gives to services for a while."""
 _READABLE_FOR_ALL = 0o005
+"""The mode bits that let other users read and enter a folder."""
 
 
 class UserIdLease:
-    """A user id that no other program on this machine has until it is released.
+    """A user id that no referee on this machine gives to another program until the lease is released.
 
-    The lock is an abstract socket. The kernel frees it with its process, so a killed referee leaves no lock behind.
+    The lock is an abstract socket. The kernel frees the socket when the referee's process ends, so a killed referee
+    leaves no lock behind.
     """
 
     def __init__(self, uid: int, lock: socket.socket) -> None:
@@ -34,7 +36,7 @@ class UserIdLease:
         self._lock = lock
 
     def release(self) -> None:
-        """Free the id. Call this when no process uses it any more."""
+        """Free the user id. Call this when no process has it any more."""
         self._lock.close()
 
 
@@ -55,11 +57,16 @@ def lease_user_id() -> UserIdLease | None:
                 raise VoidGame(f"no user id for a bot: {error}") from error
         else:
             return UserIdLease(uid, lock)
-    raise VoidGame("no user id for a bot is left")
+    raise VoidGame(
+        "no user id for a bot is free: end other referees, or give the container the user ids 61184 to 62183"
+    )
 
 
 def _available_user_ids() -> range:
-    """Return the first range of ids that exists here; a container may have few ids."""
+    """Return the first range of `_USER_IDS` that this machine has.
+
+    Return an empty range if it has neither range: a container may have few user ids.
+    """
     spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     for ids in _USER_IDS:
         for first, _, count in spans:
@@ -86,16 +93,17 @@ class SandboxResources:
 
     Args:
         cgroups: creates the cgroup.
-        program: its user must be able to read its folder, and becomes the owner of the folders in its `access`.
+        program: the program to start. If the referee is root, the new user becomes the owner of the folders
+            `scratch`, `link`, `home` and `writable` of `program.access`. It must be able to read `program.folder`.
     """
 
     def __init__(self, cgroups: Cgroups, program: ProgramSpec) -> None:
         self._lease = lease_user_id()
         self._folders: list[Path] = []
-        """The folders that belong to the program's user for now."""
+        """The folders that belong to the program's user until `release`."""
         self._limits = program.limits
         self.kernel_limits = cgroups.controllers
-        """The resources that the kernel limits for this program, by cgroup controller."""
+        """The cgroup controllers that limit this program; empty without a cgroup."""
         self.cgroup: Cgroup | None = None
         try:
             if self.kernel_limits:
@@ -108,28 +116,34 @@ class SandboxResources:
 
     @property
     def uid(self) -> int | None:
-        """The user id of the program; None if it is the referee's."""
+        """The user id of the program; None if the program runs as the referee's user."""
         return None if self._lease is None else self._lease.uid
 
     @property
     def join_options(self) -> list[str]:
-        """The options with which the shim joins the cgroup."""
+        """The options that tell the shim to join the cgroup."""
         files = [] if self.cgroup is None else self.cgroup.procs_files
         return [word for file in files for word in ("--join", file)]
 
     def breach(self) -> Forfeit | None:
-        """Return the fault if the kernel has ended a process for lack of memory; also works after `release`."""
+        """Return the fault if the kernel has ended a process of the cgroup for lack of memory, otherwise None.
+
+        Also works after `release`.
+        """
         if self.cgroup is None or not self.cgroup.ran_out_of_memory:
             return None
         detail = f"ended by the kernel: it has used up its {self._limits.memory_mib} MiB of memory"
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def usage(self) -> TotalUsage | None:
-        """Return what the program has used, as its cgroup counts it; None without a cgroup."""
+        """Return what the cgroup has counted for the program; None without a cgroup."""
         return None if self.cgroup is None else self.cgroup.usage()
 
     def release(self) -> None:
-        """Remove everything. Call this when the program is gone; processes left in its cgroup are killed."""
+        """Remove the cgroup, take back the folders and free the user id. Call this when the program is gone.
+
+        Processes that are left in the cgroup are killed.
+        """
         if self.cgroup is not None:
             self.cgroup.remove()
         for folder in self._folders:
@@ -138,6 +152,7 @@ class SandboxResources:
             self._lease.release()
 
     def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
+        """Make the user the owner of the folders in `access`. Raises VoidGame if the user cannot read `folder`."""
         for path in (access.scratch, access.link, access.home, *access.writable):
             if path is not None:
                 self._folders.append(path)
@@ -151,7 +166,7 @@ class SandboxResources:
 
 
 def _change_owner(folder: Path, uid: int) -> None:
-    """Make a user the owner of a folder and of everything in it. Follows no link."""
+    """Make a user the owner of a folder and of everything in the folder. Follows no link."""
     with suppress(OSError):
         os.chown(folder, uid, uid)
     for parent, folders, files, descriptor in os.fwalk(folder):

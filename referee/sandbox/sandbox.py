@@ -33,7 +33,7 @@ from referee.sandbox.start import (
 _EXIT_LIMIT_S = 2.0
 """How long to wait until a killed sandbox is gone."""
 _MESSAGE_BYTES = 500
-"""How much of bubblewrap's own error output is put into an error message."""
+"""How many bytes of bubblewrap's own error output are put into an error message."""
 
 # The steps of a start and of a shutdown, and how each step of the start can fail:
 #
@@ -41,7 +41,7 @@ _MESSAGE_BYTES = 500
 #           |
 #       start shim          it joins the cgroup and changes the user     VoidGame
 #           |
-#       bubblewrap          it makes namespaces and mounts               VoidGame, with its error output
+#       bubblewrap          it makes namespaces and mounts               VoidGame, with bubblewrap's output
 #           |
 #         init              it starts the program: process 1             `refused NUMBER TEXT`: Forfeit, or
 #           |                                                            VoidGame if the machine lacks a resource
@@ -56,7 +56,7 @@ _MESSAGE_BYTES = 500
 #     release resources
 #
 # `kill` works in every state after "start shim", and also ends a start that fails or is cancelled. If the referee
-# is killed, the kernel kills the shim or bubblewrap, and with it all the rest.
+# is killed, the kernel kills the shim or bubblewrap, and with bubblewrap the whole sandbox.
 
 
 class SandboxLauncher:
@@ -104,7 +104,10 @@ class SandboxLauncher:
     async def _start(
         self, program: ProgramSpec, resources: SandboxResources, limits: Limits | None
     ) -> SandboxedProgram:
-        """Start the shim. The program need not run yet."""
+        """Start the shim, and return before the program runs.
+
+        Raises VoidGame if the machine lacks a resource, and Forfeit if the shim cannot be started for another reason.
+        """
         try:
             words, options = self.prepare_command(program, resources)
         except OSError as error:
@@ -142,14 +145,14 @@ class InnerProcess:
     """The program in the sandbox, as a `launcher.Process`.
 
     Args:
-        bubblewrap: the process of bubblewrap, which has the pipes of the program.
-        report: tells how the program ended.
+        bubblewrap: the process of bubblewrap. Its standard output and error are those of the program.
+        report: the report of `init.py`, which says how the program ended.
     """
 
     def __init__(self, bubblewrap: asyncio.subprocess.Process, report: StartReport) -> None:
         self.stdout, self.stderr = bubblewrap.stdout, bubblewrap.stderr
         self.pid = bubblewrap.pid
-        """The pid of the program outside of the sandbox; the pid of bubblewrap until it is known."""
+        """The pid of the program as the referee sees it. Until it is known, the pid of bubblewrap."""
         self._bubblewrap = bubblewrap
         self._report = report
 
@@ -161,7 +164,7 @@ class InnerProcess:
         return _decode_signal(self._bubblewrap.returncode) if code is None else code
 
     async def wait(self) -> int:
-        """Wait until the program or the whole sandbox ends."""
+        """Wait until the program or the whole sandbox ends, and return `returncode`."""
         if await asyncio.shield(self._report.exit_code) is None:
             await self._bubblewrap.wait()
         assert self.returncode is not None  # noqa: S101 - the program or the sandbox has ended
@@ -173,8 +176,8 @@ class SandboxedProgram:
 
     Args:
         bubblewrap: the process of bubblewrap.
-        report: what the sandbox reports about the program.
-        resources: they are released when the program is killed.
+        report: the report of `init.py` about the program.
+        resources: the sandbox resources of the program. `kill` releases them.
         token: the token in the program's environment.
         limits: what the program may use; None for no limits.
     """
@@ -194,7 +197,7 @@ class SandboxedProgram:
         self._monitor = ResourceMonitor(bubblewrap.pid, limits, resources.kernel_limits)
         self._monitor.unlimited_pids = {bubblewrap.pid}
         self._init: psutil.Process | None = None
-        """Process 1 of the sandbox, once it is known."""
+        """Process 1 of the sandbox, which runs `init.py`; None until it is known."""
         self._killing: asyncio.Task[None] | None = None
         PROCESS_TREES.add(bubblewrap.pid, token)
 
@@ -205,7 +208,7 @@ class SandboxedProgram:
 
     @property
     def cgroup(self) -> Cgroup | None:
-        """The cgroup of the program; None if there is none."""
+        """The cgroup of the program; None if the program runs without a cgroup."""
         return self._resources.cgroup
 
     def breach(self) -> Forfeit | None:
@@ -213,7 +216,7 @@ class SandboxedProgram:
         return self._resources.breach() or self._monitor.breach()
 
     def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`; a cgroup counts more exactly than the monitor."""
+        """See `RunningProgram.usage`. A cgroup is preferred to the monitor, because it counts exactly."""
         return self._resources.usage() or self._monitor.total()
 
     def busy_ns(self) -> int | None:
@@ -223,7 +226,11 @@ class SandboxedProgram:
     async def wait_for_start(self, program: str) -> None:
         """Wait until the program runs.
 
-        Raises `Forfeit` if the program does not start, and `VoidGame` if the sandbox does not.
+        Raises `Forfeit` if the program cannot be started, and `VoidGame` if the sandbox cannot be set up or the
+        machine lacks a resource.
+
+        Args:
+            program: the name or path of the program in its command.
         """
         line = await asyncio.shield(self._report.first_line)
         if not line.startswith("runs "):
@@ -239,6 +246,7 @@ class SandboxedProgram:
                     self._program.pid = child
 
     async def _explain_failure(self, line: str, program: str) -> Forfeit | VoidGame:
+        """Return the failure that `line` reports. If it is empty, quote the error output of bubblewrap."""
         if line.startswith("refused "):
             return parse_failure(line.removeprefix("refused "), program)
         assert self._bubblewrap.stderr is not None  # noqa: S101 - it was started with pipes
@@ -255,7 +263,7 @@ class SandboxedProgram:
         return None
 
     def terminate(self) -> None:
-        """See `RunningProgram.terminate`; process 1 of the sandbox ignores the signal."""
+        """See `RunningProgram.terminate`. Process 1 of the sandbox gets the signal too, and ignores it."""
         if self._init is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._init.pid, signal.SIGTERM)
@@ -278,7 +286,9 @@ class SandboxedProgram:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
-        if self._init is None and self._bubblewrap.returncode is None:  # the start was given up
+        if (
+            self._init is None and self._bubblewrap.returncode is None
+        ):  # the start failed or was cancelled
             self._init = self._find_init()
         if self._init is not None:  # its end ends the whole namespace, and then bubblewrap
             with suppress(psutil.Error):
@@ -289,7 +299,7 @@ class SandboxedProgram:
             with suppress(ProcessLookupError):
                 self._bubblewrap.kill()
             await self._bubblewrap.wait()
-        if self._init is not None:  # bubblewrap may have ended without waiting for it
+        if self._init is not None:  # bubblewrap may have ended before process 1
             with suppress(psutil.TimeoutExpired):
                 await asyncio.to_thread(self._init.wait, _EXIT_LIMIT_S)
         PROCESS_TREES.discard(self._bubblewrap.pid)
@@ -299,7 +309,10 @@ class SandboxedProgram:
 
 
 def _child_pids(pid: int) -> list[int]:
-    """Return the children of a process with one thread, oldest first, without a search of all processes."""
+    """Return the pids of the children that the main thread of a process has, oldest first.
+
+    This does not search all processes of the machine, unless the kernel does not list children.
+    """
     try:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -307,7 +320,7 @@ def _child_pids(pid: int) -> list[int]:
 
 
 def _pid_inside(pid: int) -> str | None:
-    """Return the pid of a process in its innermost namespace; None if the process is gone."""
+    """Return the pid of a process in its innermost PID namespace; None if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -316,5 +329,8 @@ def _pid_inside(pid: int) -> str | None:
 
 
 def _decode_signal(code: int | None) -> int | None:
-    """Return bubblewrap's exit code with a signal as a negative number; bubblewrap adds 128 to it."""
+    """Return bubblewrap's exit code in the form of `returncode`: a signal as a negative number.
+
+    If a signal ends the sandbox, bubblewrap exits with 128 plus the number of the signal.
+    """
     return 128 - code if code is not None and code > 128 else code  # noqa: PLR2004

@@ -2,7 +2,7 @@
 
 The filter is a deny list, because bots are written in any language and each new version of a runtime may need other
 calls. The list contains calls that reach into other processes, make namespaces or mounts, or expose much of the
-kernel for little use. The filter is a program in classic BPF over `struct seccomp_data`; see seccomp(2).
+kernel for little use. The filter is a program in classic BPF that reads a `struct seccomp_data`; see seccomp(2).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 """Offsets of the call number, the architecture and the arguments in struct seccomp_data."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+"""The codes of the BPF instructions."""
 _ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
+"""What the filter returns to the kernel; an error number is added to `_ERRNO`."""
 _NEW_NAMESPACES = 0x7E020080
 """The flags CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -127,7 +129,7 @@ class Architecture:
     audit: int
     """The AUDIT_ARCH constant."""
     refused: Mapping[str, int]
-    """The numbers of the calls that are refused with all arguments, by name."""
+    """The calls that are always refused, whatever their arguments are: numbers by name."""
     clone: int
     socket: int
     ioctl: int
@@ -138,11 +140,14 @@ ARCHITECTURES = {
     "x86_64": Architecture(0xC000003E, _X86_64 | _COMMON, clone=56, socket=41, ioctl=16),
     "aarch64": Architecture(0xC00000B7, _AARCH64 | _COMMON, clone=220, socket=198, ioctl=29),
 }
-"""The known machines, by the name that `platform.machine` returns."""
+"""The machines that a filter is known for, by the name that `platform.machine` returns."""
 
 
 def build_filter(machine: str) -> bytes | None:
-    """Return the filter for a machine, as bubblewrap reads it; None for an unknown machine."""
+    """Return the filter for a machine, in the format of bubblewrap's option --seccomp.
+
+    Return None for a machine that is not in `ARCHITECTURES`: programs run there without a filter.
+    """
     known = ARCHITECTURES.get(machine)
     if known is None:
         return None
@@ -157,16 +162,16 @@ def build_filter(machine: str) -> bytes | None:
             # no filter can see the flags of clone3, which are in memory; libc falls back to clone
             _if_equal(known.clone3, _refuse(errno.ENOSYS)),
             *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
-            _if_equal(known.clone, _check_clone()),
-            _if_equal(known.socket, _check_socket()),
-            _if_equal(known.ioctl, _check_ioctl()),
+            _if_equal(known.clone, _filter_clone()),
+            _if_equal(known.socket, _filter_socket()),
+            _if_equal(known.ioctl, _filter_ioctl()),
             _op(_RETURN, _ALLOW),
         )
     )
 
 
-def _check_clone() -> bytes:
-    """Refuse new namespaces."""
+def _filter_clone() -> bytes:
+    """Return instructions that refuse `clone` if its flags ask for a new namespace."""
     return b"".join(
         (
             _load_argument(0),
@@ -177,8 +182,11 @@ def _check_clone() -> bytes:
     )
 
 
-def _check_socket() -> bytes:
-    """Allow UNIX and internet sockets, and the first protocol of netlink, with which libc looks up addresses."""
+def _filter_socket() -> bytes:
+    """Return instructions that allow `socket` only for UNIX, internet and NETLINK_ROUTE sockets.
+
+    The C library looks up addresses with NETLINK_ROUTE, the netlink protocol with the number 0.
+    """
     allowed = _op(_RETURN, _ALLOW)
     return b"".join(
         (
@@ -190,24 +198,24 @@ def _check_socket() -> bytes:
     )
 
 
-def _check_ioctl() -> bytes:
-    """Refuse keystrokes for a terminal."""
+def _filter_ioctl() -> bytes:
+    """Return instructions that refuse `ioctl` with a request of `_TERMINAL_INPUT`."""
     refused = (_if_equal(request, _refuse(errno.EPERM)) for request in _TERMINAL_INPUT)
     return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
 
 
 def _if_equal(value: int, then: bytes) -> bytes:
-    """Run the instructions `then` if the loaded word is `value`; otherwise jump over them."""
+    """Return instructions that run `then` if the loaded word is `value`, and jump over `then` if not."""
     return _op(_JUMP_EQUAL, value, 0, len(then) // 8) + then
 
 
 def _load_argument(number: int) -> bytes:
-    """Load the lower half of an argument. All known machines are little-endian."""
+    """Return the instruction that loads the lower 32 bits of an argument. All `ARCHITECTURES` are little-endian."""
     return _op(_LOAD, _ARGUMENTS + 8 * number)
 
 
 def _refuse(number: int) -> bytes:
-    """Let the call fail with this error number."""
+    """Return the instruction that lets the system call fail with an error number."""
     return _op(_RETURN, _ERRNO | number)
 
 

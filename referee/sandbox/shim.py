@@ -1,24 +1,26 @@
 """Prepare a new process and then become the program: the shim between the referee and every program.
 
-`python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`. PARENT is the pid of the referee's process. The
-kernel kills the program when the referee's thread that started it ends. REPORT is a file descriptor. It closes
-without a report when the program runs. Otherwise the shim writes the number of the error and a text to it. The number
-is 0 if the isolation failed and not the program.
+`python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`
+
+PARENT is the pid of the referee's process. The kernel kills the program when the thread that started the shim ends.
+REPORT is the file descriptor of a pipe. When the shim becomes the program, the kernel closes this descriptor, and the
+shim has written nothing. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be set up.
+If the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors, has default signal handlers, and dumps no core.
 
-The options are followed in the given order:
+The shim carries out the options in the given order:
 
 --join FILE           write the pid of this process to FILE, the `cgroup.procs` of a cgroup
 --stage FOLDER        make a private mount namespace, and mount an empty file system at FOLDER
 --bind SOURCE TARGET  make SOURCE visible at TARGET, a path below the FOLDER of --stage
 --uid NUMBER          become this user, with only the group of the same number
---open-files NUMBER   limit the file descriptors of this process and of each process that it starts
---no-new-privileges   keep later programs from gaining rights, as a set-user-ID program would
---sandbox HEX         the program is a sandbox: pass the report on as descriptor 3, and as descriptor 4 a pipe
-                      that contains these bytes
+--open-files NUMBER   limit the file descriptors of the program and of each process that it starts
+--no-new-privileges   prevent that the program and its processes gain rights, for instance by set-user-ID files
+--sandbox HEX         PROGRAM is bubblewrap: pass on the report pipe as descriptor 3, and as descriptor 4 a pipe
+                      that contains these bytes, the system call filter
 
-Imports nothing of the project, because every start of a program waits for it.
+The script imports nothing of the project, because imports would delay every start of a program.
 """
 
 import ctypes
@@ -34,14 +36,15 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CLONE_NEWNS = 0x20000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
 _REPORT, _PIPE = 3, 4
-"""The descriptors that a sandbox expects."""
+"""The descriptors at which a sandbox expects the report pipe and the pipe with the system call filter."""
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
-"""The number of the system call; the C library has no function for it."""
+"""The number of the system call sched_setattr on each machine; the C library may have no function for it."""
 _SLICE_NS = 100_000
+"""The shortest time slice that Linux accepts."""
 
 
 def run_in_short_slices() -> None:
-    """Ask the kernel for short time slices, so that this process waits less when others use the core too.
+    """Get short time slices from the kernel, so that this process waits less when others use its core too.
 
     The process gets the ordinary scheduling class and keeps its nice value. This needs no rights. A kernel before
     Linux 6.12 and a machine not listed in `_SCHED_SETATTR` keep the normal slice.
@@ -65,7 +68,7 @@ def main() -> None:
     os.closerange(3, report)
     os.closerange(report + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
-    run_in_short_slices()  # first, because no cgroup accepts a real-time process
+    run_in_short_slices()  # before --join, because no cgroup accepts a real-time process
     if "--sandbox" in options:
         report = _prepare_descriptors(
             report, bytes.fromhex(options[options.index("--sandbox") + 1])
@@ -78,7 +81,11 @@ def main() -> None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which resets it
     if os.getppid() != parent:  # the referee ended before the line above
         os._exit(1)
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # by Python or by a worker
+    for ignored in (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+        signal.SIGINT,
+    ):  # Python or a worker ignores these
         signal.signal(ignored, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -88,6 +95,7 @@ def main() -> None:
 
 
 def _apply(options: list[str]) -> None:
+    """Carry out the options. Raises OSError if one of them fails."""
     words = iter(options)
     for option in words:
         if option == "--join":
@@ -141,7 +149,7 @@ def _change_user(uid: int) -> None:
 
 
 def _prepare_descriptors(report: int, data: bytes) -> int:
-    """Move the report and a pipe with `data` to the descriptors that a sandbox expects; return the report's."""
+    """Move the report pipe to descriptor 3, and create a pipe with `data` at descriptor 4; return 3."""
     reading, writing = os.pipe()
     os.write(writing, data)  # fits into the pipe's buffer
     os.close(writing)

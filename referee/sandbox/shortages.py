@@ -1,9 +1,9 @@
 """Find out what this machine lacks for one more program: free resources, or the program itself.
 
-Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event loop
-and gRPC leave objects half made, and gRPC may even end the referee. `charge_or_void` makes the same check after a
-bot has failed: without resources, the failure may be the machine's fault. `find_missing_program` and `how_to_install`
-help a user whose machine lacks a toolchain.
+Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event
+loop and gRPC leave incomplete objects behind, and gRPC may even end the referee. `charge_or_void` makes the same check
+after a bot has failed: if the machine lacks resources, that may be the reason. `find_missing_program` and
+`how_to_install` help a user whose machine lacks a toolchain.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from referee.errors import Forfeit, VoidGame
 _DESCRIPTORS = 64
 """How many file descriptors must be free. A bot needs about twelve, and several may start at once."""
 _THREADS = 8
-"""How many threads must be free for the referee's part in a start."""
+"""How many threads must be free for those that the referee itself starts with a program."""
 ALL_THREADS = 32
-"""How many threads must be free if the new process starts threads of its own."""
+"""How many threads must be free for those of the referee and those of the new process."""
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
 """Error numbers that mean: the machine lacks a resource."""
 _NO_THREAD = "can't start new thread"
@@ -52,14 +52,14 @@ _PACKAGES = {
 _NOT_FOUND = re.compile(
     r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
 )
-"""How shells report a program that they cannot find."""
+"""Matches the message of a shell or of `env` that a program cannot be found."""
 
 
 def check_capacity(threads: int = _THREADS) -> None:
-    """Take file descriptors and `threads` threads, and give them back at once.
+    """Raise `VoidGame` if the machine lacks file descriptors or threads for one more process.
 
-    Raises `VoidGame` if the machine does not have them. Does not wait for the threads to run, so a busy machine
-    makes no difference.
+    To find this out, take 64 file descriptors and `threads` threads, and give them back at once. The check does not
+    wait until the threads run, so it is fast on a busy machine too.
     """
     with ExitStack() as stack:
         try:
@@ -82,7 +82,7 @@ def _wait_for_gate(gate: _thread.LockType) -> None:
 
 
 def charge_or_void(fault: Forfeit) -> Forfeit | VoidGame:
-    """Return the fault, or a `VoidGame` if the machine lacks resources: then the bot is not charged."""
+    """Return `fault`, or a `VoidGame` instead if the machine lacks resources, so that the bot is not charged."""
     try:
         check_capacity(ALL_THREADS)
     except VoidGame as void:
@@ -91,7 +91,7 @@ def charge_or_void(fault: Forfeit) -> Forfeit | VoidGame:
 
 
 def describe_shortage(error: Exception) -> str | None:
-    """Return which resource the machine lacks according to `error`; None if the error has another reason."""
+    """Return a text about the resource that the machine lacks; None if `error` has another reason."""
     if isinstance(error, OSError) and error.errno in SHORTAGES:
         return os.strerror(error.errno)
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
@@ -100,7 +100,7 @@ def describe_shortage(error: Exception) -> str | None:
 
 
 def how_to_install(program: str) -> str:
-    """Return a sentence: `program` is missing, and how to install it."""
+    """Return a sentence that says that `program` is missing and, for well-known programs, how to install it."""
     known = _PACKAGES.get(program)
     return (
         f"{program} is not installed; it belongs to {known}"
@@ -110,6 +110,6 @@ def how_to_install(program: str) -> str:
 
 
 def find_missing_program(output: str) -> str | None:
-    """Return the program that a shell reported as missing in `output`; None if it reported none."""
+    """Return the program that a shell last reported as missing in `output`; None if no message reports one."""
     found = _NOT_FOUND.findall(output)
     return found[-1] if found else None

@@ -1,13 +1,14 @@
 """Outlive a process of the referee for a moment, and kill what that process has left running.
 
-A program dies with the referee that started it, but the program's own child processes do not. If the referee is
-killed, it cannot end them itself, so this helper does it.
+A program dies with the referee that started it, but the program's own child processes do not. A killed referee cannot
+end these child processes, so the sweeper does it.
 
 `python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
 started (`+PID TOKEN`) and which are gone (`-PID`). The input ends when the referee ends. Then the sweeper kills
-every process that is in the session of a remaining program or has its token in the environment.
+every process that is in the session of a remaining program, or that has the token of such a program in its
+environment.
 
-Imports nothing of the project, because it is started together with the first program.
+The script imports nothing of the project, because the start of the first program waits for it.
 """
 
 import contextlib
@@ -17,16 +18,19 @@ import sys
 import time
 
 _ROUNDS = 500
-"""How often the sweeper looks for processes; those that it kills may be starting others."""
+"""At most how often the sweeper looks for processes. Processes may start others until they are killed."""
 _PAUSE_S = 0.01
+"""The pause between two rounds."""
 
 
 def main() -> None:
-    """Wait for the end of the referee, then kill what is left."""
+    """Wait for the end of the referee, then kill the processes that its programs have left."""
     if os.fork():
         os._exit(0)
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a machine that shuts down sends it to all
+    signal.signal(
+        signal.SIGTERM, signal.SIG_IGN
+    )  # a machine that shuts down sends it to all processes
     tokens: dict[int, bytes] = {}
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):
@@ -42,7 +46,7 @@ def main() -> None:
 
 
 def _kill_all(sessions: set[int], variables: set[bytes]) -> bool:
-    """Kill all remaining processes of the programs; return whether there were any."""
+    """Kill all processes that belong to a program; return whether there were any."""
     found = False
     for name in os.listdir("/proc"):  # noqa: PTH208 - importing pathlib takes longer than this script
         if name.isdecimal() and _belongs(int(name), sessions, variables):
@@ -53,6 +57,7 @@ def _kill_all(sessions: set[int], variables: set[bytes]) -> bool:
 
 
 def _belongs(pid: int, sessions: set[int], variables: set[bytes]) -> bool:
+    """Return whether a process is in one of the sessions or has one of the variables, and is no zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
             if stat.read().rpartition(b")")[2].split()[0] == b"Z":
