@@ -137,7 +137,7 @@ def extend(
         store.lock(),
     ):
         tournament = find_tournament(store, name)
-        for bot in tournament.seats.values():
+        for bot in tournament.bots.values():
             roster_of(store).spec(bot)  # a missing bot must not leave a half-made extension
         isolation = select_isolation_for(tournament.config.isolation, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)

@@ -1,8 +1,8 @@
 """Define the file format of an archive: a tournament in one zip file that anybody can check.
 
-The zip has four parts: three of JSON, and a stream of game records. A last part has the SHA-256 of each of them.
-No part is compressed by the zip, and dates are fixed. So the same tournament always gives the same bytes, and a
-file with any other byte is refused.
+The zip has five members: three JSON texts, the game records, and the file `SHA256SUMS` with the checksums of the
+other four. The zip does not compress its members, and gives all of them the same date. So the same tournament always
+gives the same bytes, and `check_members` refuses a zip file that differs in a single byte.
 
 `archive_writer` exports a tournament of a league, `archive_reader` checks an archive.
 """
@@ -31,64 +31,67 @@ from referee.records import GameRecord, GameResult
 from referee.result_columns import ResultColumns
 
 FORMAT = 1
-"""The number of this format. An archive with other parts or keys gets another number."""
-PARTS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
+"""The number of this format. It must change when the members or their keys change."""
+MEMBERS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
     "tournament.json",
     "bots.json",
     "records.binpb.gz",
     "ratings.json",
 )
-"""The names of the parts, in the order of the file."""
+"""The names of the members before `SHA256SUMS`, in their order in the zip."""
 SUMS = "SHA256SUMS"
-"""The last part: a line `DIGEST  NAME` for each other part, as `sha256sum --check` reads it."""
+"""The name of the last member. It has a line `DIGEST  NAME` for each other member, as `sha256sum --check` reads it."""
 MAX_SIZE = 2**30
-"""The largest archive in bytes. A million games take less."""
+"""The largest size of an archive in bytes. A tournament of a million games needs less."""
 MAX_RECORD_SIZE = 2**20
-"""The largest record in bytes. Most have about a thousand, and more with the evidence of many faults."""
+"""The largest size of a game record in bytes. Most have about a thousand; the evidence of many faults needs more."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""32 bytes, hexadecimal."""
+"""32 bytes as 64 hexadecimal digits."""
 
 
-class ArchivePart(BaseModel):
-    """The base of all models of JSON parts: unknown keys are errors, and no value is converted."""
+class ArchiveModel(BaseModel):
+    """The base of all models of JSON members: unknown keys are errors, and values of a wrong type are not converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Head(BaseModel):
-    """The key of `tournament.json` that all formats have."""
+    """The key of `tournament.json` that every format has. It is read first, to recognise an unknown format."""
 
     format: int
 
 
-class Match(ArchivePart):
-    """A match of the schedule. In game j, from 0, seat s has the bot at place (j + s) mod k of `bots`."""
+class Match(ArchiveModel):
+    """A match of k bots in the schedule. In its game j, from 0 to k - 1, seat s has the bot `bots[(j + s) % k]`."""
 
     deal: str
+    """The id of the deal."""
     stage: int
+    """The index of the stage in the configuration."""
     round: int
     bots: tuple[str, ...]
+    """The bots (`name@version`) in their cyclic order."""
     games: tuple[str, ...]
     """The id of each game."""
     lanes: tuple[int, ...]
     """The lane of each game."""
 
 
-class Extension(ArchivePart):
-    """Matches that were added to a tournament."""
+class Extension(ArchiveModel):
+    """An extension of the tournament: matches that were added later."""
 
     created_at_us: int
     matches: Annotated[int, Field(ge=1)]
-    """Matches that were added at each table, or in each balanced choice."""
+    """Number of added matches: at each table, or in each stage of a balanced choice."""
     commitment: Digest
     seed: Digest | None
-    """None, because it is secret, until all games of the extension are played."""
+    """The seed of the added games. It is secret until all of them are played; None until then."""
 
 
-class TournamentPart(ArchivePart):
-    """The part `tournament.json`."""
+class TournamentModel(ArchiveModel):
+    """The member `tournament.json`."""
 
     format: int
     name: str
@@ -98,42 +101,43 @@ class TournamentPart(ArchivePart):
     schedule: tuple[Match, ...]
     commitment: Digest
     seed: Digest | None
-    """None, because it is secret, until all games are played; extensions have seeds of their own."""
+    """The seed of all games except those of extensions. It is secret until all of them are played; None until then."""
     stopped_after: Annotated[int, Field(ge=1)] | None
-    """Rounds that were played when the tournament stopped early, and which `schedule` has; None: it did not."""
+    """The number of rounds after which the tournament stopped early; None if it did not. `schedule` ends there."""
     extensions: tuple[Extension, ...]
 
 
-class Bot(ArchivePart):
-    """A bot that played."""
+class Bot(ArchiveModel):
+    """A bot of the tournament."""
 
     bot: str
     """`name@version`, as in the schedule."""
     content_hash: Digest
+    """The content hash of the bot's snapshot."""
     manifest: Manifest
 
 
-class BotsPart(RootModel[tuple[Bot, ...]]):
-    """The part `bots.json`: the bots in the order of the configuration."""
+class BotsModel(RootModel[tuple[Bot, ...]]):
+    """The member `bots.json`: the bots in the order of the configuration."""
 
 
-class Rating(ArchivePart):
-    """The ratings of a bot."""
+class Rating(ArchiveModel):
+    """The ratings of a bot under one ruleset."""
 
     mu: float
     """TrueSkill's mean, updated game by game in schedule order."""
     sigma: float
     """TrueSkill's uncertainty."""
     fit: float
-    """The rating that is fitted to all games at once; their order does not matter."""
+    """The skill that explains all games at once, whatever their order."""
 
 
-class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
-    """The part `ratings.json`: by ruleset, then by bot, from the games of this tournament alone."""
+class RatingsModel(RootModel[dict[str, dict[str, Rating]]]):
+    """The member `ratings.json`: for each ruleset, the ratings of each bot from the games of this tournament alone."""
 
     @classmethod
     def from_results(cls, games: Sequence[GameResult]) -> Self:
-        """Compute the ratings after these games, which are in schedule order."""
+        """Compute the ratings from the results of all played games, which must be in schedule order."""
         by_ruleset = ResultColumns.from_results(games).by_ruleset()
         ratings = {}
         for ruleset, table in rate(games).items():
@@ -150,18 +154,18 @@ class RatingsPart(RootModel[dict[str, dict[str, Rating]]]):
         return cls(ratings)
 
 
-# The stream of records: gzip, and in it for each record its length as a varint and then a `linko.v1.GameRecord`.
-# That is how protobuf's libraries write and read delimited messages.
+# The member `records.binpb.gz` is compressed with gzip. For each record it has the length as a varint, and then the
+# message `linko.v1.GameRecord`. The libraries of protobuf call this format "delimited messages".
 
 _VARINT_BITS = 7
 _VARINT_MORE = 1 << _VARINT_BITS
 _MAX_VARINT_SIZE = 3
-"""Bytes of a varint with the value MAX_RECORD_SIZE."""
+"""Number of bytes of a varint with the value MAX_RECORD_SIZE."""
 _CUT_OFF = "it ends in the middle of a record"
 
 
 def dump_records(records: Iterable[GameRecord]) -> bytes:
-    """Return the part `records.binpb.gz`; the same records always give the same bytes."""
+    """Return the bytes of the member `records.binpb.gz`; the same records always give the same bytes."""
     buffer = BytesIO()
     with gzip.GzipFile("", "wb", compresslevel=9, fileobj=buffer, mtime=0) as stream:
         for record in records:
@@ -172,7 +176,7 @@ def dump_records(records: Iterable[GameRecord]) -> bytes:
 
 
 def load_records(data: bytes) -> Iterator[GameRecord]:
-    """Yield the records of a stream one by one, so that a huge stream needs little memory.
+    """Yield the records in the bytes of `records.binpb.gz` one by one, because all together may fill the memory.
 
     Raises Difference at the first record that cannot be read.
     """
@@ -196,7 +200,10 @@ def _dump_varint(number: int) -> bytes:
 
 
 def _read_message(stream: gzip.GzipFile) -> bytes | None:
-    """Return the bytes of the next record; None at the end of the stream."""
+    """Return the bytes of the next record; None at the end of the stream.
+
+    Raises EOFError if the stream ends inside the record, and ValueError if the record is too large.
+    """
     size = _read_size(stream)
     if size is None:
         return None
@@ -207,7 +214,7 @@ def _read_message(stream: gzip.GzipFile) -> bytes | None:
 
 
 def _read_size(stream: gzip.GzipFile) -> int | None:
-    """Return the size of the next record; None at the end of the stream."""
+    """Return the size of the next record in bytes; None at the end of the stream. Raises as `_read_message` does."""
     size = 0
     for place in range(_MAX_VARINT_SIZE):
         byte = stream.read(1)
@@ -233,14 +240,14 @@ _ZIP_ERRORS = (
     OSError,
     struct.error,
 )
-"""What `zipfile` raises for a damaged file."""
+"""The exceptions that `zipfile` raises for a damaged file."""
 
 
-def pack(parts: Mapping[str, bytes]) -> bytes:
-    """Return the archive with these parts, in their order, and their sums."""
+def pack(members: Mapping[str, bytes]) -> bytes:
+    """Return the bytes of an archive with these members, in this order, and `SHA256SUMS` as the last one."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in {**parts, SUMS: _make_sums(parts)}.items():
+        for name, content in {**members, SUMS: _make_sums(members)}.items():
             info = zipfile.ZipInfo(name)  # its date is always 1980-01-01
             info.create_system = _UNIX
             info.external_attr = _MODE
@@ -249,7 +256,7 @@ def pack(parts: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:
-    """Return the parts of an archive by name, unchecked; `check_parts` checks them.
+    """Return the content of each member of an archive by its name. Their content is checked in `check_members`.
 
     Raises UserError if the data are not a zip file, and Difference if the zip file is damaged.
     """
@@ -257,34 +264,38 @@ def unpack(path: Path, data: bytes) -> dict[str, bytes]:
         raise UserError(f"{path}: this is not a zip file, and so not an archive of a tournament")
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            members = archive.infolist()
-            for member in members:
-                if member.compress_type != zipfile.ZIP_STORED:
-                    raise Difference(f"{member.filename}: parts of an archive are not compressed")
-            if sum(member.file_size for member in members) > len(data):
-                raise Difference("the parts of the zip are larger than the file")
-            return {member.filename: archive.read(member) for member in members}
+            infos = archive.infolist()
+            for info in infos:
+                if info.compress_type != zipfile.ZIP_STORED:
+                    raise Difference(f"{info.filename}: members of an archive are not compressed")
+            if sum(info.file_size for info in infos) > len(data):
+                raise Difference("the members of the zip are larger than the file")
+            return {info.filename: archive.read(info) for info in infos}
     except _ZIP_ERRORS as error:
         raise Difference(f"the zip is damaged or cut off: {error}") from error
 
 
-def check_parts(data: bytes, parts: Mapping[str, bytes]) -> None:
-    """Check the parts of an archive against their sums, and its bytes against those of `pack`.
+def check_members(data: bytes, members: Mapping[str, bytes]) -> None:
+    """Check the members of an archive against `SHA256SUMS`, and `data` against what `pack` makes of the members.
 
-    Raises Difference, with the name of the first wrong part.
+    Args:
+        data: the bytes of the archive.
+        members: the content of each member by its name, from `unpack`.
+
+    Raises Difference at the first error. Its message names the wrong member or the wrong byte.
     """
-    for name in (*PARTS, SUMS):
-        if name not in parts:
-            raise Difference(f"{name}: the part is missing")
-    for name in parts:
-        if name not in (*PARTS, SUMS):
-            raise Difference(f"{name}: an archive has no part of this name")
-    wanted = {name: parts[name] for name in PARTS}
-    stored_sums = parts[SUMS].splitlines()
-    for name, line in zip(PARTS, _make_sums(wanted).splitlines(), strict=True):
+    for name in (*MEMBERS, SUMS):
+        if name not in members:
+            raise Difference(f"{name}: the member is missing")
+    for name in members:
+        if name not in (*MEMBERS, SUMS):
+            raise Difference(f"{name}: an archive has no member of this name")
+    expected = {name: members[name] for name in MEMBERS}
+    stored_sums = members[SUMS].splitlines()
+    for name, line in zip(MEMBERS, _make_sums(expected).splitlines(), strict=True):
         if line not in stored_sums:
             raise Difference(f"{name}: its SHA-256 is not the one in {SUMS}")
-    packed = pack(wanted)
+    packed = pack(expected)
     if data != packed:
         pairs = enumerate(zip(data, packed, strict=False))
         first = next(
@@ -293,7 +304,7 @@ def check_parts(data: bytes, parts: Mapping[str, bytes]) -> None:
         raise Difference(f"the zip was not packed by the referee: byte {first} differs")
 
 
-def _make_sums(parts: Mapping[str, bytes]) -> bytes:
+def _make_sums(members: Mapping[str, bytes]) -> bytes:
     return "".join(
-        f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in parts.items()
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in members.items()
     ).encode()

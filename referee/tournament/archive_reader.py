@@ -1,7 +1,7 @@
-"""Read an archive and check every part of it against the others.
+"""Read an archive and check its members against each other.
 
-`ArchivedTournament` lets `verify_tournament` check the tournament, and then checks what only archives have: ratings,
-and the seeds of finished games. `archive_format` describes the file.
+`ArchivedTournament` lets `verify_tournament` check the tournament. Then it checks what only archives must have: the
+right ratings, and all seeds if all games are played. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from referee.records import BotId, GameRecord, GameResult, ScheduledGame
 from referee.schedule import Stage
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
-    BotsPart,
+    BotsModel,
     Extension,
     Head,
     Rating,
-    RatingsPart,
-    TournamentPart,
+    RatingsModel,
+    TournamentModel,
 )
 from referee.tournament.config import Part, TournamentConfig, from_canonical_json, played_stages
 from referee.tournament.config_file import MAX_GAMES
@@ -35,55 +35,53 @@ from referee.tournament.verify import verify_tournament
 
 _RATING_TOLERANCE = 2e-6
 """The largest accepted difference of ratings: another machine may round the last digit differently."""
-_AnyPart = TypeVar("_AnyPart", bound=BaseModel)
+_AnyModel = TypeVar("_AnyModel", bound=BaseModel)
 
 
 class ArchivedTournament:
     """A tournament in an archive; it implements `verify.Claim`.
 
     Args:
-        path: the archive, for messages.
-        parts: its parts by name.
+        path: the path of the archive, for messages.
+        members: the content of each member of the zip file, by its name.
 
-    Raises Difference if the parts do not fit each other, and UserError if this version of the referee does
+    Raises Difference if the members do not fit each other, and UserError if this version of the referee does
     not know the format of the configuration.
     """
 
-    def __init__(self, path: Path, parts: Mapping[str, bytes]) -> None:
-        tournament = _parse(TournamentPart, archive_format.TOURNAMENT, parts)
+    def __init__(self, path: Path, members: Mapping[str, bytes]) -> None:
+        tournament = _parse(TournamentModel, archive_format.TOURNAMENT, members)
         self.where = str(path)
         self.config = _load_config(path, tournament)
         self.parts = _make_parts(self.config, tournament)
         self.stopped_after = tournament.stopped_after
-        self.seats = _make_seats(self.config, _parse(BotsPart, archive_format.BOTS, parts))
+        self.bots = _make_bots(self.config, _parse(BotsModel, archive_format.BOTS, members))
         self.schedule = _make_schedule(self.config, self.parts, tournament)
         self._indices = {game.game_id: game.index for game in self.schedule}
-        self._records = archive_format.load_records(parts[archive_format.RECORDS])
+        self._records = archive_format.load_records(members[archive_format.RECORDS])
         self._next: GameRecord | None = None
-        """The next record of the stream if it has been read already."""
-        self._ratings = _parse(RatingsPart, archive_format.RATINGS, parts)
+        """A record that was read from `_records` too early: no game of the schedule has taken it yet."""
+        self._ratings = _parse(RatingsModel, archive_format.RATINGS, members)
         self._results: list[GameResult] = []
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Read an archive and check its bytes.
 
-        Raises UserError if the file is not an archive or has another format, and Difference if it is damaged
-        or was changed.
+        Raises UserError if the file is not an archive or has a format that this version of the referee does not
+        know. Raises Difference if the archive is damaged or was changed.
         """
         data = _read_file(path)
-        parts = archive_format.unpack(path, data)
-        with suppress(
-            Difference, KeyError
-        ):  # `check_parts` reports a part that is wrong or missing
-            head = _parse(Head, archive_format.TOURNAMENT, parts)
+        members = archive_format.unpack(path, data)
+        with suppress(Difference, KeyError):  # `check_members` reports a wrong or missing member
+            head = _parse(Head, archive_format.TOURNAMENT, members)
             if head.format != archive_format.FORMAT:
                 raise UserError(
                     f"{path}: {archive_format.TOURNAMENT}: format: {head.format}; this version of the"
                     f" referee knows {archive_format.FORMAT}"
                 )
-        archive_format.check_parts(data, parts)
-        return cls(path, parts)
+        archive_format.check_members(data, members)
+        return cls(path, members)
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
         """See `Claim.record`."""
@@ -98,14 +96,15 @@ class ArchivedTournament:
         record, self._next = self._next, None
         return record
 
-    def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:
-        """Collect the result of a game; `verify` checks the ratings after all games."""
+    def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:
+        """See `Claim.on_game_checked`: collect the result of a game, from which `verify` computes the ratings."""
         self._results.append(GameResult.from_record(self.config.name, game, record))
 
     def verify(self) -> int:
-        """Check everything in the archive; return the number of its games.
+        """Check everything in the archive; return the number of its played games.
 
-        Raises Difference and UserError as `verify_tournament` does.
+        Raises Difference and UserError as `verify_tournament` does, and Difference if a record belongs to no game, a
+        seed is missing though all games are played, or a rating is wrong.
         """
         games = verify_tournament(self)
         rest = self._next or next(self._records, None)
@@ -113,9 +112,9 @@ class ArchivedTournament:
             raise _misplacement_error(rest)
         if games == len(self.schedule) and any(part.seed is None for part in self.parts):
             raise Difference(
-                f"{archive_format.TOURNAMENT}: seed: missing, though all games are played"
+                f"{archive_format.TOURNAMENT}: a seed is missing, though all games are played"
             )
-        _check_ratings(self._ratings, RatingsPart.from_results(self._results))
+        _check_ratings(self._ratings, RatingsModel.from_results(self._results))
         return games
 
 
@@ -134,57 +133,72 @@ def _read_file(path: Path) -> bytes:
         raise UserError(f"{path}: {error.strerror}") from error
 
 
-def _parse(model: type[_AnyPart], name: str, parts: Mapping[str, bytes]) -> _AnyPart:
+def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _AnyModel:
+    """Return a JSON member as its model. Raises Difference if the member does not fit the model."""
     try:
-        return model.model_validate_json(parts[name])
+        return model.model_validate_json(members[name])
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = "".join(f"{key}: " for key in first["loc"])
-        raise Difference(f"{name}: {place}{first['msg']}") from error
+        raise Difference(f"{name}: {_describe(error)}") from error
 
 
-def _load_config(path: Path, tournament: TournamentPart) -> TournamentConfig:
-    """Return the configuration. Only values that would break the other checks are checked here."""
+def _describe(error: ValueError) -> str:
+    """Return the first error of a validation as one line, `KEY: reason`; any other error as it is."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    return "".join(f"{key}: " for key in first["loc"]) + first["msg"]
+
+
+def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
+    """Return the configuration. Only values with which the later checks would fail or never end are checked here.
+
+    Raises Difference for such a value, and UserError if the configuration has a format that this version of the
+    referee does not know.
+    """
     where = f"{archive_format.TOURNAMENT}: configuration"
-    impossible = Difference(f"{where}: no tournament can have these values")
     try:
         config = from_canonical_json(json.dumps(tournament.configuration))
-        stages_are_possible = all(
-            0 < stage.matches <= MAX_GAMES
-            and stage.seats > 0
-            and 0 <= stage.challengers < len(config.bots)
-            for stage in config.stages
-        )
     except UserError as error:
         raise UserError(f"{path}: {where}: {error}") from error
     except ValueError as error:
-        raise impossible from error
+        raise Difference(f"{where}: {_describe(error)}") from error
     if config.name != tournament.name:
         raise Difference(f"{where}: name: {config.name}, not {tournament.name}")
-    if config.lanes is None or not config.stages or not stages_are_possible:
-        raise impossible
+    if config.lanes is None:
+        raise Difference(f"{where}: lanes: missing")
+    if not config.stages:
+        raise Difference(f"{where}: stages: there must be at least one")
+    for number, stage in enumerate(config.stages):
+        for key, is_possible in (
+            ("matches", 0 < stage.matches <= MAX_GAMES),
+            ("seats", stage.seats > 0),
+            ("challengers", 0 <= stage.challengers < len(config.bots)),
+        ):
+            if not is_possible:
+                raise Difference(f"{where}: stages: {number}: {key}: impossible number")
     return config
 
 
-def _make_seats(config: TournamentConfig, bots: BotsPart) -> dict[str, BotId]:
+def _make_bots(config: TournamentConfig, bots: BotsModel) -> dict[str, BotId]:
+    """Return the ids of the bots by `name@version`. Raises Difference if the configuration has other bots."""
     names = [bot.bot for bot in bots.root]
     configured = [entry.text for entry in config.bots]
     if names != configured:
         raise Difference(
-            f"{archive_format.BOTS}: {', '.join(names) or 'none'};"
-            f" the configuration has {', '.join(configured)}"
+            f"{archive_format.BOTS}: it has {', '.join(names) or 'no bots'},"
+            f" but the configuration has {', '.join(configured)}"
         )
-    seats = {}
+    ids = {}
     for bot in bots.root:
-        seats[bot.bot] = BotId.parse(bot.bot)
-        if bot.manifest.name != seats[bot.bot].name:
+        ids[bot.bot] = BotId.parse(bot.bot)
+        if bot.manifest.name != ids[bot.bot].name:
             raise Difference(
                 f"{archive_format.BOTS}: {bot.bot}: its manifest has the name {bot.manifest.name}"
             )
-    return seats
+    return ids
 
 
-def _make_parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[Part, ...]:
+def _make_parts(config: TournamentConfig, tournament: TournamentModel) -> tuple[Part, ...]:
     stages = played_stages(config, tournament.stopped_after)
     parts = [_make_part(0, _count_games(config, stages), None, tournament)]
     for extension in tournament.extensions:
@@ -195,7 +209,7 @@ def _make_parts(config: TournamentConfig, tournament: TournamentPart) -> tuple[P
 
 
 def _make_part(
-    first: int, games: int, matches: int | None, source: TournamentPart | Extension
+    first: int, games: int, matches: int | None, source: TournamentModel | Extension
 ) -> Part:
     seed = None if source.seed is None else bytes.fromhex(source.seed)
     return Part(first, games, matches, source.commitment, seed, finished=seed is not None)
@@ -206,21 +220,24 @@ def _count_games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
 
 
 def _make_schedule(
-    config: TournamentConfig, parts: Sequence[Part], tournament: TournamentPart
+    config: TournamentConfig, parts: Sequence[Part], tournament: TournamentModel
 ) -> tuple[ScheduledGame, ...]:
-    """Return the games of the schedule; `verify_tournament` compares them with those of the configuration.
+    """Return the games of the schedule in the archive. `verify_tournament` checks later that they are the right ones.
 
-    Their number is checked first, so that a forged archive cannot demand a huge schedule.
+    Raises Difference if their number does not follow from the configuration. This is checked here because
+    `verify_tournament` makes the schedule of the configuration: a forged configuration could make it huge.
     """
     where = f"{archive_format.TOURNAMENT}: schedule"
     count = sum(len(match.games) for match in tournament.schedule)
     expected = sum(part.games for part in parts)
     if count != expected:
-        raise Difference(f"{where}: {count} games; the configuration makes {expected}")
+        raise Difference(f"{where}: {count} games, but the configuration makes {expected}")
     games: list[ScheduledGame] = []
     for number, match in enumerate(tournament.schedule):
-        if not 0 <= match.stage < len(config.stages) or len(match.lanes) != len(match.games):
-            raise Difference(f"{where}: {match.deal} cannot be a match of this tournament")
+        if not 0 <= match.stage < len(config.stages):
+            raise Difference(f"{where}: {match.deal}: the configuration has no stage {match.stage}")
+        if len(match.lanes) != len(match.games):
+            raise Difference(f"{where}: {match.deal}: it has another number of lanes than of games")
         for seating, (game_id, lane) in enumerate(zip(match.games, match.lanes, strict=True)):
             games.append(
                 ScheduledGame(
@@ -244,7 +261,7 @@ def _misplacement_error(record: GameRecord) -> Difference:
     )
 
 
-def _check_ratings(stored: RatingsPart, computed: RatingsPart) -> None:
+def _check_ratings(stored: RatingsModel, computed: RatingsModel) -> None:
     for ruleset, table in computed.root.items():
         for bot, rating in table.items():
             stored_rating = stored.root.get(ruleset, {}).get(bot)
@@ -256,7 +273,9 @@ def _check_ratings(stored: RatingsPart, computed: RatingsPart) -> None:
     for ruleset, table in stored.root.items():
         for bot in table:
             if bot not in computed.root.get(ruleset, {}):
-                raise Difference(f"{archive_format.RATINGS}: {ruleset}: {bot} has not played")
+                raise Difference(
+                    f"{archive_format.RATINGS}: {ruleset}: {bot} has ratings, but has not played"
+                )
 
 
 def _are_equal(one: Rating, other: Rating) -> bool:

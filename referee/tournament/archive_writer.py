@@ -1,7 +1,7 @@
-"""Export a tournament of a league as an archive, finished or not.
+"""Export a finished or unfinished tournament of a league as an archive.
 
-The archive holds nothing that must stay secret: seeds are left out until all of their games are played, and
-paths of this machine are removed. `archive_format` describes the file.
+The archive has nothing that must stay secret. A seed is left out until all games with this seed are played. The
+folder of the tournament file on this machine is removed. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from referee.tournament.create import Tournament, find_tournament
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An archive, and what a command says about it."""
+    """An archive, and what the command `tournament export` says about it."""
 
     data: bytes
-    """The archive."""
+    """The bytes of the archive."""
     played: int
-    """Number of games in it."""
+    """Number of games with a record in the archive."""
     games: int
-    """Number of games of the schedule."""
+    """Number of all games in the schedule."""
     has_seed: bool
-    """Whether it has the seed of the games that the tournament was created with."""
+    """Whether the archive has the seed of the games that the tournament was created with."""
     secret: tuple[int, ...]
-    """Numbers of the extensions, from 1, whose seeds are still secret and not in it."""
+    """Numbers of the extensions, from 1, whose seeds are still secret and therefore left out."""
 
 
 def export_archive(league: League, roster: Roster, name: str) -> Export:
@@ -45,7 +45,8 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
     damaged or its copy of a bot is gone.
     """
     tournament = find_tournament(league, name)
-    # Read this after `tournament`: a game that is stored in between must not make a seed public.
+    # Read `played` after `tournament`. In the other order, a game that is stored in between could finish a part that
+    # lacks this game in `played`: the archive would have the seed of the part, but not all of its records.
     played = league.forfeits(name)
     seeds = tuple(_publishable_seed(tournament, part, played) for part in tournament.parts)
     games = [game for game in tournament.schedule if game.game_id in played]
@@ -56,10 +57,12 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
     ]
     data = archive_format.pack(
         {
-            archive_format.TOURNAMENT: _dump_json(_make_tournament_part(league, tournament, seeds)),
-            archive_format.BOTS: _dump_json(_make_bots_part(league, roster, tournament)),
+            archive_format.TOURNAMENT: _dump_json(
+                _make_tournament_model(league, tournament, seeds)
+            ),
+            archive_format.BOTS: _dump_json(_make_bots_model(league, roster, tournament)),
             archive_format.RECORDS: archive_format.dump_records(records),
-            archive_format.RATINGS: _dump_json(archive_format.RatingsPart.from_results(results)),
+            archive_format.RATINGS: _dump_json(archive_format.RatingsModel.from_results(results)),
         }
     )
     return Export(
@@ -72,18 +75,18 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
 
 
 def _publishable_seed(tournament: Tournament, part: Part, played: Container[str]) -> str | None:
-    """Return the seed of a part, hexadecimal; None as long as it is secret."""
+    """Return the seed of a part of the tournament, hexadecimal; None as long as the seed is secret."""
     games = tournament.schedule[part.first : part.first + part.games]
     finished = part.finished or all(game.game_id in played for game in games)
     return part.seed.hex() if part.seed is not None and finished else None
 
 
-def _make_tournament_part(
+def _make_tournament_model(
     league: League, tournament: Tournament, seeds: tuple[str | None, ...]
-) -> archive_format.TournamentPart:
+) -> archive_format.TournamentModel:
     row = league.tournament(tournament.name)
     extensions = league.extensions(tournament.name)[: len(seeds) - 1]
-    return archive_format.TournamentPart(
+    return archive_format.TournamentModel(
         format=archive_format.FORMAT,
         name=tournament.name,
         created_at_us=row.created_at_us,
@@ -104,14 +107,14 @@ def _make_tournament_part(
     )
 
 
-def _make_bots_part(
+def _make_bots_model(
     league: League, roster: Roster, tournament: Tournament
-) -> archive_format.BotsPart:
+) -> archive_format.BotsModel:
     hashes = {row.bot: row.content_hash for row in league.bots()}
-    return archive_format.BotsPart(
+    return archive_format.BotsModel(
         tuple(
             archive_format.Bot(bot=text, content_hash=hashes[bot], manifest=roster.manifest(bot))
-            for text, bot in tournament.seats.items()
+            for text, bot in tournament.bots.items()
         )
     )
 
@@ -138,6 +141,6 @@ def _make_matches(schedule: Iterable[ScheduledGame]) -> Iterator[archive_format.
 
 
 def _dump_json(part: BaseModel) -> bytes:
-    """Return a part as JSON; the same values always give the same bytes."""
+    """Return a JSON member; the same values always give the same bytes."""
     values = part.model_dump(mode="json")
     return (json.dumps(values, sort_keys=True, separators=(",", ":")) + "\n").encode()

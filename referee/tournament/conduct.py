@@ -29,9 +29,9 @@ from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerSe
 from referee.tournament.config import (
     Look,
     Part,
+    are_standings_settled,
     assign_cores,
     find_part,
-    is_table_settled,
     list_looks,
 )
 from referee.tournament.create import Tournament
@@ -176,7 +176,7 @@ class Conductor:
         self._isolation = isolation
         self._on_game_stored = on_game_stored
         self._on_worker_lost = on_worker_lost
-        specs = {text: roster.spec(bot) for text, bot in tournament.seats.items()}
+        specs = {text: roster.spec(bot) for text, bot in tournament.bots.items()}
         self._bots = {
             text: replace(spec, limits=spec.limits.at_most(tournament.config.limits))
             for text, spec in specs.items()
@@ -262,7 +262,7 @@ class Conductor:
         """Mark the tournament finished if its table is settled at this look; return True if so."""
         name, config = self._tournament.name, self._tournament.config
         results = self._league.results(tournament=name)
-        if not await asyncio.to_thread(is_table_settled, config, results):
+        if not await asyncio.to_thread(are_standings_settled, config, results):
             return False
         self._league.stop_early(name, rounds=look.rounds, games=look.games)
         return True

@@ -1,8 +1,9 @@
-"""Hold what a tournament is: its configuration, its parts, and the looks at which it may stop early.
+"""Define what describes a tournament: its configuration, its parts, and the looks at which it may stop early.
 
 - A `TournamentConfig` comes from a tournament file (`config_reader`) and is stored as JSON in the league.
-- A `Part` is a range of games with a seed of its own: the games of the creation, or those of one extension.
-- A `Look` is a moment at which a tournament with `until` tests whether its table is settled.
+- A `Part` is a range of games with one seed. The first part has the games that the tournament was created with;
+  each extension is another part with another seed.
+- A `Look` is a test, after a round, whether the standings are settled. Only a tournament with `until` has looks.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from referee.schedule.budget import Budget
 from referee.schedule.extension import ROUND_ROBIN, shorten
 
 FORMAT = 1
-"""The format of stored configurations. A new key needs a default value, so that older ones stay readable."""
+"""The format of stored configurations. A new key needs a default value, so that old configurations stay readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultPolicy:
-    """What faults cost."""
+    """What faults cost a bot."""
 
     max_strikes: int
-    """The strike with this number forfeits the game."""
+    """A bot forfeits the game with its strike of this number."""
     suspend_after: int
-    """Forfeits in a row, within a lane, after which a bot is not started there any more; 0: never."""
+    """Number of forfeits in a row, within a lane, after which a bot is suspended in this lane; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,12 @@ class BotEntry:
     text: str
     """The text in the file."""
     folder: Path | None
-    """Absolute path of its folder; None if the text is the name of a bot in the league."""
+    """Absolute path of the bot's folder; None if `text` is the name of a bot in the league."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TournamentConfig:
-    """The configuration of a tournament. `config_reader` has checked that its values fit each other."""
+    """The configuration of a tournament. `config_reader` checks that the values fit each other."""
 
     file: Path
     """The tournament file, for messages."""
@@ -63,43 +64,44 @@ class TournamentConfig:
     bots: tuple[BotEntry, ...]
     """The bots in schedule order: first the challengers of a gauntlet, then the entries of `bots`."""
     lanes: int | None
-    """Number of lanes; None: chosen when the tournament is created, to suit the number of workers."""
+    """Number of lanes; None until `create_tournament` chooses a number that suits the number of workers."""
     games_in_flight: int = 1
-    """Games of a lane that are played at the same time, if all of their bots can hold this number."""
+    """Number of games in a bundle. They are played at the same time if every bot in them can play that many at once."""
     clocks: Clocks
     faults: FaultPolicy
     limits: Limits = DEFAULT_LIMITS
-    """The maximum that a bot may ask for."""
+    """The highest limits that the manifest of a bot may set."""
     show_names: bool
     """Whether bots are told each other's names."""
     workers: int | None
     """Number of worker processes; None: as many as the cores allow."""
     cores_per_game: int
+    """Number of CPU cores of each worker, shared by the worker and the bots that it runs."""
     max_processes: int
-    """Bot processes that a worker keeps; beyond that it closes the least recently used idle one."""
+    """Number of bot processes that a worker keeps. For one more, it ends the idle process that was used least recently."""
     isolation: Rung | None = None
     """The isolation of the bots; None: the strongest that the machine gives."""
     schedule: str = ROUND_ROBIN
     """The algorithm that makes the schedule, a key of `referee.schedule.ALGORITHMS`."""
     budget: Budget | None = None
-    """The budget in the file, from which the matches of the stages were computed; None if it has none."""
+    """The budget from which the number of matches in `stages` was computed; None if the file gives `matches`."""
     until: StopCondition | None = None
-    """When the tournament stops early; None: never."""
+    """The condition under which the tournament stops early; None: it never does."""
     seed: bytes | None = None
-    """The seed of all deals, 32 bytes; None: drawn at random when the tournament is created."""
+    """The seed in the file, 32 bytes; None if the file has no seed: then the command that creates the tournament draws one."""
 
     @property
     def games(self) -> int:
-        """Number of games, without extensions."""
+        """Number of games of all stages, without extensions."""
         return sum(stage.games(len(self.bots)) for stage in self.stages)
 
     @property
     def challengers(self) -> int:
-        """Number of challengers, which are the first ones of `bots`; 0 unless this is a gauntlet."""
+        """Number of challengers, which come first in `bots`; 0 if the tournament is no gauntlet."""
         return self.stages[0].challengers
 
     def entry_key(self, number: int) -> str:
-        """Return the key of entry `number` of `bots` in the file: `bots[3]` or `challengers[0]`."""
+        """Return the key in the tournament file for `self.bots[number]`, such as `bots[3]` or `challengers[0]`."""
         if number < self.challengers:
             return f"challengers[{number}]"
         return f"bots[{number - self.challengers}]"
@@ -108,16 +110,16 @@ class TournamentConfig:
 def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes: int | None) -> int:
     """Return how many workers a tournament gets on a machine with `cores` CPU cores.
 
-    That is `workers`, or as many as fit on the cores, but never more than there are lanes.
+    That is `workers`, or as many as fit on the cores if `workers` is None; but never more than `lanes`.
     """
     count = workers or cores // min(cores_per_game, cores)
     return count if lanes is None else min(count, lanes)
 
 
 def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
-    """Return the CPU cores of each worker that this machine gives the tournament.
+    """Return one set of CPU cores for each worker of a tournament on this machine.
 
-    Each core is given to one worker as long as there are enough; workers beyond that share cores.
+    No core is in two sets if the machine has enough cores. With more workers than that, workers share cores.
     """
     cores = sorted(os.sched_getaffinity(0))
     per_game = min(config.cores_per_game, len(cores))
@@ -134,15 +136,16 @@ def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
 
 
 def canonical_json(config: TournamentConfig) -> str:
-    """Return a configuration as JSON, without its seed, which stays secret until the games are played."""
+    """Return a configuration as JSON. The seed is left out, because it is secret until the games are played."""
     values = _ADAPTER.dump_python(config, mode="json", exclude={"seed"})
     return json.dumps({"format": FORMAT, **values}, sort_keys=True, separators=(",", ":"))
 
 
 def from_canonical_json(text: str) -> TournamentConfig:
-    """Return the configuration that `canonical_json` wrote, without a seed.
+    """Return the configuration from a text that `canonical_json` wrote. Its seed is None.
 
-    Raises ValueError for any other text, and UserError if the text has another format.
+    Raises UserError if this version of the referee does not know the format of the text, and ValueError if the text
+    is no configuration.
     """
     stored = _AnyFormat.model_validate_json(text)
     if stored.format != FORMAT:
@@ -153,7 +156,7 @@ def from_canonical_json(text: str) -> TournamentConfig:
 
 
 class _AnyFormat(BaseModel):
-    """The key that stored configurations of all formats have."""
+    """The only key that stored configurations of every format have."""
 
     format: int
 
@@ -163,24 +166,24 @@ _ADAPTER = TypeAdapter(TournamentConfig)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A range of games in the schedule, with the seed of their deals.
+    """A range of consecutive games in the schedule, with the seed of their deals.
 
     The first part has the games that a tournament was created with. Each extension adds a part with a new
     seed, because the older seeds may be public already.
     """
 
     first: int
-    """Index of its first game in the schedule."""
+    """Index, in the schedule, of the first game of the part."""
     games: int
-    """Number of its games."""
+    """Number of games of the part."""
     matches: int | None
-    """Matches that the extension added at each table, or in each balanced choice; None in the first part."""
+    """Number of added matches: at each table, or in each stage of a balanced choice. None for the first part."""
     commitment: str
     """SHA-256 of the seed, hexadecimal."""
     seed: bytes | None
     """The seed; None if it is unknown."""
     finished: bool
-    """Whether all of its games have been played. Its seed is public from then on."""
+    """Whether all games of the part are played. From then on the seed is public."""
 
     @property
     def published_seed(self) -> bytes | None:
@@ -189,36 +192,39 @@ class Part:
 
 
 def extension_matches(parts: Sequence[Part]) -> list[int]:
-    """Return the matches that each extension added at each table, or in each balanced choice."""
+    """Return `Part.matches` of each extension; `parts` are all parts of a tournament."""
     return [part.matches for part in parts if part.matches is not None]
 
 
 def find_part(parts: Sequence[Part], index: int) -> Part:
-    """Return the part with the game of this index in the schedule."""
+    """Return the part that contains the game with this index in the schedule."""
     return parts[bisect_right(parts, index, key=lambda part: part.first) - 1]
 
 
 def part_title(number: int) -> str:
-    """Return the title of part `number` for people: `extension 1`, and an empty text for part 0."""
+    """Return the title of part `number` for people, such as `extension 1`; an empty text for part 0, which has none."""
     return f"extension {number}" if number else ""
 
 
-# A look depends on stored games alone, and no later game starts before it is over. So a tournament stops at the
-# same place whatever the number of workers and wherever it was interrupted, and `verify` can check the stop.
+# A look uses only the games before it, and no game after it starts before the look is over. So the number of workers
+# and interruptions do not change where a tournament stops, and `verify` can check that it stopped at the right look.
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A moment, after whole rounds of all stages, at which a tournament may stop early."""
+    """A test after a round, when all stages have played this round, whether the tournament stops early."""
 
     rounds: int
-    """Number of rounds that have been played."""
+    """Number of rounds before the look."""
     games: int
-    """Number of games that have been played; they are the first ones of the schedule."""
+    """Number of games before the look. They are the first games of the schedule."""
 
 
 def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
-    """Return all looks of a tournament, the last one after its last round; none without `until`."""
+    """Return all looks of a tournament; an empty tuple if it has no `until`.
+
+    The last look is after the last round, when the tournament ends anyway.
+    """
     if config.until is None:
         return ()
     bots = len(config.bots)
@@ -234,12 +240,15 @@ def count_rounds(config: TournamentConfig) -> int:
 
 
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
-    """Return the stages, shortened to `stopped_after` rounds if the tournament stopped early."""
+    """Return the stages as they were played, without extensions.
+
+    If the tournament stopped early, they end after `stopped_after` rounds. If it did not, `stopped_after` is None.
+    """
     return config.stages if stopped_after is None else shorten(config.stages, stopped_after)
 
 
-def is_table_settled(config: TournamentConfig, games: Iterable[GameResult]) -> bool:
-    """Return True if the table after these games is settled; the tournament must have `until`."""
+def are_standings_settled(config: TournamentConfig, games: Iterable[GameResult]) -> bool:
+    """Return True if the standings after these games are settled. The configuration must have `until`."""
     assert config.until is not None  # noqa: S101 - callers check it
     by_ruleset = ResultColumns.from_results(games).by_ruleset()
     analyses = [Analysis(results) for results in by_ruleset.values()]

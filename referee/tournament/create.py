@@ -1,7 +1,8 @@
 """Create, find and extend the tournaments of a league.
 
-Before the first game, the bots of a tournament file are checked and copied into the league. Then the whole
-schedule is stored, with a secret seed and a commitment to it. `conduct` plays the games.
+`check_bots` and `enter_bots` check the bots of a tournament file and copy them into the league. Then
+`create_tournament` stores the whole schedule, the secret seed, and the commitment to the seed. All this happens
+before the first game. `conduct` plays the games.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ class Tournament:
 
     config: TournamentConfig
     parts: tuple[Part, ...]
-    """The games of the creation, then those of each extension; all seeds are known."""
+    """First the games that the tournament was created with, then the games of each extension. Every part has its seed."""
     schedule: tuple[ScheduledGame, ...]
-    seats: dict[str, BotId]
+    """All games, with those of extensions."""
+    bots: dict[str, BotId]
     """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
     stopped_after: int | None = None
     """How many rounds were played when the tournament stopped early; None if it did not stop early."""
@@ -65,9 +67,9 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         config: the configuration of the tournament.
         roster: the roster of the league; None if there is no league yet.
 
-    Raises UserError, one line, for the first bot that has a bad manifest, does not play a ruleset of the
-    tournament, asks for more than the tournament allows, or is listed twice. Raises NotFoundError for a name
-    that the league does not know.
+    Raises an error at the first bot that cannot play, with a message of one line. It is a UserError if the bot has a
+    bad manifest, does not play a ruleset of the tournament, sets a higher limit than the tournament allows, or is
+    listed twice. It is a NotFoundError if the league has no bot of that name.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
@@ -88,16 +90,20 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         for key, wanted in manifest.limits.explicit.items():
             if wanted > (allowed := getattr(config.limits, key)):
                 raise UserError(
-                    f"{place}: limits.{key}: it asks for {wanted}, {config.file} allows {allowed}"
+                    f"{place}: limits.{key}: {wanted} is too much, {config.file} allows {allowed}"
                 )
 
 
 async def enter_bots(
     config: TournamentConfig, roster: Roster, *, now_us: int
 ) -> tuple[BotSpec, ...]:
-    """Return the bots of a tournament in its order; copy those that are given as a path into the league.
+    """Return the bots of a tournament, in the order of its configuration.
 
-    Raises UserError as `check_bots` and `Roster.submit` do, and if two entries are the same bot.
+    A bot that the configuration names by its folder is copied into the league and built. A bot that it names by its
+    name is in the league already.
+
+    Raises UserError as `Roster.submit` does, and if two entries are the same bot. Raises NotFoundError if the league
+    has no bot of a name.
     """
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
@@ -121,8 +127,14 @@ def create_tournament(
 ) -> Tournament:
     """Store a new tournament with its whole schedule, before its first game is played.
 
-    If the league already has a tournament of that name, the new one gets a number: `demo-2`, `demo-3`, …
-    The bots must be in the league.
+    If the league already has a tournament `demo`, the new one is called `demo-2`, then `demo-3`, and so on.
+
+    Args:
+        league: where the tournament is stored.
+        config: the configuration from the tournament file.
+        bots: the bots, as `enter_bots` returned them.
+        seed: the seed of all deals, 32 bytes.
+        now_us: microseconds since 1970-01-01 UTC.
     """
     name = _free_name(config.name, set(league.tournament_names()))
     seats = [stage.seats for stage in config.stages]
@@ -144,8 +156,8 @@ def create_tournament(
 def find_tournament(league: League, name: str) -> Tournament:
     """Return a tournament of the league.
 
-    Raises NotFoundError if there is none of that name, UserError if its configuration has another format, and
-    RefereeError if the stored tournament is damaged.
+    Raises NotFoundError if the league has no tournament of this name, UserError if this version of the referee does
+    not know the format of the stored configuration, and RefereeError if the stored tournament is damaged.
     """
     row = league.tournament(name)
     try:
@@ -157,7 +169,7 @@ def find_tournament(league: League, name: str) -> Tournament:
     except (ValueError, LookupError) as error:
         raise RefereeError(
             f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
-            " not fit"
+            " not fit each other"
         ) from error
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
@@ -167,17 +179,17 @@ def find_tournament(league: League, name: str) -> Tournament:
 def extend_tournament(
     league: League, tournament: Tournament, matches: int, *, seed: bytes, now_us: int
 ) -> Tournament:
-    """Add matches to a tournament, finished or not; its existing games stay as they are.
+    """Add matches to a finished or unfinished tournament. Its existing games do not change.
 
     Args:
-        league: where the tournament is stored; the caller holds its lock.
+        league: where the tournament is stored; the caller holds the lock of the league.
         tournament: as `find_tournament` returned it.
-        matches: how many to add at each table, or in each stage of a balanced choice; at least 1.
-        seed: the secret of the new games; the older seeds may be public already.
+        matches: number of matches to add, at least 1: at each table, or in each stage of a balanced choice.
+        seed: a new secret seed for the new games, 32 bytes. The older seeds may be public already.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament would have too many games, if a balanced choice needs more matches, or if
-    the tournament may still stop early.
+    Raises UserError if the tournament may still stop early, if it would have more than `MAX_GAMES` games, or if
+    `matches` is too small: less than 1, or not enough for every bot to play in the balanced choice of a gauntlet.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets them
@@ -195,7 +207,7 @@ def extend_tournament(
         *_, added = extended_schedule(
             config.schedule,
             config.name,
-            list(tournament.seats),
+            list(tournament.bots),
             played,
             [*earlier, matches],
             lanes=config.lanes,
@@ -234,6 +246,7 @@ def _stored_parts(
 
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
+    """Return the bot of entry `number`, which has no folder. Raises NotFoundError if the league has no such bot."""
     try:
         return roster.active_spec(entry.text)
     except NotFoundError as error:
@@ -242,7 +255,8 @@ def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Ro
 
 def _not_found_error(config: TournamentConfig, number: int, reason: str) -> NotFoundError:
     return NotFoundError(
-        f"{config.file}: {config.entry_key(number)}: {reason}; write a path with a slash"
+        f"{config.file}: {config.entry_key(number)}: {reason};"
+        f" if you mean a folder, write it with a slash, such as ./{config.bots[number].text}"
     )
 
 

@@ -1,8 +1,9 @@
 """Verify a stored tournament from its seed and the rules.
 
-`verify_tournament` compares the seed with its commitment, the schedule with the configuration, and each record
-with the schedule, the deck from the seed and a replay. Data that are stored twice must agree with the record. The
-tournament may be in a league (`LeagueTournament`) or in an archive (`archive_reader`): both are a `Claim`.
+`verify_tournament` compares the seed with its commitment, and the schedule with the configuration. It compares each
+game record with the schedule, with the deck that the seed gives, and with a replay. The tournament may be in a league
+(`LeagueTournament`) or in an archive (`ArchivedTournament` in `archive_reader`). Both implement `Claim`. A league
+stores some data of a record in other tables, too; they must agree with the record.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from referee.store.league import League
 from referee.tournament.config import (
     Part,
     TournamentConfig,
+    are_standings_settled,
     extension_matches,
     find_part,
-    is_table_settled,
     list_looks,
     part_title,
     played_stages,
@@ -34,36 +35,40 @@ from referee.tournament.create import find_tournament
 
 
 class Claim(Protocol):
-    """A tournament as a league or an archive claims that it was; nothing of it is believed unchecked."""
+    """What a league or an archive claims about a tournament. Nothing is believed before it is checked."""
 
     where: str
-    """The league or the archive, for messages."""
+    """The path of the league or of the archive, for messages."""
     config: TournamentConfig
-    seats: dict[str, BotId]
+    bots: dict[str, BotId]
     """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
     schedule: tuple[ScheduledGame, ...]
     parts: tuple[Part, ...]
-    """The parts; the decks of a part are not checked if its seed is None, which means secret."""
+    """The parts of the tournament. A seed of None is still secret: then the decks of the part are not checked."""
     stopped_after: int | None
     """How many rounds were played when the tournament stopped early; None if it did not stop early."""
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
-        """Return the record of a game, None if there is none; call this in schedule order.
+        """Return the record of a game; None if the game has no record yet. Call this in schedule order.
 
         Raises Difference or UserError if the record cannot be read or is misplaced.
         """
         ...
 
-    def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:
-        """Compare other data about a game, such as table rows, with its record. Raises Difference."""
+    def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:
+        """Take note of a record that was checked and found correct.
+
+        A league compares its other tables with the record, and raises Difference if they differ. An archive
+        collects the result, to check the ratings after the last game.
+        """
         ...
 
 
 def verify_tournament(claim: Claim) -> int:
     """Check everything about a tournament; return the number of games that were checked.
 
-    Raises Difference at the first error, in schedule order, also if games of a finished part are missing.
-    Raises UserError if this version of the referee does not know the algorithm of the schedule.
+    A game without a record is an error if its part of the tournament is finished. Raises Difference at the first
+    error. Raises UserError if this version of the referee does not know the algorithm of the schedule.
     """
     for number, part in enumerate(claim.parts):
         _check_seed(number, part)
@@ -78,7 +83,7 @@ def verify_tournament(claim: Claim) -> int:
                 missing.append(game)
                 continue
             _check_game(claim, game, record)
-            claim.check_copies(game, record)
+            claim.on_game_checked(game, record)
             results[game.index] = GameResult.from_record(claim.config.name, game, record)
     lost = [game.game_id for game in missing if find_part(claim.parts, game.index).finished]
     if lost:
@@ -92,7 +97,7 @@ def verify_tournament(claim: Claim) -> int:
 
 @contextmanager
 def add_game_id(game_id: str) -> Iterator[None]:
-    """Put the id of a game in front of the message of a difference."""
+    """Put the id of a game in front of the message of a Difference or UserError, and raise it as a Difference."""
     try:
         yield
     except (Difference, UserError) as difference:
@@ -100,7 +105,7 @@ def add_game_id(game_id: str) -> Iterator[None]:
 
 
 def format_value(value: object) -> str:
-    """Return a value as text for people, for example a tuple as its items with spaces between them."""
+    """Return a value as text for people: a tuple as its items with spaces between them, or `none` if it is empty."""
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
@@ -125,7 +130,7 @@ def _check_schedule(claim: Claim) -> None:
         parts = extended_schedule(
             config.schedule,
             config.name,
-            list(claim.seats),
+            list(claim.bots),
             played_stages(config, claim.stopped_after),
             extension_matches(claim.parts),
             lanes=config.lanes,
@@ -143,37 +148,44 @@ def _check_schedule(claim: Claim) -> None:
     for number, (games, part) in enumerate(zip(parts, claim.parts, strict=True)):
         if (games[0].index, len(games)) != (part.first, part.games):
             title = part_title(number) or "the schedule"
-            raise Difference(f"{title}: its games are not those of its matches")
+            raise Difference(f"{title}: the stored games do not follow from its number of matches")
 
 
 def _check_that_stop_is_a_look(claim: Claim) -> None:
     stop = claim.stopped_after
     if stop is not None and stop not in {look.rounds for look in list_looks(claim.config)[:-1]}:
-        raise Difference(f"it cannot have stopped after {stop} rounds: no look comes then")
+        raise Difference(
+            f"it cannot have stopped after {stop} rounds: there is no look after that round"
+        )
 
 
 def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
-    """Check that the tournament stopped at the first look that finds its table settled, and at no other."""
+    """Check that the tournament stopped at the first look with settled standings, or did not stop early.
+
+    Args:
+        claim: the tournament.
+        results: the result of each stored game, by its index in the schedule.
+    """
     stop = claim.stopped_after
     last = max((index for index in results if index < claim.parts[0].games), default=-1)
     for look in list_looks(claim.config)[:-1]:
         if last < look.games and look.rounds != stop:
-            return  # no game was played after this look, so it may still be ahead
+            return  # no later game is stored, so the tournament may not have reached this look yet
         games = [results[index] for index in range(look.games) if index in results]
         if len(games) < look.games:
             raise Difference(
                 f"games of the first {look.rounds} rounds are missing, but later ones are stored"
             )
-        if is_table_settled(claim.config, games) != (look.rounds == stop):
+        if are_standings_settled(claim.config, games) != (look.rounds == stop):
             stopped = look.rounds == stop
             error = "not settled, but it stopped" if stopped else "settled, but it went on"
-            raise Difference(f"after {look.rounds} rounds the table was {error}")
+            raise Difference(f"after {look.rounds} rounds the standings were {error}")
         if look.rounds == stop:
             return
 
 
 def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
-    seating = tuple(claim.seats[name] for name in game.bots)
+    seating = tuple(claim.bots[name] for name in game.bots)
     if record.seating != seating:
         raise Difference(
             f"the record has {format_value(record.seating)} at the table,"
@@ -184,23 +196,23 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
         raise Difference(f"the record has the rules of {record.ruleset}, not of {ruleset}")
     limits = claim.config.clocks, claim.config.faults.max_strikes
     if (record.clocks, record.max_strikes) != limits:
-        raise Difference("the record has other clocks or strikes than the tournament")
+        raise Difference("the record has other clocks or another max_strikes than the tournament")
     seed = find_part(claim.parts, game.index).seed
     if seed is not None and record.deck != deals.deck(seed, game.deal_id, ruleset):
-        raise Difference("the deck is not that of the seed")
+        raise Difference("the deck in the record is not the one that the seed gives")
     check_record(record)
 
 
 class LeagueTournament:
-    """A tournament of a league; it implements `Claim`.
+    """A tournament in a league; it implements `Claim`.
 
-    Raises NotFoundError, UserError and RefereeError as `find_tournament` does.
+    Creating it raises NotFoundError, UserError and RefereeError as `find_tournament` does.
     """
 
     def __init__(self, league: League, name: str) -> None:
         tournament = find_tournament(league, name)
         self.where = league.where
-        self.config, self.seats = tournament.config, tournament.seats
+        self.config, self.bots = tournament.config, tournament.bots
         self.schedule, self.parts = tournament.schedule, tournament.parts
         self.stopped_after = tournament.stopped_after
         self._league = league
@@ -212,15 +224,15 @@ class LeagueTournament:
             return None
         return _load_record(self._league, game.game_id)
 
-    def check_copies(self, game: ScheduledGame, record: GameRecord) -> None:  # noqa: ARG002 - part of `Claim`
-        """See `Claim.check_copies`."""
+    def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:  # noqa: ARG002 - part of `Claim`
+        """See `Claim.on_game_checked`."""
         self._tables.check(record)
 
 
 def verify_free_games(league: League) -> int:
-    """Check the moves and results of all games outside tournaments; return how many there are.
+    """Check the moves and results of all games outside tournaments; return the number of these games.
 
-    Their decks are not checked, because their seeds are not stored. Raises Difference as `verify_tournament` does.
+    Their decks are not checked, because the league does not store their seeds. Raises Difference at the first error.
     """
     free = [row for row in league.results(free=True) if not row.tournament]
     tables = _Tables(league, None)
@@ -233,7 +245,7 @@ def verify_free_games(league: League) -> int:
 
 
 class _Tables:
-    """The rows about the games of one tournament, or about all games of the league if it is None."""
+    """The rows of the database about the games of `tournament`; about all games of the league if it is None."""
 
     def __init__(self, league: League, tournament: str | None) -> None:
         results = league.results(tournament=tournament, free=True)
@@ -244,13 +256,14 @@ class _Tables:
             self._faults[fault.game_id].append(fault)
 
     def check(self, record: GameRecord) -> None:
-        """Compare the rows about a stored game with its record. Raises Difference."""
+        """Compare the rows about a stored game with the record of the game. Raises Difference if they differ."""
         _check_result(record, self._results.get(record.game_id))
         _check_summary(record, self.games[record.game_id])
         _check_faults(record, self._faults[record.game_id])
 
 
 def _load_record(league: League, game_id: str) -> GameRecord:
+    """Return the record of a stored game. Raises Difference if the record belongs to another game."""
     record = league.record(game_id)
     if record.game_id != game_id:
         raise Difference(f"the stored record is that of game {record.game_id}")
@@ -258,9 +271,9 @@ def _load_record(league: League, game_id: str) -> GameRecord:
 
 
 def _check_result(record: GameRecord, row: GameResult | None) -> None:
-    """Compare the result that ratings are computed from with the record."""
+    """Compare the row from which ratings are computed with the record. `row` is None if the league has no such row."""
     if row is None:
-        raise Difference("the table of results has no row for it")
+        raise Difference("the table of results has no row for this game")
     for what, stored, recorded in (
         ("ruleset", row.ruleset, record.ruleset.name),
         ("bots", row.bots, tuple(map(str, record.seating))),
@@ -289,7 +302,10 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
 
 
 def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
-    """Return what the table and the record must agree on; the table keeps texts as `escape_nul`."""
+    """Return the values of a fault in which the table and the record must agree.
+
+    The table of faults stores its texts as `escape_nul` returns them.
+    """
     return (
         fault.seat,
         fault.cause,

@@ -163,7 +163,7 @@ SPOILT = {
     ),
     "where it begins": (
         "UPDATE extensions SET first_match = 10 WHERE id = 2",
-        "cup: extension 1: its games are not those",
+        "cup: extension 1: the stored games do not follow",
     ),
     "a game": (
         "DELETE FROM results WHERE game_id = 15",
@@ -182,32 +182,32 @@ def test_wrong_extension_in_the_league_is_detected(here, database, statement, re
 
 def changed(archive, *, at, value):
     """Return an archive with another value in tournament.json, packed as the referee does it."""
-    parts = archive_format.unpack(archive, archive.read_bytes())
-    tournament = json.loads(parts["tournament.json"])
+    members = archive_format.unpack(archive, archive.read_bytes())
+    tournament = json.loads(members["tournament.json"])
     *keys, last = at
     place = tournament
     for key in keys:
         place = place[key]
     place[last] = value
-    parts["tournament.json"] = json.dumps(tournament).encode()
-    return archive_format.pack({name: parts[name] for name in archive_format.PARTS})
+    members["tournament.json"] = json.dumps(tournament).encode()
+    return archive_format.pack({name: members[name] for name in archive_format.MEMBERS})
 
 
 SPOILT_ARCHIVES = {
     "no extensions": (
         ("extensions",),
         [],
-        "tournament.json: schedule: 30 games; the configuration makes 12",
+        "tournament.json: schedule: 30 games, but the configuration makes 12",
     ),
     "matches": (
         ("extensions", 0, "matches"),
         2,
-        "tournament.json: schedule: 30 games; the configuration makes 36",
+        "tournament.json: schedule: 30 games, but the configuration makes 36",
     ),
     "more challengers than bots": (
         ("configuration", "stages", 0, "challengers"),
         9,
-        "tournament.json: configuration: no tournament can have these values",
+        "tournament.json: configuration: stages: 0: challengers: impossible number",
     ),
     "other seed": (
         ("extensions", 0, "seed"),

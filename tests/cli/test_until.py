@@ -166,23 +166,23 @@ def test_stop_that_came_too_early_is_detected(here, copy):
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1
     assert done.stderr == (
-        f"referee: cup: after {early} rounds the table was not settled, but it stopped\n"
+        f"referee: cup: after {early} rounds the standings were not settled, but it stopped\n"
     )
     words = ("cup", "--league", copy, "--output", "early.zip")
     assert here.referee("tournament", "export", *words).returncode == 0
     done = here.referee("verify", "./early.zip")
     assert done.returncode == 1
-    assert "rounds the table was not settled, but it stopped" in done.stderr
+    assert "rounds the standings were not settled, but it stopped" in done.stderr
 
 
 SPOILT = {
     "went on": (
         "UPDATE tournaments SET config = replace(config, '0.8', '0.51')",
-        "rounds the table was settled, but it went on",
+        "rounds the standings were settled, but it went on",
     ),
     "a round without a look": (
         "UPDATE tournaments SET stopped_after = 13",
-        "it cannot have stopped after 13 rounds: no look comes then",
+        "it cannot have stopped after 13 rounds: there is no look after",
     ),
     "no word of it": ("UPDATE tournaments SET stopped_after = NULL", f"games, not {2 * ROUNDS}"),
 }
@@ -201,12 +201,12 @@ SPOILT_ARCHIVES = {
     "no word of it": (("stopped_after",), None, f"the configuration makes {2 * ROUNDS}"),
     "other rounds": (("stopped_after",), 1, "the configuration makes 2"),
     "no rounds": (("stopped_after",), 0, "stopped_after: Input should be greater than"),
-    "nothing to stop it": (("configuration", "until"), None, "no look comes then"),
+    "nothing to stop it": (("configuration", "until"), None, "there is no look after"),
     "less to stop it": (("configuration", "until", "confidence"), 0.51, "but it went on"),
     "endless": (
         ("configuration", "stages", 0, "matches"),
         10**400,
-        "no tournament can have these values",
+        "stages: 0: matches: impossible number",
     ),
 }
 
@@ -215,15 +215,17 @@ SPOILT_ARCHIVES = {
 def test_wrong_stop_in_an_archive_is_detected(here, at, value, reason):
     archive, spoilt = here.folder / "cup.zip", here.folder / "spoilt.zip"
     assert here.referee("tournament", "export", "cup", "--league", "league").returncode == 0
-    parts = archive_format.unpack(archive, archive.read_bytes())
-    said = json.loads(parts["tournament.json"])
+    members = archive_format.unpack(archive, archive.read_bytes())
+    said = json.loads(members["tournament.json"])
     *keys, last = at
     inner = said
     for key in keys:
         inner = inner[key]
     inner[last] = value
-    parts["tournament.json"] = json.dumps(said).encode()
-    spoilt.write_bytes(archive_format.pack({name: parts[name] for name in archive_format.PARTS}))
+    members["tournament.json"] = json.dumps(said).encode()
+    spoilt.write_bytes(
+        archive_format.pack({name: members[name] for name in archive_format.MEMBERS})
+    )
     done = here.referee("verify", spoilt)
     assert done.returncode == 1
     assert reason in done.stderr

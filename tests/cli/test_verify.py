@@ -85,10 +85,10 @@ def other_rules(record):
 
 
 RECORDS = {
-    other_deck: "cup-2: the deck is not that of the seed",
+    other_deck: "cup-2: the deck in the record is not the one that the seed gives",
     other_move: "cup-2: move 1: seat 1 moves, but seat 0 must decide",
     one_move_less: "cup-2: the game is not over after ",
-    more_patience: "cup-2: the record has other clocks or strikes than the tournament",
+    more_patience: "cup-2: the record has other clocks or another max_strikes than the tournament",
     other_scores: "cup-2: result: the record says ",
     other_seating: "cup-2: the record has eve@1 ",
     other_rules: "cup-2: the record has the rules of ",
@@ -162,7 +162,7 @@ STATEMENTS = {
     ),
     "the configuration": (
         "UPDATE tournaments SET config = '{}'",
-        "league: tournament cup is damaged: its configuration and its schedule do not fit",
+        "league: tournament cup is damaged: its configuration and its schedule do not fit each",
     ),
 }
 

@@ -85,7 +85,7 @@ class SampleLeague:
         return GameRecord(
             game_id=game.game_id,
             ruleset=ruleset,
-            seating=tuple(self.tournament.seats[bot] for bot in game.bots),
+            seating=tuple(self.tournament.bots[bot] for bot in game.bots),
             deck=deck,
             moves=tuple(moves),
             faults=(),
@@ -140,7 +140,7 @@ def verify(tmp_path):
     return check
 
 
-def read_parts(data):
+def read_members(data):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         return {
             name: archive.read(name) for name in archive.namelist() if name != archive_format.SUMS
@@ -165,9 +165,9 @@ def test_the_same_state_makes_the_same_bytes(finished, data, unplayed):
 
 def test_any_program_can_read_an_archive(finished, data, tmp_path):
     """Read an archive with zip, JSON, gzip and SHA-256 only."""
-    parts = read_parts(data)
-    assert tuple(parts) == archive_format.PARTS
-    tournament = json.loads(parts["tournament.json"])
+    members = read_members(data)
+    assert tuple(members) == archive_format.MEMBERS
+    tournament = json.loads(members["tournament.json"])
     assert tournament["format"] == 1
     assert tournament["name"] == "cup"
     assert tournament["commitment"] == deals.commitment(SEED)
@@ -176,17 +176,17 @@ def test_any_program_can_read_an_archive(finished, data, tmp_path):
     assert [game for match in tournament["schedule"] for game in match["games"]] == [
         f"cup-{number}" for number in range(1, GAMES + 1)
     ]
-    bots = json.loads(parts["bots.json"])
+    bots = json.loads(members["bots.json"])
     assert [bot["bot"] for bot in bots] == [f"{name}@1.0" for name in BOTS]
     assert [bot["content_hash"] for bot in bots] == [
         row.content_hash for row in finished.league.bots()
     ]
     assert bots[0]["manifest"]["run"]["command"] == ["python3", "bot.py"]
-    ratings = json.loads(parts["ratings.json"])
+    ratings = json.loads(members["ratings.json"])
     assert {ruleset: set(table) for ruleset, table in ratings.items()} == {
         ruleset: {f"{name}@1.0" for name in BOTS} for ruleset in ("classic", "duel")
     }
-    stream = gzip.decompress(parts["records.binpb.gz"])
+    stream = gzip.decompress(members["records.binpb.gz"])
     first = finished.league.record("cup-1")
     size = stream[0] & 127 | stream[1] << 7
     assert wire.loads(stream[2 : 2 + size]) == first
@@ -198,7 +198,7 @@ def test_an_unfinished_tournament_has_no_seed(unplayed, verify):
     unplayed.play(slice(2, 7))
     export = unplayed.export()
     assert (export.played, export.games, export.has_seed) == (5, GAMES, False)
-    assert json.loads(read_parts(export.data)["tournament.json"])["seed"] is None
+    assert json.loads(read_members(export.data)["tournament.json"])["seed"] is None
     assert SEED.hex().encode() not in export.data
     assert SEED not in export.data
     assert verify(export.data) == 5
@@ -227,7 +227,7 @@ def flip_bit(data, at):
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("name", [*archive_format.PARTS, archive_format.SUMS])
+@pytest.mark.parametrize("name", [*archive_format.MEMBERS, archive_format.SUMS])
 def test_a_changed_byte_in_a_part_is_found(data, verify, name):
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content, begin = archive.read(name), archive.getinfo(name).header_offset
@@ -236,15 +236,15 @@ def test_a_changed_byte_in_a_part_is_found(data, verify, name):
         verify(flip_bit(data, at))
 
 
-@pytest.mark.parametrize("name", [*archive_format.PARTS, archive_format.SUMS])
+@pytest.mark.parametrize("name", [*archive_format.MEMBERS, archive_format.SUMS])
 def test_a_changed_part_in_an_intact_zip_is_found(data, verify, name):
     """Change a part as a program does that unpacks and packs the archive."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
-        parts = {each: archive.read(each) for each in archive.namelist()}
-    parts[name] = flip_bit(parts[name], len(parts[name]) // 2)
+        members = {each: archive.read(each) for each in archive.namelist()}
+    members[name] = flip_bit(members[name], len(members[name]) // 2)
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for each, content in parts.items():
+        for each, content in members.items():
             archive.writestr(each, content)
     with pytest.raises(Difference, match=r": its SHA-256 is not the one in SHA256SUMS") as caught:
         verify(buffer.getvalue())
@@ -252,11 +252,11 @@ def test_a_changed_part_in_an_intact_zip_is_found(data, verify, name):
 
 
 def test_a_changed_byte_anywhere_is_found(data, verify):
-    """Change each byte of the zip structure, and some bytes of the parts."""
-    parts = list(read_parts(data).values())
+    """Change each byte of the zip structure, and some bytes of the members."""
+    members = list(read_members(data).values())
     inside = {
         at
-        for content in parts
+        for content in members
         for at in range(data.index(content) + 1, data.index(content) + len(content) - 1)
     }
     places = [at for at in range(len(data)) if at not in inside] + sorted(inside)[::997]
@@ -287,19 +287,19 @@ def test_a_zip_that_another_program_packed_is_refused(data, verify):
         verify(buffer.getvalue())
 
 
-# Changes by somebody who corrects the sums, too: the parts do not fit each other
+# Changes by somebody who corrects the sums, too: the members do not fit each other
 
 
-def change_json(parts, name, change):
-    values = json.loads(parts[name])
+def change_json(members, name, change):
+    values = json.loads(members[name])
     change(values)
-    return parts | {name: (json.dumps(values) + "\n").encode()}
+    return members | {name: (json.dumps(values) + "\n").encode()}
 
 
-def change_records(parts, change):
-    records = list(archive_format.load_records(parts[archive_format.RECORDS]))
+def change_records(members, change):
+    records = list(archive_format.load_records(members[archive_format.RECORDS]))
     change(records)
-    return parts | {archive_format.RECORDS: archive_format.dump_records(records)}
+    return members | {archive_format.RECORDS: archive_format.dump_records(records)}
 
 
 def put(*path, value):
@@ -353,7 +353,7 @@ ZEROS = "0" * 64
 OTHER_COMMITMENT = deals.commitment(bytes(32))
 TOURNAMENT = {
     "seed": (put("seed", value=ZEROS), "the seed's SHA-256 is 66687aad"),
-    "no seed": (put("seed", value=None), "tournament.json: seed: missing, though all games"),
+    "no seed": (put("seed", value=None), "tournament.json: a seed is missing, though all"),
     "short seed": (put("seed", value="00"), "tournament.json: seed: "),
     "commitment": (put("commitment", value=OTHER_COMMITMENT), "the seed's SHA-256 is 630dcd29"),
     "name": (put("name", value="cap"), "tournament.json: configuration: name: cup, not cap"),
@@ -361,7 +361,7 @@ TOURNAMENT = {
     "more": (put("more", value=1), "tournament.json: more: "),
     "clocks": (
         put("configuration", "clocks", "decision_us", value=1),
-        "cup-1: the record has other clocks or strikes than the tournament",
+        "cup-1: the record has other clocks or another max_strikes than the tournament",
     ),
     "rules": (
         put("configuration", "stages", 0, "ruleset", "ghost", value=True),
@@ -369,11 +369,11 @@ TOURNAMENT = {
     ),
     "matches": (
         put("configuration", "stages", 0, "matches", value=10**15),
-        "tournament.json: configuration: no tournament can have these values",
+        "tournament.json: configuration: stages: 0: matches: impossible number",
     ),
     "no match": (
         put("configuration", "stages", 0, "matches", value=0),
-        "tournament.json: configuration: no tournament can have these values",
+        "tournament.json: configuration: stages: 0: matches: impossible number",
     ),
     "lanes": (
         put("configuration", "lanes", value=0),
@@ -381,19 +381,19 @@ TOURNAMENT = {
     ),
     "no lanes": (
         put("configuration", "lanes", value=None),
-        "tournament.json: configuration: no tournament can have these values",
+        "tournament.json: configuration: lanes: missing",
     ),
     "no stages": (
         put("configuration", "stages", value=[]),
-        "tournament.json: configuration: no tournament can have these values",
+        "tournament.json: configuration: stages: there must be at least one",
     ),
     "no configuration": (
         put("configuration", value={}),
-        "tournament.json: configuration: no tournament can have these values",
+        "tournament.json: configuration: format: Field required",
     ),
     "bots": (
         put("configuration", "bots", 0, "text", value="eve@1"),
-        "bots.json: greedy@1.0, random@1.0, bait@1.0; the configuration has eve@1, ",
+        "bots.json: it has greedy@1.0, random@1.0, bait@1.0, but the configuration has eve@1, ",
     ),
     "schedule": (
         put("schedule", 1, "bots", value=["bait@1.0", "greedy@1.0"]),
@@ -409,20 +409,23 @@ TOURNAMENT = {
     ),
     "stage": (
         put("schedule", 1, "stage", value=7),
-        "tournament.json: schedule: cup-deal-2 cannot be a match of this tournament",
+        "tournament.json: schedule: cup-deal-2: the configuration has no stage 7",
     ),
     "lane": (
         put("schedule", 1, "lanes", value=[1]),
-        "tournament.json: schedule: cup-deal-2 cannot be a match of this tournament",
+        "tournament.json: schedule: cup-deal-2: it has another number of lanes than of games",
     ),
     "match": (
         drop("schedule", 8),
-        "tournament.json: schedule: 16 games; the configuration makes 18",
+        "tournament.json: schedule: 16 games, but the configuration makes 18",
     ),
 }
-BOTS_PART = {
-    "bot": (put(0, "bot", value="greedy@1.1"), "bots.json: greedy@1.1, "),
-    "no bot": (drop(0), "bots.json: random@1.0, bait@1.0; the configuration has greedy@1.0, "),
+BOTS_JSON = {
+    "bot": (put(0, "bot", value="greedy@1.1"), "bots.json: it has greedy@1.1, "),
+    "no bot": (
+        drop(0),
+        "bots.json: it has random@1.0, bait@1.0, but the configuration has greedy@1.0, ",
+    ),
     "manifest": (
         put(0, "manifest", "name", value="eve"),
         "bots.json: greedy@1.0: its manifest has the name eve",
@@ -447,12 +450,12 @@ RATINGS = {
     "nothing": (drop("duel", "bait@1.0"), "ratings.json: duel: bait@1.0 has none, but its games"),
     "bot": (
         put("duel", "eve@1", value={"mu": 50, "sigma": 1, "fit": 50}),
-        "ratings.json: duel: eve@1 has not played",
+        "ratings.json: duel: eve@1 has ratings, but has not played",
     ),
     "not a number": (put("duel", "bait@1.0", "mu", value=float("nan")), "ratings.json: "),
 }
 RECORDS = {
-    "deck": (swap_two_cards, "cup-2: the deck is not that of the seed"),
+    "deck": (swap_two_cards, "cup-2: the deck in the record is not the one that the seed gives"),
     "rank": (change_rank, "cup-2: result: the record says "),
     "action": (change_seat_of_move, "cup-2: move 4: seat 9 moves, but seat "),
     "seating": (change_seating, "cup-2: the record has eve@1 "),
@@ -471,7 +474,7 @@ RECORDS = {
         pytest.param(name, *case, id=f"{name}: {change}")
         for name, cases in (
             (archive_format.TOURNAMENT, TOURNAMENT),
-            (archive_format.BOTS, BOTS_PART),
+            (archive_format.BOTS, BOTS_JSON),
             (archive_format.RATINGS, RATINGS),
         )
         for change, case in cases.items()
@@ -479,7 +482,7 @@ RECORDS = {
 )
 def test_a_changed_part_with_correct_sums_is_found(data, verify, name, change, message):
     with pytest.raises(Difference) as caught:
-        verify(archive_format.pack(change_json(read_parts(data), name, change)))
+        verify(archive_format.pack(change_json(read_members(data), name, change)))
     assert str(caught.value).startswith(message)
 
 
@@ -487,7 +490,7 @@ def test_a_changed_part_with_correct_sums_is_found(data, verify, name, change, m
 def test_changed_records_with_correct_sums_are_found(data, verify, case):
     change, message = RECORDS[case]
     with pytest.raises(Difference) as caught:
-        verify(archive_format.pack(change_records(read_parts(data), change)))
+        verify(archive_format.pack(change_records(read_members(data), change)))
     assert str(caught.value).startswith(message)
 
 
@@ -509,7 +512,7 @@ STREAMS = {
 def test_records_that_cannot_be_read_are_found(data, verify, case):
     stream, message = STREAMS[case]
     with pytest.raises(Difference, match=rf"^cup-1: records\.binpb\.gz: record 1: {message}"):
-        verify(archive_format.pack(read_parts(data) | {archive_format.RECORDS: stream}))
+        verify(archive_format.pack(read_members(data) | {archive_format.RECORDS: stream}))
 
 
 # Files that are not archives
@@ -524,24 +527,24 @@ def test_a_file_that_is_not_a_zip_is_refused(verify):
 
 
 def test_an_archive_of_another_format_is_refused(data, verify):
-    parts = change_json(read_parts(data), archive_format.TOURNAMENT, put("format", value=3))
+    members = change_json(read_members(data), archive_format.TOURNAMENT, put("format", value=3))
     with pytest.raises(
         UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1$"
     ):
-        verify(archive_format.pack({**parts, "more": b""}))
+        verify(archive_format.pack({**members, "more": b""}))
 
 
-@pytest.mark.parametrize("name", archive_format.PARTS)
+@pytest.mark.parametrize("name", archive_format.MEMBERS)
 def test_a_missing_part_is_named(data, verify, name):
-    parts = read_parts(data)
-    del parts[name]
-    with pytest.raises(Difference, match=f"^{name}: the part is missing"):
-        verify(archive_format.pack(parts))
+    members = read_members(data)
+    del members[name]
+    with pytest.raises(Difference, match=f"^{name}: the member is missing"):
+        verify(archive_format.pack(members))
 
 
 def test_an_unknown_part_is_refused(data, verify):
-    with pytest.raises(Difference, match=r"^evil\.sh: an archive has no part of this name"):
-        verify(archive_format.pack({**read_parts(data), "evil.sh": b""}))
+    with pytest.raises(Difference, match=r"^evil\.sh: an archive has no member of this name"):
+        verify(archive_format.pack({**read_members(data), "evil.sh": b""}))
 
 
 def test_a_zip_bomb_is_refused(data, verify):
@@ -549,13 +552,13 @@ def test_a_zip_bomb_is_refused(data, verify):
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(archive_format.TOURNAMENT, bytes(10**8))
     with pytest.raises(
-        Difference, match=r"^tournament\.json: parts of an archive are not compressed"
+        Difference, match=r"^tournament\.json: members of an archive are not compressed"
     ):
         verify(buffer.getvalue())
     lies = bytearray(data)
     directory = data.rindex(b"PK\x01\x02")
     lies[directory + 20 : directory + 28] = struct.pack("<II", 2**31, 2**31)
-    with pytest.raises(Difference, match="the parts of the zip are larger than the file"):
+    with pytest.raises(Difference, match="the members of the zip are larger than the file"):
         verify(bytes(lies))
 
 

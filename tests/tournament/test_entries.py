@@ -86,7 +86,8 @@ async def test_an_unknown_name_or_version_is_refused(roster, tmp_path):
         with pytest.raises(NotFoundError) as caught:
             check_bots(config, roster)
         assert str(caught.value) == (
-            f"{config.file}: bots[1]: {tmp_path}/league: {reason}; write a path with a slash"
+            f"{config.file}: bots[1]: {tmp_path}/league: {reason};"
+            f" if you mean a folder, write it with a slash, such as ./{text}"
         )
 
 
@@ -130,5 +131,5 @@ async def test_a_bot_that_asks_for_more_than_the_tournament_allows_is_refused(
         check_bots(config, roster)
     place = Path("ann@1") if by_name else folder / "bot.toml"
     assert str(caught.value) == (
-        f"{place}: limits.cpus: it asks for 1.5, {config.file} allows 1.25"
+        f"{place}: limits.cpus: 1.5 is too much, {config.file} allows 1.25"
     )
