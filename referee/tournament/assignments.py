@@ -1,10 +1,11 @@
 """Decide which games a worker plays next, and define the values that are sent to it.
 
-A lane plays its games in schedule order, one bundle at a time. The bundles follow from the schedule alone. So
-neither the number of workers nor an interruption changes what the processes of a lane have seen, or when a bot is
+A lane plays its games in schedule order, one bundle at a time. The bundles follow from the schedule alone. So the
+number of workers and interruptions do not change which games the bot processes of a lane have seen, or when a bot is
 suspended in a lane.
 
-`conduct` takes bundles from `Lanes`; `workers` sends them as an `Assignment`. Nothing here does I/O.
+`conduct` takes a `Bundle` from `Lanes` and makes an `Assignment` of it, which `workers` sends to a worker. This module
+does no I/O.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class GameTask:
 
     setup: GameSetup
     bots: tuple[BotSpec, ...]
-    """Seat 0 first."""
+    """The bot of each seat, seat 0 first."""
     opaque_id: str
     """The id of the game as the bots see it."""
     seeds: tuple[int, ...]
@@ -40,14 +41,14 @@ class GameTask:
     names: tuple[str, ...]
     """The names of the bots, shown to all of them; empty unless the tournament shows names."""
     suspended: frozenset[str]
-    """Bots (`name@version`) that are not started any more and forfeit."""
+    """Suspended bots (`name@version`). They are not started, and forfeit the game."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The games of a bundle, as they are sent to a worker.
+    """The games of a bundle, as the driver sends them to a worker.
 
-    Several of them are played at the same time if all of their bots can hold several games.
+    The worker plays several of the games at the same time if every bot in them can play several games at once.
     """
 
     lane: int
@@ -62,18 +63,18 @@ class WorkerSettings:
     """The CPU cores for the worker and its bots; empty to leave them unpinned."""
     clocks: Clocks
     max_processes: int
-    """Bot processes that the worker keeps; beyond that, it closes the least recently used idle one."""
+    """Number of bot processes that the worker keeps. For one more, it ends the idle process that was used least recently."""
     isolation: Isolation
     """The isolation of the bots, chosen by the driver."""
     folder: Path
     """A folder for the sockets and scratch folders of this worker. Its path must be short, as socket paths are limited."""
     parent_pid: int
-    """The driver's process id; the worker dies when the driver does."""
+    """The process id of the driver. The worker dies when the driver dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Games of one lane to play together, and the bots that are suspended in the lane."""
+    """Games of one lane that are played at the same time, and the bots that are suspended in this lane."""
 
     lane: int
     games: tuple[ScheduledGame, ...]
@@ -81,16 +82,16 @@ class Bundle:
 
 
 class Lanes:
-    """Keeps the missing games, busy lanes, forfeits in a row and lost workers of a run, by lane.
+    """Knows for each lane which games are missing, whether a worker plays them now, and who has forfeited in a row.
 
     Args:
         schedule: the games to play, in schedule order.
-        stored: the seats that forfeited, by game id, for each game that is stored already.
-        bounds: indices of games at which a new bundle begins, for example the first game of each part of the
-            tournament. So bundles do not depend on when a tournament was extended.
-        games_in_flight: how many consecutive games of a lane make a bundle.
+        stored: for each game that is stored already, by its id, the seats that forfeited the game.
+        bounds: sorted indices of games at which a new bundle begins, such as the first game of an extension: then
+            the bundles are the same, whether the tournament was extended before or after its first games.
+        games_in_flight: number of consecutive games of a lane in a bundle.
         workers: the number of workers W; worker w plays the lanes l with l mod W = w.
-        suspend_after: forfeits in a row, within a lane, after which a bot is suspended there; 0: never.
+        suspend_after: number of forfeits in a row, within a lane, after which a bot is suspended in this lane; 0: never.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Lanes:
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
         self._forfeits_in_a_row: dict[tuple[int, str], int] = {}
-        """The current number for each lane and bot."""
+        """For each lane and bot: how many of its latest games in the lane it has forfeited without a break."""
         self._losses: dict[int, int] = {}
         """How often the current bundle of a lane has lost its worker."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
@@ -131,7 +132,10 @@ class Lanes:
             self._pending[lane] = deque(filter(None, missing))
 
     def take(self, worker: int) -> Bundle | None:
-        """Return the earliest bundle in the schedule that a worker can start now; None if there is none."""
+        """Return the bundle that worker number `worker` plays next; None if it can start no bundle now.
+
+        That is the earliest bundle in the schedule among the lanes of the worker that are not busy.
+        """
         free = [
             lane
             for lane, pending in self._pending.items()
@@ -162,7 +166,7 @@ class Lanes:
         self._pending[bundle.lane].appendleft(bundle.games)
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
-        """Note which seats forfeited a game; call this in schedule order within a lane."""
+        """Note which seats forfeited a game. Call this for all games of a lane in schedule order."""
         forfeits = set(forfeited)
         for seat, bot in enumerate(game.bots):
             key = game.lane, bot

@@ -1,8 +1,8 @@
-"""Conduct a tournament: give its missing games to the workers and store what comes back.
+"""Conduct a tournament: send its missing games to the workers, and store the records that they return.
 
-`Conductor` plays one tournament of a league to its end, however often it is interrupted. It decides when to
-play, when to check whether the tournament stops early, and when to stop. A `Feeder` keeps the workers busy.
-Creating tournaments belongs to `create`, the processes of the workers to `workers`.
+`Conductor` plays one tournament of a league from where it was interrupted. It decides which games come before the
+next look, and whether the tournament stops early at this look. A `Feeder` sends these games to the workers. `create`
+creates tournaments, `workers` starts the worker processes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError, Workers
 
 BUNDLES_PER_WORKER = 2
-"""Bundles that a worker has at the same time: it plays one, and the next one is waiting."""
+"""Number of bundles that a worker has at the same time: it plays one, and the other waits, so that it is never idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the games of a tournament have in common, and what turns a scheduled game into a task."""
+    """What all games of a tournament have in common. With it, `make_task` makes a `GameTask` of a scheduled game."""
 
     parts: Sequence[Part]
     """The parts of the tournament, with their seeds."""
@@ -55,10 +55,10 @@ class Plan:
     max_strikes: int
     show_names: bool
     isolation: str
-    """The isolation of the bots, in the words of game records."""
+    """The isolation of the bots, as `Isolation.summary` describes it."""
 
     def make_task(self, game: ScheduledGame, suspended: frozenset[str]) -> GameTask:
-        """Return what a worker needs to play a game; `suspended` bots will not be started."""
+        """Return what a worker needs to play a game. The worker does not start `suspended` bots (`name@version`)."""
         seed = find_part(self.parts, game.index).seed
         assert seed is not None  # noqa: S101 - a league has all seeds
         ruleset = self.rulesets[game.stage]
@@ -85,7 +85,7 @@ class Feeder:
     """Gives bundles of games to the workers until no game is missing or `drain` is called.
 
     Args:
-        plan: makes tasks of scheduled games.
+        plan: makes a task of each scheduled game.
         lanes: the games to play.
         workers: the workers that play them.
         store_games: stores the games of a finished bundle, all of them or none.
@@ -106,14 +106,14 @@ class Feeder:
         self._draining = False
 
     def drain(self) -> None:
-        """Start no further game; games in play are finished and stored."""
+        """Start no further bundle. Bundles that a worker already has are finished and stored."""
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
-        """Give one bundle after the other to a worker, and store its games.
+        """Send one bundle after the other to worker `number`, and store the games of each.
 
-        If the worker is lost, its games are given to the new worker. Raises RefereeError if that happens too
-        often, and all other errors of `Workers.submit` and `store_games`. Stored games stay stored.
+        If the worker is lost, the worker that replaces it plays the bundle. Raises RefereeError if a bundle loses
+        its worker `MAX_LOSSES` times, and all other errors of `Workers.submit` and `store_games`.
         """
         while not self._draining and (bundle := self._lanes.take(number)) is not None:
             try:
@@ -135,8 +135,8 @@ class Feeder:
 #                          all games are stored
 #     created ──► playing ──────── all games are stored ────────► finished
 #                 │  │ ▲                                             ▲
-#                 │  ▼ │ the table is open                           │
-#                 │ looking ─── the table is settled: stop early ────┘
+#                 │  ▼ │ the standings are not settled               │
+#                 │ looking ─── the standings are settled ───────────┘
 #                 │
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
@@ -144,19 +144,20 @@ class Feeder:
 # - looking: all games before a look are stored, and no later game has started. Needs `until`.
 # - draining: games in play are finished and stored; after `kill` they are lost and played again later.
 #
-# The league stores `created`, `finished` and the games; the other states end with `play_missing_games`.
+# The league stores the games, and whether the tournament is finished. The other states exist only while
+# `play_missing_games` runs.
 
 
 class Conductor:
     """Plays the missing games of a tournament.
 
     Args:
-        league: where the tournament is stored; the caller holds its lock.
+        league: where the tournament is stored; the caller holds the lock of the league.
         tournament: the tournament to play.
-        roster: knows how to start the bots.
+        roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
         on_game_stored: called after each game is stored.
-        on_worker_lost: called with a sentence about each worker that died or hung; a new one replaces it.
+        on_worker_lost: called with a sentence about each worker that died or hung. A new worker replaces it.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -188,8 +189,8 @@ class Conductor:
     async def play_missing_games(self) -> bool:
         """Play until no game is missing or `drain` is called; return True if the tournament is finished.
 
-        Raises VoidGame if a game cannot be finished, RefereeError if a worker dies again and again, and
-        StoreError if a game cannot be stored. Games that were stored before stay stored.
+        Raises VoidGame if a game is void again and again, RefereeError if a bundle loses its worker `MAX_LOSSES`
+        times, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
         """
         with run_folder() as folder:
             workers = Workers(
@@ -209,26 +210,29 @@ class Conductor:
         return True
 
     def drain(self) -> None:
-        """Start no further game; games in play are finished and stored."""
+        """Start no further bundle. Bundles that a worker already has are finished and stored."""
         self._draining = True
         if self._feeder is not None:
             self._feeder.drain()
 
     def kill(self) -> None:
-        """Stop at once: kill all workers, and with them their bots. Stored games stay stored."""
+        """Stop at once: kill all workers and their bots. Games that are not stored yet are lost."""
         self.drain()
         if self._workers is not None:
             self._workers.kill()
 
     def _list_milestones(self) -> list[tuple[int, Look | None]]:
-        """Return the number of games before each look that is still ahead; the last entry is all games."""
+        """Return each look that is still ahead, with the number of games before it.
+
+        The last item has the number of all games, and no look.
+        """
         stored = self._count_stored()
         looks = list_looks(self._tournament.config)[:-1] if self._tournament.may_stop else ()
         ahead = [(look.games, look) for look in looks if look.games >= stored]
         return [*ahead, (len(self._tournament.schedule), None)]
 
     def _make_feeder(self, games: int, workers: Workers) -> Feeder:
-        """Return a feeder for those of the first `games` games of the schedule that are missing."""
+        """Return a feeder for the missing games among the first `games` games of the schedule."""
         config = self._tournament.config
         parts = {part.first for part in self._tournament.parts}
         lanes = Lanes(
@@ -259,7 +263,7 @@ class Conductor:
             self._on_game_stored(game, record)
 
     async def _stop_early(self, look: Look) -> bool:
-        """Mark the tournament finished if its table is settled at this look; return True if so."""
+        """Mark the tournament finished and return True if the standings are settled at this look; else return False."""
         name, config = self._tournament.name, self._tournament.config
         results = self._league.results(tournament=name)
         if not await asyncio.to_thread(are_standings_settled, config, results):
@@ -290,9 +294,9 @@ class Conductor:
 
 @contextmanager
 def _raise_first_error() -> Iterator[None]:
-    """Raise the first error of a group alone if all of them are the referee's or the machine's.
+    """Replace an exception group by its first error if all its errors are RefereeError or OSError.
 
-    A group with any other error has a bug in it, and is raised as it is.
+    Any other error is a bug in the referee. Then the whole group is raised, for the traceback.
     """
     try:
         yield

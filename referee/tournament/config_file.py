@@ -1,7 +1,7 @@
 """Define the keys of a tournament file: their types, ranges and default values.
 
-Each class is a table of the TOML file. Here every value is checked by itself. `config_reader` checks what
-several keys mean together, and makes a `TournamentConfig` from them.
+Each class is a table of the TOML file. This module checks each value alone. `config_reader` checks whether the
+values of several keys fit each other, and makes a `TournamentConfig` of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _check_seed(text: str) -> str:
 
 
 def _make_budget_table(value: object) -> object:
-    """Return the table for a budget that is a plain number of games; return a table unchanged."""
+    """Return the table `{games = N}` for a budget that is a plain number N; return a table unchanged."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
@@ -106,7 +106,7 @@ class ClocksTable(FileModel):
     game_start: Seconds = 10
     decision: Seconds = 5
     bank: Annotated[str, AfterValidator(_check_bank)] | None = None
-    """`SECONDS` or `SECONDS+INCREMENT`; None: no limit for the whole game."""
+    """The bank as `SECONDS` or `SECONDS+INCREMENT`; None: no limit for the whole game."""
 
 
 class FaultsTable(FileModel):
@@ -124,7 +124,7 @@ class BudgetTable(FileModel):
     games_per_bot: Games | None = None
     """Number of games of the bot that plays most."""
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
-    """Expected duration of the tournament; the games of the league so far are the measure."""
+    """Expected duration of the tournament, computed from the duration of earlier games in the league."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
@@ -147,8 +147,8 @@ class TournamentFile(StageTable):
 
     name: Name
     bots: Annotated[tuple[str, ...], Field(strict=False)]
-    """Folders relative to the file's folder, with a slash in them, or names of bots in the league.
-    In a gauntlet this is the field."""
+    """Bots: names of bots in the league, or folders, written with a slash and relative to the folder of the file.
+    In a gauntlet these bots are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
     challengers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""
@@ -168,4 +168,4 @@ class TournamentFile(StageTable):
     clocks: ClocksTable = ClocksTable()
     faults: FaultsTable = FaultsTable()
     limits: LimitsTable = LimitsTable()
-    """The maximum that a bot may ask for."""
+    """The highest limits that the manifest of a bot may set."""

@@ -1,7 +1,7 @@
-"""Read a tournament file and check what its keys mean together.
+"""Read a tournament file and check whether the values of its keys fit each other.
 
-`load_tournament` returns a `TournamentConfig`. The keys with their types and ranges are in `config_file`.
-Every error is one line, `FILE: KEY: reason`.
+`load_tournament` returns a `TournamentConfig`. `config_file` defines the keys with their types and ranges. The message
+of every error is one line, `FILE: KEY: reason`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,23 @@ def load_tournament(path: Path, pace: Pace | None = None) -> TournamentConfig:
 
     Args:
         path: the file; paths in it are relative to its folder.
-        pace: knows how long games last; needed only for a budget of minutes.
+        pace: knows how long games last; needed only if the file has a budget of minutes.
 
-    Raises UserError, one line, if the file cannot be read or makes no sense.
+    Raises UserError if the file cannot be read, or if a key or a value in it is wrong.
     """
     return _ConfigReader(path, toml_file.load(path, TournamentFile), pace).make_config()
 
 
 @dataclass(frozen=True, slots=True)
 class _StageDraft:
-    """A stage before it is known how many matches it has."""
+    """A stage whose number of matches may still be unknown, because a budget decides it later."""
 
     matches_key: str
-    """The key of its number of matches in the file, for messages."""
+    """The key in the file that gives the number of matches, such as `stage[0].matches`, for messages."""
     matches: int | None
-    """The number that the file gives; None if it gives none."""
+    """The number of matches in the file; None if the file does not give it."""
     stage: Stage
+    """The stage. If `matches` is None, it has 0 matches until the budget is spent."""
 
 
 class _ConfigReader:
@@ -149,7 +150,7 @@ class _ConfigReader:
         return stages
 
     def _list_stage_tables(self) -> list[tuple[str, StageTable]]:
-        """Return the prefix of the keys and the table of each stage, with the defaults of the file."""
+        """Return for each `[[stage]]` the prefix of its keys, such as `stage[0].`, and its table with the defaults."""
         if self._file.stage is None:
             return [("", self._file)]
         return [
@@ -191,7 +192,7 @@ class _ConfigReader:
             raise self._error("bots", f"{field} do not fill the {field_seats} {words} of a table")
 
     def _list_table_sizes(self, prefix: str, table: StageTable) -> dict[str, int]:
-        """Return the table sizes of a stage by the keys that give them."""
+        """Return the numbers of seats of a stage, each by the key in the file that gives it, such as `tables[1]`."""
         if table.tables is None:
             if table.seats is None:
                 raise self._error(f"{prefix}seats", "missing")
@@ -247,7 +248,7 @@ class _ConfigReader:
         return StopCondition(confidence=table.confidence, margin=table.margin)
 
     def _check_numbers(self, seats: int) -> None:
-        """Check lanes, workers and processes against each other and the largest table."""
+        """Check `lanes`, `workers` and `max_processes`; `seats` is the number of seats of the largest table of bots."""
         lanes, workers = self._file.lanes, self._file.workers
         if lanes is not None and lanes < seats:
             raise self._error("lanes", f"must be at least {seats}, the seats of a table")

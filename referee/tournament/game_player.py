@@ -1,8 +1,8 @@
-"""Play the games of assignments with bots as processes.
+"""Play the games of an assignment, with a process for each bot.
 
-`GamePlayer` seats the bots of a game, calls `match.play` for the game itself, and adds to the record what only the
-bots' processes know. Between two games it keeps these processes and nothing else. `play_free_game` plays one game
-without a tournament. Worker processes belong to `worker`.
+`GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself, and
+adds usage and standard error of the bot processes to the record. Between two games it keeps only these processes.
+`play_free_game` plays one game outside of tournaments. `worker` uses a `GamePlayer` in a worker process.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from referee.sandbox.rungs import Isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
-"""How often a void game is played before the error goes to the tournament."""
+"""How often a game is played that is void each time. Then VoidGame is raised, which stops the tournament."""
 VOID_PAUSE_S = 0.5
-"""Seconds before the second attempt; twice as long before the third."""
+"""Seconds before the second attempt to play a void game; twice as long before the third."""
 FREE_GAME_MAX_STRIKES = 3
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -71,10 +71,10 @@ class GamePlayer:
     async def play_assignment(
         self, assignment: Assignment, watch: Watcher | None = None
     ) -> list[GameRecord]:
-        """Play the games of an assignment in batches; a batch has as many games as all of the bots can hold.
+        """Play the games of an assignment in batches. A batch has as many games as every bot in them can play at once.
 
-        A void game is played again with new processes, because the old ones have seen its deal. It has to wait
-        for the other games of its batch, because the same processes may be playing them.
+        A void game is played again with new processes, because the old processes have seen the deal. It waits until
+        the other games of its batch have ended, because the old processes may be playing these games.
 
         Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
         """
@@ -83,7 +83,9 @@ class GamePlayer:
         for first in range(0, len(tasks), batch_size):
             missing = list(tasks[first : first + batch_size])
             for attempt in range(VOID_ATTEMPTS):
-                await asyncio.sleep(attempt * VOID_PAUSE_S)  # a shortage may be over by then
+                await asyncio.sleep(
+                    attempt * VOID_PAUSE_S
+                )  # after a pause, the machine may have free resources again
                 games = (self._play_task(assignment.lane, task, watch) for task in missing)
                 played = await asyncio.gather(*games, return_exceptions=True)
                 finished, voids = _split(played, VoidGame)
@@ -103,10 +105,10 @@ class GamePlayer:
         await self._pool.close()
 
     async def _choose_batch_size(self, assignment: Assignment) -> int:
-        """Return how many games all bots of an assignment can hold at once.
+        """Return how many games of an assignment every bot in them can play at once.
 
-        The bots are started before the first game to find it out, even if this worker knows them from another
-        lane: the size must be the same after an interruption.
+        Each bot is started in this lane to find that out, even if this worker has seen the bot in another lane: the
+        batches must be the same after an interruption, when the worker has seen nothing.
         """
         if len(assignment.tasks) == 1:
             return 1
@@ -129,7 +131,7 @@ class GamePlayer:
             return_exceptions=True,
         )
         _split(seated, Forfeit)  # raises any other error
-        # The player of a seat without a bot is the forfeit of that bot; the stand-in decides for it.
+        # If a bot failed, its Forfeit takes the place of a player, and the stand-in decides for the seat.
         players = [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
         played = await play_game(
             setup,
@@ -148,9 +150,9 @@ class GamePlayer:
     async def _seat_bot(
         self, lane: int, task: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
     ) -> BotPlayer:
-        """Return a bot that is ready for the game.
+        """Return the bot of a seat when it is ready for the game.
 
-        Raises Forfeit if the bot fails, and VoidGame if the machine has no room for its process.
+        Raises Forfeit if the bot fails or is suspended, and VoidGame if the machine lacks resources for its process.
         """
         spec = task.bots[seat]
         if str(spec.bot) in task.suspended:
@@ -196,7 +198,7 @@ def _note_forfeit(player: BotPlayer | Forfeit) -> None:
 
 
 def _add_process_data(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
-    """Add the data of the bots' processes to a record: standard error, usage, dropped messages."""
+    """Add data about the bot processes to a record: standard error, usage, and the number of dropped messages."""
     dropped = tuple(player.dropped if isinstance(player, BotPlayer) else 0 for player in players)
     return replace(
         record,
@@ -217,7 +219,7 @@ def _add_stderr(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
 async def _say_game_end(
     game_id: str, players: Sequence[BotPlayer | Forfeit], played: RecordedGame
 ) -> None:
-    """Tell every bot that still runs how the game ended."""
+    """Send the end of the game to every bot that was seated."""
     record = played.record
     forfeits = {fault.seat: fault for fault in record.faults if fault.forfeit}
     for seat, player in enumerate(players):
@@ -243,7 +245,7 @@ def make_free_task(
     Args:
         specs: the bots, seat 0 first; all different.
         rules: the ruleset.
-        text: any text; the same text deals the same cards and gives the bots the same seeds.
+        text: any text, from which the deal and the seeds of the bots are derived.
         isolation: the isolation of the bots.
     """
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
@@ -271,7 +273,7 @@ async def play_free_game(
 ) -> GameRecord:
     """Play a game in this process, with bots that are started for this game only.
 
-    Raises VoidGame if the game cannot be finished.
+    Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
     with run_folder() as folder:
         player = GamePlayer(

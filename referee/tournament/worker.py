@@ -1,8 +1,8 @@
 """Play games in a worker process, which runs on its own cores together with its bots.
 
-The executor of a worker calls `initialize_worker`, `play_games` and `stop_worker` in this process; `workers` is
-the driver's side. Everything that a game needs comes with its assignment. A heartbeat file shows the driver that
-the event loop of this process is not blocked.
+In the driver, `workers` has an executor for each worker process. The executor calls `initialize_worker`, `play_games`
+and `stop_worker` in the worker process. Everything that a game needs comes with the assignment. A heartbeat file shows
+the driver that the event loop of the worker process is not blocked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Worker:
 
     @property
     def player(self) -> GamePlayer:
-        """The player of all games. It is created for the first game, so that its errors are reported for a game."""
+        """The player of all games. The first game creates it, so that an error at its creation fails this game."""
         if self._heartbeat is None:
             self._heartbeat = self.runner.get_loop().create_task(_beat(self._settings))
         if self._player is None:
@@ -59,7 +59,7 @@ _WORKERS: list[Worker] = []
 
 
 def initialize_worker(settings: WorkerSettings) -> None:
-    """Make this process a worker: it runs on its own cores, ignores Ctrl-C, and dies when the driver dies."""
+    """Make this process a worker: it runs on the cores of `settings`, ignores Ctrl-C, and dies when the driver dies."""
     configure_process()
     for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - bots must not inherit the executor's pipes
         with suppress(OSError):
@@ -79,13 +79,13 @@ def initialize_worker(settings: WorkerSettings) -> None:
 
 
 def play_games(assignment: Assignment) -> list[GameRecord]:
-    """Play an assignment in this process. Raises VoidGame if a game cannot be finished."""
+    """Play an assignment in this process. Raises VoidGame as `GamePlayer.play_assignment` does."""
     worker = _WORKERS[0]
     return worker.runner.run(worker.player.play_assignment(assignment))
 
 
 def stop_worker() -> None:
-    """End the bots of this process."""
+    """End all bots of this worker and close its event loop. The executor ends the process itself."""
     _WORKERS.pop().stop()
 
 
@@ -98,7 +98,7 @@ def read_heartbeat(settings: WorkerSettings) -> int | None:
 
 
 def forget_heartbeat(settings: WorkerSettings) -> None:
-    """Remove the heartbeats of a worker that is gone, so that its successor starts with none."""
+    """Remove the heartbeat file of a lost worker, so that the worker that replaces it starts without one."""
     _heartbeat_file(settings).unlink(missing_ok=True)
 
 
@@ -115,10 +115,10 @@ def _heartbeat_file(settings: WorkerSettings) -> Path:
 
 
 def _raise_priority() -> None:
-    """Let this process run before its bots, even on a busy core, so that their clocks are fair.
+    """Let the worker run before its bots even on a busy core, so that no bot pays for a delay of the worker.
 
-    It needs little time, and sleeps while bots think. It becomes a real-time process if the system allows that;
-    its bots do not (see `sandbox/shim.py`). A lower priority that the user set with `nice` is kept.
+    The worker needs little CPU time, and sleeps while bots think. It becomes a real-time process if the system allows
+    that. Its bots do not (see `sandbox/shim.py`). If the user lowered the priority with `nice`, it stays low.
     """
     if sys.platform != "linux":
         return

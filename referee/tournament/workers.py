@@ -1,8 +1,8 @@
 """Run the worker processes of a tournament, each in an executor of its own.
 
 If a process of an executor dies, everything that was submitted to this executor fails. So each worker has an
-executor: when a worker dies, only its own assignments fail, and it is replaced. A worker that hangs is killed
-and replaced, too. The code that runs in the process of a worker is in `worker`.
+executor of its own: when a worker dies, only the assignments of this worker fail, and a new worker replaces it. A
+worker that hangs is killed and replaced, too. The code that runs in the process of a worker is in `worker`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class WorkerLostError(RefereeError):
-    """A worker process died or hung; its games have to be played again."""
+    """A worker process died or hung. The games that it was playing have to be played again."""
 
 
 # The states of a worker:
@@ -82,11 +82,11 @@ class Workers:
         return len(self._settings)
 
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
-        """Let worker `number` play an assignment; return its records.
+        """Let worker `number` play an assignment; return the records of the games.
 
-        Raises WorkerLostError if the process died or hung; it has been replaced then. Raises VoidGame if a game
-        cannot be finished or the machine has no room for the process. Raises RefereeError if the machine runs
-        out of descriptors, memory or processes later.
+        Raises WorkerLostError if the worker died or hung; a new worker has replaced it then. Raises VoidGame if a
+        game is void again and again, or if the machine lacks the resources to start the worker. Raises RefereeError
+        if the machine runs out of descriptors, memory or threads while the worker starts or plays.
         """
         executor = self._executors[number]
         loop = asyncio.get_running_loop()
@@ -96,7 +96,9 @@ class Workers:
                     job = loop.run_in_executor(executor, worker.play_games, assignment)
                 return await self._wait_for(number, job)
             except BrokenProcessPool as error:
-                if self._executors[number] is executor:  # otherwise another call has replaced it
+                if (
+                    self._executors[number] is executor
+                ):  # if not, another call has replaced the worker already
                     self._replace(number)
                 raise WorkerLostError(f"worker {number} died") from error
 
@@ -134,7 +136,7 @@ class Workers:
 
     @contextmanager
     def _remember_process(self, number: int) -> Iterator[None]:
-        """Remember the process that an executor starts inside this block, for its first job.
+        """Store in `_processes` the process that the executor of a worker starts for its first job, inside this block.
 
         A terminal sends Ctrl-C to the new process, too. So SIGINT is blocked until the process ignores it.
         """
@@ -154,8 +156,8 @@ class Workers:
     async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
         """Return the result of a worker's job; kill the worker if it hangs.
 
-        The silence is counted in intervals of this loop, not by a clock: if a user stops and continues all
-        processes together, the time in between does not count.
+        The time without a heartbeat is the number of rounds of this loop times their length, not a difference of
+        clocks. So it does not grow while a user has stopped all processes, the driver included.
         """
         process = self._processes[number]
         last_heartbeat, silent_s, is_gone = None, 0.0, False
@@ -190,7 +192,7 @@ class Workers:
 
 @contextmanager
 def _report_shortage(number: int) -> Iterator[None]:
-    """Raise RefereeError instead of errors that mean that the machine has run out of something."""
+    """Raise RefereeError instead of an error which means that the machine lacks descriptors, memory or threads."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -201,7 +203,7 @@ def _report_shortage(number: int) -> Iterator[None]:
 
 
 def _is_expected_at_shutdown(error: Exception) -> bool:
-    """Return True for the errors of a worker that was killed, or that lacked descriptors, memory or threads."""
+    """Return True if a worker was killed, or lacked descriptors, memory or threads."""
     return isinstance(error, BrokenProcessPool) or describe_shortage(error) is not None
 
 

@@ -214,7 +214,7 @@ SPOILT_ARCHIVES = {
         "00" * 32,
         "extension 1: the seed's SHA-256 is 66687aad",
     ),
-    "no seed": (("extensions", 1, "seed"), None, "tournament.json: seed: missing, though all"),
+    "no seed": (("extensions", 1, "seed"), None, "tournament.json: a seed is missing, though all"),
 }
 
 
