@@ -5,9 +5,9 @@ matches, and expands matches into games. The other modules choose which bots mee
 
 - A match is one deal at one table, played in all k cyclic seatings: k games. Every match of a tournament has its
   own deal.
-- A lane has its own process of each bot. Game i is played in lane i mod L. The k games of a match follow each
-  other and L >= k, so no process ever meets a deal twice. Games are spread over the lanes evenly, whatever the
-  table sizes. Worker w of W plays the lanes l with l mod W = w.
+- A lane has its own process of each bot. Of L lanes, game i is played in lane i mod L. The k games of a match
+  follow each other and L >= k, so no process ever meets a deal twice. Games are spread over the lanes evenly,
+  whatever the table sizes. Of W workers, worker w plays the lanes l with l mod W = w.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Stage:
         return (1 if self.balanced else self._tables(bots)) * self.matches * self.seats
 
     def most_games(self, bots: int) -> tuple[int, int]:
-        """Return the most games of any challenger and of any other bot."""
+        """Return two numbers: the most games of any challenger (0 without challengers), and of any other bot."""
         if not self.challengers:
             return 0, self._share(self.seats, bots, bots) * self.seats
         field = bots - self.challengers
@@ -75,7 +75,7 @@ class Match:
     round: int
     """Round number inside the stage, from 0."""
     order: tuple[int, ...]
-    """The bots of the table, as clockwise indexes."""
+    """The bots of the table in clockwise order, as indexes of the tournament's bots."""
 
 
 def expand_matches(

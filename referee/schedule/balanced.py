@@ -197,7 +197,10 @@ def interleave_rounds(
 
 
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
-    """Yield the rounds of each stage, with tables in cyclic order."""
+    """Yield the rounds of each stage, with the bots of each table in cyclic order.
+
+    If the bots cannot play equally often in a stage, those that played least in earlier stages play more.
+    """
     played = Counter(range(bots))
     played.subtract(range(bots))
     for stage in stages:

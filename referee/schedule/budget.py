@@ -29,15 +29,16 @@ def buy(
 ) -> tuple[Stage, ...]:
     """Return the stages with as many matches as a budget affords.
 
-    If the budget affords a round of all tables, the result has as many such rounds as possible. Otherwise
-    it is a balanced choice: matches are added one by one to the stage with the fewest games, the first of
+    If the budget affords a round of all tables, the result has as many such rounds as possible. If not,
+    the result is a balanced choice: matches are added one by one to the stage with the fewest games, the first of
     equals, until the budget does not afford the next one.
 
     Args:
         stages: the stages; their numbers of matches are ignored.
         bots: the number of bots.
-        affords: tells whether stages are within the budget; it must afford `smallest_choice`.
-        most_games: stops the search; the result has at most one match more than this many games.
+        affords: returns True if stages are within the budget, as it must for `smallest_choice`.
+        most_games: limits the search: the result exceeds this number of games by one match at most, or by one round if
+            all tables play.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:

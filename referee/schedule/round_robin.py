@@ -119,7 +119,7 @@ def _replace_orders(
     chance: float,
     random: Callable[[], float],
 ) -> None:
-    """Replace each order: with this chance by any order, otherwise by one of the best."""
+    """Replace each order: with the probability `chance` by a random order, else by one of the best orders."""
     for match, (first, *others) in enumerate(orders):
         met.subtract(_pairs(orders[match]))
         choice = [(first, *each) for each in permutations(others)]
@@ -136,7 +136,7 @@ def _squares(met: Counter[tuple[int, int]]) -> int:
 
 
 def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
-    """Return the smallest possible value of `_squares`: no two ordered pairs differ by more than one."""
+    """Return a lower bound of `_squares`: its value if no two ordered pairs differ by more than one."""
     bots = len(set(chain.from_iterable(tables)))
     pairs = bots * (bots - 1)
     times, more = divmod(sum(map(len, tables)), pairs)
@@ -144,7 +144,7 @@ def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
 
 
 def _pairs(order: Sequence[int]) -> list[tuple[int, int]]:
-    """Return each bot with its left neighbour."""
+    """Return each bot of a clockwise order with the bot's left neighbour."""
     return list(pairwise((*order, order[0])))
 
 
@@ -164,7 +164,7 @@ def round_robin(
 def whole_rounds(
     stages: Sequence[Stage], tables: Sequence[Sequence[tuple[int, ...]]]
 ) -> Iterator[Match]:
-    """Yield the matches of stages round by round; each round has all tables of its stage, in order."""
+    """Yield the matches of stages round by round; each round has all `tables` of its stage, in the order given."""
     neighbours = [SeatingOrders() for _ in stages]
     for round_number in range(max(stage.matches for stage in stages)):
         for number, stage in enumerate(stages):
