@@ -2,7 +2,7 @@
 
 Exit codes:
     0    success
-    1    something is wrong: a game is not correct, or a run cannot go on
+    1    something is wrong: a stored game is not correct, a bot failed its check, or a run cannot go on
     2    bad input; nothing was changed
     130  interrupted; the run can be resumed
 """
@@ -16,8 +16,8 @@ def main() -> None:
     """Run the command line and exit."""
     configure_process()
     try:
-        # A worker process imports this module again, but it needs none of the commands.
+        # Imported here, because a worker process imports this module too but needs none of the commands.
         from referee.cli.app import run  # noqa: PLC0415
     except KeyboardInterrupt:
-        sys.exit(130)  # the import takes a moment, in which Ctrl-C can come
+        sys.exit(130)  # Ctrl-C during the import, which takes a moment
     run()

@@ -26,7 +26,7 @@ from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
-"""The least number of open files. Below it some libraries end the process without a message."""
+"""The smallest limit of open files that is accepted. With less, some libraries end the process without a message."""
 
 
 _GROUPS = {
@@ -37,7 +37,7 @@ _GROUPS = {
 }
 """The first help line of every group of commands."""
 _COMMANDS = {
-    "play": ("play", "Play one game between bots; the first one starts."),
+    "play": ("play", "Play one game between bots; the first bot starts."),
     "tournament plan": (
         "tournament",
         "Show the size of a tournament before it is played: games, meetings of bots, and expected time.",
@@ -62,25 +62,25 @@ _COMMANDS = {
     ),
     "bots init": (
         "submit",
-        "Create a new bot that builds and plays, in a new folder here.",
+        "Create a new folder with a bot that builds and plays.",
     ),
     "bots check": (
         "submit",
         "Build a bot, play with it, and report step by step what is right and what is not.",
     ),
     "bots submit": ("submit", "Check a bot and copy it into the league."),
-    "bots list": ("bots", "List all versions of all bots in the league."),
+    "bots list": ("bots", "List the versions of all bots in the league, without retired versions."),
     "bots show": (
         "bots",
         "Show a version of a bot: its source folder, check, ratings, faults, CPU time and memory.",
     ),
     "bots log": (
         "bots",
-        "Show the last faults of a bot, each with the end of its standard error.",
+        "Show the last faults of a bot, each with the end of the bot's standard error.",
     ),
     "bots retire": (
         "bots",
-        "Retire a version of a bot: it plays in no new tournament. Its games and ratings stay.",
+        "Retire a version of a bot: the version plays in no new tournament, but its games and ratings stay.",
     ),
     "ratings": (
         "ratings",
@@ -93,7 +93,7 @@ _COMMANDS = {
     "stats crosstable": ("stats", "Show a table of every bot against every other one, best first."),
     "stats settled": (
         "stats",
-        "Show which places in the table are settled: the bot is surely better than the next one, or as good.",
+        "Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.",
     ),
     "stats seats": ("stats", "Show the advantage of each seat, in points and games won."),
     "stats luck": (
@@ -104,10 +104,10 @@ _COMMANDS = {
         "stats",
         "Show whether bots do better together than their strength explains: a hint at collusion, no proof.",
     ),
-    "game list": ("games", "List games in the order of their schedules."),
+    "game list": ("games", "List the games of the league in schedule order."),
     "game show": (
         "games",
-        "Show the result and the faults of a game; with --json its whole record.",
+        "Show the result and the faults of a game; with --json the whole record.",
     ),
     "game replay": ("games", "Show a stored game move by move."),
     "verify": (
@@ -116,7 +116,7 @@ _COMMANDS = {
     ),
     "doctor": (
         "isolation",
-        "Test the isolation of bots on this machine, and say what to install for more.",
+        "Test the isolation of bots on this machine, and say what to install for a stronger one.",
     ),
 }
 """The module and the first help line of every command, in the order of the help.
@@ -132,7 +132,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**attributes)
         path = f"{self.name} " if self.name in _GROUPS else ""
         self._modules: dict[str, str] = {}
-        """By name, the modules of the commands that are not loaded yet."""
+        """The module of each command that is not loaded yet, by the name of the command."""
         for words, (module, line) in _COMMANDS.items():
             name, _, inner = words.removeprefix(path).partition(" ")
             if not words.startswith(path) or name in self.commands:
@@ -144,7 +144,7 @@ class LazyGroup(TyperGroup):
                 self._modules[name] = module
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the group itself, those of Typer included."""
+        """Return the options of the group itself, including those that Typer adds."""
         params = super().get_params(ctx)
         for param in params:
             if isinstance(param, TyperOption) and param.is_flag and param.default is None:
@@ -152,12 +152,12 @@ class LazyGroup(TyperGroup):
         return params
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run: its name, the command itself and its arguments."""
+        """Return the name of the command to run, the command itself, and the arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else self.load(name), rest
 
     def load(self, name: str) -> Any:
-        """Return a command, imported from its module."""
+        """Return the command `name`. At the first call, import the module of the command."""
         if name in self._modules:
             app: typer.Typer = import_module(f"referee.cli.{self._modules.pop(name)}").app
             group = typer.main.get_group(app)
@@ -177,7 +177,10 @@ app = typer.Typer(
 
 
 def all_commands() -> dict[str, TyperCommand | TyperGroup]:
-    """Import every command that does something and return it by the words that call it."""
+    """Import all commands and return them by the words that call them, such as `referee bots list`.
+
+    A group that only contains commands, such as `referee bots`, is left out.
+    """
     found: dict[str, TyperCommand | TyperGroup] = {}
 
     def visit(words: str, command: Any) -> None:
@@ -217,8 +220,8 @@ def _referee(
 def run() -> None:
     """Run the command line and exit.
 
-    SIGTERM interrupts like Ctrl-C, so that bots and builds are stopped first. Both work also in the background of a
-    script, where the shell ignores SIGINT.
+    SIGTERM interrupts like Ctrl-C, so that bots and builds are stopped before the referee ends. A shell script starts
+    its background commands with SIGINT ignored. Therefore the handler of SIGINT is set here explicitly.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
@@ -241,17 +244,18 @@ def run() -> None:
     except Exception as error:  # noqa: BLE001 - any other error is a bug of the referee
         _print_error(f"this is a bug of the referee: {_write_bug_report(error)}")
         sys.exit(UNSOUND)
-    finally:  # An interrupt from here on would only print a traceback.
+    finally:  # The referee ends now. A further interrupt would only print a traceback.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
 
 def _check_descriptors() -> None:
+    """Raise RefereeError if this process may open fewer files than `_MIN_DESCRIPTORS`."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= allowed < _MIN_DESCRIPTORS:
         raise RefereeError(
-            f"{allowed} open files are allowed (`ulimit -n`), but the referee needs at least"
-            f" {_MIN_DESCRIPTORS}"
+            f"{allowed} open files are allowed, but the referee needs at least {_MIN_DESCRIPTORS};"
+            " to raise the limit: ulimit -n 1024"
         )
 
 
@@ -261,7 +265,10 @@ def _os_error_text(error: OSError) -> str:
 
 
 def _write_bug_report(error: Exception) -> str:
-    """Write an error with its traceback to a file; return one line that names the error and the file."""
+    """Write an error with its traceback to a file. Return one line that names the error and the file.
+
+    If the file cannot be written, the line names only the error.
+    """
     line = traceback.format_exception_only(error)[-1].strip()
     try:
         number, name = tempfile.mkstemp(prefix="referee-bug-", suffix=".txt")

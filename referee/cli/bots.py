@@ -51,7 +51,7 @@ def list_bots(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """List all versions of all bots in the league.
+    """List the versions of all bots in the league, without retired versions.
 
     Example: referee bots list
     """
@@ -69,7 +69,8 @@ def show(
 ) -> None:
     """Show a version of a bot: its source folder, check, ratings, faults, CPU time and memory.
 
-    A name without a version means the newest version.
+    A name without a version means the newest version that is not retired. If all versions are retired, it means
+    the newest one.
 
     Example: referee bots show greedy
     """
@@ -118,18 +119,18 @@ def log(
     limit: Annotated[
         int,
         typer.Option(
-            "--limit", min=1, help="The maximum number of faults; the last ones are shown."
+            "--limit", min=1, help="The maximum number of faults. The newest ones are shown."
         ),
     ] = 5,
     build: Annotated[
-        bool, typer.Option("--build", help="Show the output of the build instead of faults.")
+        bool, typer.Option("--build", help="Show the output of the bot's build instead of faults.")
     ] = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show the last faults of a bot, each with the end of its standard error.
+    """Show the last faults of a bot, each with the end of the bot's standard error.
 
     A name without a version shows the faults of all versions.
 
@@ -153,9 +154,10 @@ def log(
 
 @app.command()
 def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption = None) -> None:
-    """Retire a version of a bot: it plays in no new tournament. Its games and ratings stay.
+    """Retire a version of a bot: the version plays in no new tournament, but its games and ratings stay.
 
-    A name without a version means the newest version. To use a retired version again, submit it again.
+    A name without a version means the newest version that is not retired. To use a retired version again, submit
+    the same folder again.
 
     Example: referee bots retire greedy@1.0
     """
@@ -174,4 +176,5 @@ def _usage(store: League, bot: str) -> UsageRow | None:
 
 
 def _is_of(bot: str, wanted: str) -> bool:
+    """Return True if `wanted` is `bot` (`name@version`) or its name."""
     return wanted in (bot, bot.partition("@")[0])

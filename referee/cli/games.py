@@ -35,7 +35,7 @@ from referee.store.league import League
 
 app = typer.Typer()
 TABLE_LIMIT = 20
-"""Games in a table without `--limit`."""
+"""Number of games that `game list` shows in a table if `--limit` is not given."""
 GameArgument = Annotated[str, typer.Argument(help="The id of the game, such as demo-17.")]
 
 
@@ -44,16 +44,20 @@ def list_games(
     tournament: Annotated[
         str | None, typer.Option("--tournament", help="Only games of this tournament.")
     ] = None,
-    bot: Annotated[str | None, typer.Option("--bot", help="Only games of this bot.")] = None,
+    bot: Annotated[
+        str | None,
+        typer.Option("--bot", help="Only games of this bot: its name, without a version."),
+    ] = None,
     cause: Annotated[
-        str | None, typer.Option("--fault", help="Only games with this fault, such as crash.")
+        str | None,
+        typer.Option("--fault", help="Only games with a fault of this cause, such as crash."),
     ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
             "--limit",
             min=1,
-            help="The maximum number of games; the last ones are listed. By default 20 in a table, else all.",
+            help="The maximum number of games. The last ones are listed. By default 20 in a table, and all in JSON or CSV.",
         ),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
@@ -61,7 +65,7 @@ def list_games(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """List games in the order of their schedules.
+    """List the games of the league in schedule order.
 
     Example: referee game list --tournament demo --fault crash
     """
@@ -92,7 +96,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the result and the faults of a game; with --json its whole record.
+    """Show the result and the faults of a game; with --json the whole record.
 
     Example: referee game show demo-17 --json
     """
@@ -109,7 +113,7 @@ def replay(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     tables: Annotated[
-        bool, typer.Option("--tables", help="Draw the table after every turn.")
+        bool, typer.Option("--tables", help="Draw the table before every turn.")
     ] = False,
 ) -> None:
     """Show a stored game move by move.
@@ -117,7 +121,7 @@ def replay(
     Example: referee game replay demo-17 --tables
     """
     from referee.match.replay import Difference  # noqa: PLC0415 - `game list` needs no rules
-    from referee.reports.playthrough import playthrough  # noqa: PLC0415 - the same
+    from referee.reports.playthrough import playthrough  # noqa: PLC0415 - imports replay
 
     try:
         for part in playthrough(load_record(game_id, league, db), tables=tables):
@@ -127,7 +131,7 @@ def replay(
 
 
 def show_record(record: GameRecord) -> None:
-    """Print the result and the faults of a game."""
+    """Print the result of a game, and its faults with the end of the bots' standard error."""
     console.print(card(game_head(record)))
     console.print(RowsTable(SeatRow, seat_rows(record)))
     charges = charge_rows(record)
@@ -137,6 +141,6 @@ def show_record(record: GameRecord) -> None:
 
 
 def load_record(game_id: str, league: Path, db: str | None) -> GameRecord:
-    """Return a stored game. Raises NotFoundError if the league has none with this id."""
+    """Return a stored game. Raises NotFoundError if the league has no game with this id."""
     with League.open(league, create=False, db=db) as store:
         return store.record(game_id)

@@ -1,4 +1,4 @@
-"""`referee doctor`, and what all commands that start bots share: their isolation and the building of bots."""
+"""`referee doctor`, and functions for all commands that start bots: select the isolation, and build bots."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RequireOption = Annotated[
     typer.Option(
         "--require-isolation",
         metavar="RUNG",
-        help="Start no bots if the isolation is weaker than this.",
+        help="Start no bots if the isolation is weaker than this rung.",
     ),
 ]
 NetworkOption = Annotated[
@@ -51,13 +51,15 @@ NetworkOption = Annotated[
 
 
 def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Isolation:
-    """Select the isolation of the bots of a command. The caller announces it before a bot starts.
+    """Select the isolation of the bots that a command starts.
+
+    The function prints nothing. The caller calls `announce_isolation` or `warn_if_not_full` before a bot starts.
 
     Args:
-        wanted: the rung by option or tournament file; None for the strongest.
+        wanted: the rung from the option or the tournament file; None for the strongest rung of this machine.
         required: the weakest rung that the user accepts; None for any.
 
-    Raises UserError if a rung is unknown or if this machine does not give it.
+    Raises UserError if a rung is unknown, if this machine does not give it, or if `wanted` is weaker than `required`.
     """
     return uvloop.run(
         select_isolation(
@@ -68,12 +70,12 @@ def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Iso
 
 
 def announce_isolation(isolation: Isolation, console: Console) -> None:
-    """Print the isolation of the bots and which protections are missing."""
+    """Print one line with the isolation of the bots and the protections that are missing."""
     console.print(_description(isolation), soft_wrap=True)
 
 
 def warn_if_not_full(isolation: Isolation, wanted: str | None) -> None:
-    """Print the isolation if it is not the full one and the user has not chosen it."""
+    """Print the isolation if it is weaker than the rung full and the user has not chosen a rung (`wanted`)."""
     if wanted is None and isolation.rung is not Rung.FULL:
         announce_isolation(isolation, notes)
 
@@ -98,7 +100,7 @@ def _description(isolation: Isolation) -> str:
 def workshop_at(
     folder: Path, launcher: Launcher | None = None, *, network: bool = False
 ) -> Workshop:
-    """Return the workshop that copies and builds the bots of a league. It prints a line for each build.
+    """Return the workshop that copies and builds the bots of a league. The workshop prints a line for each build.
 
     Args:
         folder: the folder of the league.
@@ -109,7 +111,7 @@ def workshop_at(
 
 
 def roster_of(league: League, launcher: Launcher | None = None, *, network: bool = False) -> Roster:
-    """Return the roster of a league. The other arguments are those of `workshop_at`."""
+    """Return the roster of a league. See `workshop_at` for `launcher` and `network`."""
     return Roster(league, workshop_at(league.folder, launcher, network=network))
 
 
@@ -125,7 +127,7 @@ def _announce(manifest: Manifest) -> None:
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """Test the isolation of bots on this machine, and say what to install for more.
+    """Test the isolation of bots on this machine, and say what to install for a stronger one.
 
     Example: referee doctor --json
     """
@@ -136,4 +138,6 @@ def doctor(as_json: JsonOption = False) -> None:
         return
     console.print(RowsTable(ProtectionRow, rows, f"isolation: {isolation.rung.value}"))
     if refusals:
-        console.print(RowsTable(RefusalRow, refusals, "what keeps it from more"))
+        console.print(
+            RowsTable(RefusalRow, refusals, "stronger rungs that this machine does not give")
+        )

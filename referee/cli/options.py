@@ -19,10 +19,10 @@ from referee.reports.formats import csv_text, json_text
 
 
 class Output(Console):
-    """Standard output. After its reader has closed the pipe it prints nothing."""
+    """Standard output. If it is a pipe and the reader has closed the pipe, nothing more is printed."""
 
     def on_broken_pipe(self) -> None:
-        """Go on silently: a running tournament must still store its games."""
+        """Discard all further output instead of ending: a running tournament must still store its games."""
         self.quiet = True
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, sys.stdout.fileno())
@@ -37,7 +37,7 @@ notes = Console(stderr=True, highlight=False)
 def show_rows(
     row_type: type, rows: Sequence[object], *, title: str, as_json: bool, as_csv: bool
 ) -> None:
-    """Print rows as a table, as JSON or as CSV. Raises UserError if both JSON and CSV are wanted."""
+    """Print rows as a table, as JSON or as CSV. Raises UserError if both `as_json` and `as_csv` are true."""
     check_format(as_json=as_json, as_csv=as_csv)
     if as_json:
         write(json_text(rows))
@@ -50,7 +50,7 @@ def show_rows(
 
 
 def check_format(*, as_json: bool, as_csv: bool) -> None:
-    """Raise UserError if both JSON and CSV are wanted."""
+    """Raise UserError if both `as_json` and `as_csv` are true."""
     if as_json and as_csv:
         raise UserError("--json, --csv: choose one of them")
 
@@ -62,16 +62,18 @@ def write(text: str) -> None:
 
 
 UNSOUND = 1
-"""Something is wrong: a game is not correct, or a run cannot go on."""
+"""Exit code: a stored game is not correct, a bot failed its check, or a run cannot go on."""
 USER_ERROR = 2
-"""Bad input; nothing was changed."""
+"""Exit code: bad input; nothing was changed."""
 INTERRUPTED = 130
-"""Interrupted; finished games are stored, and the run can be resumed."""
+"""Exit code: interrupted; finished games are stored, and the run can be resumed."""
 
 LeagueOption = Annotated[
     Path,
     typer.Option(
-        "--league", envvar="REFEREE_LEAGUE", help="The league: the folder with all games."
+        "--league",
+        envvar="REFEREE_LEAGUE",
+        help="The folder of the league, with its games and bots.",
     ),
 ]
 DB_VARIABLE = "REFEREE_DB"
@@ -87,7 +89,7 @@ DbOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
-TournamentArgument = Annotated[str, typer.Argument(help="The tournament's name.")]
+TournamentArgument = Annotated[str, typer.Argument(help="The name of the tournament.")]
 
 TournamentOption = Annotated[
     str | None,

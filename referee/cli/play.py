@@ -50,14 +50,18 @@ app = typer.Typer()
 def play(
     bots: Annotated[
         list[str],
-        typer.Argument(help="Folders of bots, or names of bots in the league; seat 0 first."),
+        typer.Argument(
+            help="Folders of bots, or names of bots in the league, in the order of the seats."
+        ),
     ],
     ruleset: Annotated[
         str, typer.Option("--ruleset", help=f"One of {', '.join(RULESETS)}.")
     ] = "basic",
     seed: Annotated[
         str | None,
-        typer.Option("--seed", help="Any text. The same text deals the same cards."),
+        typer.Option(
+            "--seed", help="Any text. The same text deals the same cards. By default a random text."
+        ),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show every move while the game is played.")
@@ -70,7 +74,7 @@ def play(
     require: RequireOption = None,
     network: NetworkOption = False,
 ) -> None:
-    """Play one game between bots; the first one starts.
+    """Play one game between bots; the first bot starts.
 
     Example: referee play sample_bots/greedy sample_bots/random --ruleset duel --watch
     """
@@ -79,7 +83,7 @@ def play(
     rules = _select_ruleset(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
     for path in filter(_is_path, bots):
-        load_manifest(Path(path))  # a wrong manifest must not create a league
+        load_manifest(Path(path))  # fail before a league is created
     under = select_isolation_for(isolation, require)
     specs = uvloop.run(
         _load_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep)
@@ -110,16 +114,19 @@ def _select_ruleset(name: str, players: int) -> Ruleset:
 
 
 class _Places(NamedTuple):
-    """Where the bots are, and how they are built."""
+    """The league that may have the bots, and what is needed to build bots."""
 
     folder: Path
+    """The folder of the league."""
     db: str | None
+    """The URL of the database; None for the file in the folder."""
     launcher: Launcher
     network: bool
+    """True if builds may use the network."""
 
 
 async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
-    """Return how the bots are started. A league is created only if the game is kept."""
+    """Return what is needed to start each bot. A league is created only if `keep` is true and none exists."""
     has_league = keep or League.exists_at(places.folder, places.db)
     opened = League.open(places.folder, create=keep, db=places.db) if has_league else nullcontext()
     with opened as league:
@@ -153,10 +160,10 @@ def _check_bots(specs: Sequence[BotSpec], rules: Ruleset) -> None:
     twins = {spec.bot for spec in specs if sum(spec.bot == other.bot for other in specs) > 1}
     if twins:
         names = ", ".join(sorted(map(str, twins)))
-        raise UserError(f"BOTS: {names} {'is' if len(twins) == 1 else 'are'} there twice")
+        raise UserError(f"BOTS: {names} {'is' if len(twins) == 1 else 'are'} given twice")
     for spec in specs:
         if rules.name not in spec.rulesets:
-            raise UserError(f"{spec.bot}: rulesets: it does not play {rules.name}")
+            raise UserError(f"{spec.bot}: rulesets: the bot does not play {rules.name}")
 
 
 def _make_watcher(specs: Sequence[BotSpec]) -> Watcher:

@@ -1,4 +1,4 @@
-"""Show a tournament while it is played, and stop it in order after Ctrl-C or SIGTERM.
+"""Show a tournament while it is played, and let games in play finish after Ctrl-C or SIGTERM.
 
 A terminal gets a live screen with progress and standings. A file or pipe gets about ten plain lines.
 """
@@ -35,10 +35,10 @@ from referee.tournament.create import Tournament
 
 
 class LiveTable:
-    """The standings after all games before the first missing one, in schedule order.
+    """The standings after the first games of the schedule, up to the first game that is not stored yet.
 
-    Ratings depend on the order of games, but games finish in any order. So a game waits here until all games before
-    it in the schedule are finished.
+    Ratings depend on the order of games, but games finish in any order. So a finished game waits here until all
+    earlier games of the schedule are finished.
     """
 
     def __init__(self, league: League, tournament: Tournament) -> None:
@@ -88,10 +88,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Counts interrupts inside a `with` block instead of raising KeyboardInterrupt.
+    """Counts the signals SIGINT and SIGTERM inside a `with` block, instead of raising KeyboardInterrupt.
 
     Python can raise KeyboardInterrupt anywhere, even between taking a lock and the block that releases it. The lock
-    would then never be released. `call_on_interrupt` sets what an interrupt does.
+    would then never be released. `call_on_interrupt` sets the function that a signal calls.
     """
 
     def __init__(self) -> None:
@@ -107,9 +107,9 @@ class Interrupts:
             signal.signal(number, handler)
 
     def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-        """Call a function in an event loop for each earlier and each later interrupt.
+        """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
 
-        The signal handlers of the loop are not used: at its end the loop would restore Python's own handlers.
+        `loop.add_signal_handler` is not used, because a loop that ends restores Python's own handlers.
         """
         for _ in range(self._count):
             loop.call_soon(call)
@@ -123,8 +123,9 @@ class Interrupts:
 
 
 _PLAIN_LINES = 10
-"""Number of progress lines without a terminal."""
+"""Approximate number of progress lines of a tournament without a terminal."""
 _REFRESH_S = 0.25
+"""Seconds between two refreshes of the screen."""
 
 
 def conduct(
@@ -137,8 +138,8 @@ def conduct(
 ) -> bool:
     """Play the missing games of a tournament and show the progress; return True if it is finished.
 
-    The first interrupt lets the games in play finish, and so does a reader that closes the pipe. The second interrupt
-    stops at once.
+    After the first interrupt, no further game starts, and the games in play are finished. The same happens if standard
+    output is a pipe and its reader closes it. The second interrupt kills the workers and their bots at once.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
@@ -172,7 +173,7 @@ def conduct(
 
 
 class _Screen:
-    """Counts games and faults, and shows them."""
+    """Shows the progress, the faults and the standings: on a live screen, or as lines without a terminal."""
 
     def __init__(self, league: League, tournament: Tournament, console: Console) -> None:
         self._console = console
@@ -183,7 +184,7 @@ class _Screen:
             each.fault.cause.value for each in league.faults(tournament=tournament.name)
         )
         self._suspended: set[tuple[int, str]] = set()
-        """Lane and bot of each suspension that was printed."""
+        """Lane and bot of each suspension that was printed already, so that it is printed once."""
         self._began = time.monotonic()
         self._played = 0
         self._total = len(tournament.schedule)
@@ -217,7 +218,10 @@ class _Screen:
             self._line(f"{time.monotonic() - self._began:.0f} s")
 
     async def refresh(self, *, if_unread: Callable[[], None]) -> None:
-        """Refresh the screen regularly, in the thread that changes its content."""
+        """Refresh the screen regularly. If standard output is closed, call `if_unread` once and end.
+
+        This is a task of the event loop, so it runs in the same thread as `add`, which changes the screen.
+        """
         while not self._console.quiet:
             if self._is_live:
                 self._live.refresh()
@@ -229,7 +233,7 @@ class _Screen:
         self._console.print(Text(text), soft_wrap=not self._is_live)
 
     def print_lost_worker(self, what: str) -> None:
-        """Print that a worker has died."""
+        """Print that a worker died or hung. `what` says this as a sentence without a full stop."""
         self.say(f"{what}; a new one plays its unfinished games again.")
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
@@ -257,7 +261,7 @@ class _Screen:
         elif (game.lane, str(bot)) not in self._suspended:
             self._suspended.add((game.lane, str(bot)))
             self.say(
-                f"{game.game_id}: {bot} is suspended: it forfeits all further games of lane"
+                f"{game.game_id}: {bot} is suspended: it forfeits all other games of lane"
                 f" {game.lane} without being started"
             )
 
@@ -276,7 +280,7 @@ class _Screen:
         return "faults: " + ", ".join(f"{count} {cause}" for cause, count in self._faults.items())
 
     def _render(self) -> RenderableType:
-        """Return the screen. The most important lines come first, because a low window cuts off the rest."""
+        """Return the content of the live screen, most important lines first: a low window cuts off the last lines."""
         rows = self._table.rows()
         table = RowsTable(StandingRow, rows, "so far") if rows else Text()
         return Group(self._progress, Text(self._fault_text()), Text(), table)

@@ -41,7 +41,7 @@ from referee.store.league import League
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameFilter:
-    """The games that a command looks at. None stands for all."""
+    """Selects the games of a command. A field that is None does not restrict the games."""
 
     tournament: str | None = None
     ruleset: str | None = None
@@ -58,7 +58,7 @@ class GameFilter:
         ]
 
     def columns(self, league: League) -> ResultColumns:
-        """Return the same games in columns."""
+        """Return the same games as result columns. Raises UserError as `games` does."""
         self._check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
@@ -74,20 +74,20 @@ class GameFilter:
             raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; choose one of {known}")
 
     def predecessors(self, league: League) -> Mapping[str, str]:
-        """Return the previous version of each bot, whose rating a new version starts from.
+        """Map each version of a bot to its predecessor, whose mu is the first mu of the version.
 
-        In a single tournament all bots start as newcomers.
+        If only one tournament is selected, the map is empty: there all bots start with the mu of a newcomer.
         """
         return predecessors(league) if self.tournament is None else {}
 
 
 def analyses(games: ResultColumns) -> dict[str, Analysis]:
-    """Return the analysis of the games of each ruleset."""
+    """Return an `Analysis` of the games of each ruleset, by the name of the ruleset."""
     return {ruleset: Analysis(each) for ruleset, each in games.by_ruleset().items()}
 
 
 def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
-    """Return the ratings of the bots after the chosen games."""
+    """Return the rows of all bots that played in the selected games, ruleset by ruleset, best bot first."""
     games = choice.columns(league)
     return standings(league, choice, games, analyses(games))
 
@@ -95,7 +95,14 @@ def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
 def standings(
     league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return the ratings after games that have been read and analysed already."""
+    """Return the same as `current_ratings`, from games that have been read and analysed already.
+
+    Args:
+        league: the league of the games; it stores the checkpoint of the ratings.
+        choice: the filter that selected the games.
+        games: `choice.columns(league)`.
+        analysed: `analyses(games)`.
+    """
     ratings = sequential(league, choice, games).table()
     strikes = _strikes(games)
     return [
@@ -106,18 +113,18 @@ def standings(
 
 
 def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
-    """Return the TrueSkill ratings after games in schedule order.
+    """Return the TrueSkill ratings after `games`, which are in schedule order.
 
-    The computation starts from the checkpoint that the last command has stored.
+    The computation continues from the checkpoint that an earlier command stored for the same filter `choice`, and
+    stores a new checkpoint if many games are new.
     """
     name = f"ratings: {choice}"
     ratings, worth_keeping = rate_from_checkpoint(
         league.checkpoint(name), games, predecessors=choice.predecessors(league)
     )
     if worth_keeping is not None:
-        with suppress(
-            StoreError, UserError
-        ):  # a checkpoint only saves time; the league may be read-only
+        # The league may be read-only. Without a new checkpoint the next command only takes longer.
+        with suppress(StoreError, UserError):
             league.keep_checkpoint(name, worth_keeping)
     return ratings
 
@@ -154,8 +161,8 @@ def ratings(
 
     Ratings are computed with TrueSkill for each ruleset, over all games in schedule order. The table is sorted
     by mu - 3 sigma, a skill that a bot almost certainly has. The fit is a rating that does not depend on the
-    order of the games, with its 95 % interval. The column `ahead` has the probability that a bot is better
-    than the next one.
+    order of the games. The bracket behind the fit is its 95 % interval. The column `ahead` has the probability
+    that a bot is better than the next bot in the table.
 
     Example: referee ratings --ruleset basic
     """
@@ -175,7 +182,7 @@ def ratings(
 @app.command()
 def compare(
     bot: Annotated[str, typer.Argument(help="A bot: name (its newest version) or name@version.")],
-    other: Annotated[str, typer.Argument(help="The bot to compare it with.")],
+    other: Annotated[str, typer.Argument(help="The bot to compare BOT with.")],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     tournament: TournamentOption = None,
@@ -226,7 +233,10 @@ def _show_history(
 
 
 def _find_played_bot(store: League, played: set[str], text: str) -> str:
-    """Return the newest version of a bot that has played. Raises UserError if there is none."""
+    """Return the newest version, among the versions in `played`, of the bot that the user named `text`.
+
+    Raises UserError if `played` has no version of this bot.
+    """
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
     if not versions:

@@ -63,8 +63,8 @@ def run(
 ) -> None:
     """Create a tournament from a file and play it.
 
-    Ctrl-C finishes the games in progress and prints the command that resumes the tournament. A second Ctrl-C
-    stops at once.
+    After Ctrl-C, the games in progress are finished, and the command that resumes the tournament is printed. A
+    second Ctrl-C stops at once.
 
     Example: referee tournament run tournaments/demo.toml
     """
@@ -116,7 +116,8 @@ def extend(
     matches: Annotated[
         int,
         typer.Option(
-            help="The number of matches to add for each table, or for each stage of a balanced choice.",
+            help="The number of matches to add at each table of bots. In a stage with a balanced choice of tables: the number"
+            " of matches to add to the stage.",
             min=1,
         ),
     ],
@@ -138,7 +139,7 @@ def extend(
     ):
         tournament = find_tournament(store, name)
         for bot in tournament.bots.values():
-            roster_of(store).spec(bot)  # a missing bot must not leave a half-made extension
+            roster_of(store).spec(bot)  # fail before the extension is stored if a bot is missing
         isolation = select_isolation_for(tournament.config.isolation, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
@@ -148,9 +149,10 @@ def extend(
 def play_to_end(
     store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
 ) -> None:
-    """Play the missing games of a tournament and print its ratings.
+    """Play the missing games of a tournament and print the ratings of the bots.
 
-    Raises typer.Exit if it was interrupted, and UserError or RefereeError if it cannot go on.
+    Raises typer.Exit if the tournament was interrupted. Raises UserError, RefereeError or OSError if it cannot go on;
+    for the last two, the command that resumes the tournament is printed first.
     """
     try:
         _announce(store, tournament)
@@ -163,7 +165,7 @@ def play_to_end(
             f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise
-    tournament = find_tournament(store, tournament.name)  # it may have stopped early
+    tournament = find_tournament(store, tournament.name)  # read again: it may have stopped early
     rows = current_ratings(store, GameFilter(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
@@ -221,7 +223,8 @@ def league_options(store: League) -> list[str]:
 
 def _print_other(store: League, wanted: str, name: str) -> None:
     console.print(
-        f"The league has a tournament {wanted} already; this one is {name}.", soft_wrap=True
+        f"The league has a tournament {wanted} already; the new one is called {name}.",
+        soft_wrap=True,
     )
     other = store.tournament(wanted)
     if other.stored < other.games:

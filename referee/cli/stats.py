@@ -76,7 +76,8 @@ def show_crosstable(
 ) -> None:
     """Show a table of every bot against every other one, best first.
 
-    `referee stats pairs --json` prints the same data, with intervals.
+    A cell is the percentage of the common games in which the bot of the row ranked higher than the bot of the
+    column. `referee stats pairs --json` prints the same data, with intervals.
 
     Example: referee stats crosstable --tournament demo
     """
@@ -107,15 +108,19 @@ def settled(
     ] = 0.95,
     margin: Annotated[
         float,
-        typer.Option("--margin", min=0, help="Bots whose ratings differ by less are called equal."),
+        typer.Option(
+            "--margin",
+            min=0,
+            help="Two bots are equal if their ratings surely differ by less than this.",
+        ),
     ] = 1.0,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show which places in the table are settled: the bot is surely better than the next one, or as good.
+    """Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.
 
-    The confidence holds for all verdicts of a table together, if you run this command once. Do not run it after
-    every round until the table is settled, because that inflates false positives. Use `until` in the tournament
+    The confidence holds for all verdicts together, if you run this command once. Do not repeat it after every
+    round until the standings are settled, because that inflates false positives. Use `until` in the tournament
     file instead.
 
     Example: referee stats settled --tournament demo
@@ -180,8 +185,8 @@ def collusion(
 ) -> None:
     """Show whether bots do better together than their strength explains: a hint at collusion, no proof.
 
-    For each two bots, the excess is the points that neither the strength of the first nor the effect of the
-    second on all opponents explains.
+    A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
+    `unexplained` shows by how many points per game the bot exceeds the prediction when the other bot plays too.
 
     Example: referee stats collusion --tournament demo
     """
@@ -206,7 +211,7 @@ def _effects(
     figures: Callable[[ResultColumns], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:
-    """Return the rows of every ruleset, from figures of its games."""
+    """Return the rows of every ruleset: `figures` computes from the games of a ruleset, `rows` makes rows of the result."""
     with League.open(league, create=False, db=db) as store:
         by_ruleset = choice.columns(store).by_ruleset()
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

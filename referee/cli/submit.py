@@ -54,10 +54,10 @@ def init(
     ] = "python",
     author: Annotated[
         str | None,
-        typer.Option("--author", help="The author of the bot. By default the name of the user."),
+        typer.Option("--author", help="The author of the bot. By default your user name."),
     ] = None,
 ) -> None:
-    """Create a new bot that builds and plays, in a new folder here.
+    """Create a new folder with a bot that builds and plays.
 
     Example: referee bots init my_bot --language go
     """
@@ -87,11 +87,12 @@ def submit(
 ) -> None:
     """Check a bot and copy it into the league.
 
-    The same content is the same version. Changed content is a new version with its own rating.
+    A folder with unchanged content keeps its version. Changed content becomes a new version with a rating of its
+    own.
 
     Example: referee bots submit my_bot
     """
-    load_manifest(path)  # a wrong manifest must not create a league
+    load_manifest(path)  # fail before a league is created
     under = select_isolation_for(isolation, require)
     with League.open(league, create=True, db=db) as store:
         workshop = workshop_at(store.folder, make_launcher(under), network=network)
@@ -103,7 +104,7 @@ def submit(
         if report.copy is None or not report.ok:
             if report.copy is not None and not roster.has_version(report.copy):
                 workshop.discard(report.copy)
-            console.print("It was not submitted.")
+            console.print("The bot was not submitted.")
             raise typer.Exit(UNSOUND)
         entry = roster.add_copy(report.copy, path, now_us=now_us())
         bot = entry.spec.bot
@@ -122,7 +123,7 @@ def check(
 ) -> None:
     """Build a bot, play with it, and report step by step what is right and what is not.
 
-    The command writes nothing into the folder and needs no league. The exit code is 0 if no step failed.
+    The command writes nothing into the folder and needs no league. The exit code is 0 if no step failed, and 1 otherwise.
 
     Example: referee bots check my_bot
     """
@@ -143,7 +144,10 @@ def check(
 
 
 def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
-    """Check the bot in a folder and print the report, step by step unless as JSON."""
+    """Check the bot in the folder `path`, print the report, and return it.
+
+    The text is printed step by step during the check; JSON is printed at the end.
+    """
     report = uvloop.run(_check(path, workshop, quiet=as_json))
     if as_json:
         write(json_text(check_data(report)))

@@ -58,9 +58,9 @@ app = typer.Typer()
 
 
 class LeaguePace:
-    """Expected durations of games, from all games of a league (`budget.Pace`), with those of `play --keep`.
+    """Mean durations of games, from all games of a league, for `Pace` in `schedule/budget.py`.
 
-    The league need not exist. It is opened at the first question.
+    The games of `play --keep` count too. The league need not exist; it is opened when a duration is first requested.
     """
 
     def __init__(self, league: Path, db: str | None) -> None:
@@ -69,7 +69,7 @@ class LeaguePace:
         self._db = db
 
     def game_us(self, ruleset: str, seats: int) -> float | None:
-        """See `Pace.game_us`."""
+        """Return the mean duration of such games in microseconds; None if the league has none."""
         times = self.times.get(GameKind(ruleset, seats))
         return fmean(times) if times else None
 
@@ -132,11 +132,11 @@ def _rows(config: TournamentConfig, pace: LeaguePace, workers: int) -> tuple[Pla
 
 
 def _stop(config: TournamentConfig, until: StopCondition) -> str:
-    """Return when the tournament may stop before all its games are played."""
+    """Return the sentences that say when the tournament may stop before all its games are played."""
     equal = f" or equal within {until.margin:.12g}" if until.margin else ""
     return (
         "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
-        f"{equal}. The confidence is {until.confidence:.12g} in all; the standings are tested"
+        f"{equal}. The confidence is {until.confidence:.12g} for all verdicts together; the standings are tested"
         f" {len(list_looks(config))} times, after whole rounds."
     )
 
@@ -145,7 +145,7 @@ def _basis(everything: PlanRow, workers: int) -> str:
     """Return a sentence that says where the playing time comes from."""
     assumed = f"{duration(ASSUMED_GAME_US)} a game"
     return f"Playing time: {workers} games at a time, " + (
-        f"from {everything.measured} games of the league; {assumed} if it has no similar game."
+        f"from {everything.measured} games of the league; assuming {assumed} where the league has no similar game."
         if everything.measured
         else f"assuming {assumed}: the league has no similar games."
     )
@@ -270,7 +270,7 @@ def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
 
 
 def describe_stop(tournament: Tournament) -> str:
-    """Return after how many rounds a finished tournament with `until` stopped, as a sentence."""
+    """Return a sentence that says after how many rounds a finished tournament with `until` ended."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:
         return f"All {rounds} rounds are played: the standings were not settled earlier."

@@ -33,7 +33,7 @@ def verify(
         str | None,
         typer.Argument(
             metavar="[NAME|ARCHIVE]",
-            help="The name of a tournament, or the file of an archive (with a dot or a slash in it)."
+            help="The name of a tournament, or the path of an archive (a path contains a dot or a slash)."
             " By default all tournaments of the league are checked.",
         ),
     ] = None,
@@ -42,8 +42,8 @@ def verify(
 ) -> None:
     """Check stored games: decks against the seed, moves against the rules, results against both.
 
-    Without a tournament name, the games of `play --keep` are checked too, except for their decks. An archive
-    is checked without a league. If there is a difference, the first one is printed, and the exit code is 1.
+    Without NAME or ARCHIVE, the games of `play --keep` are checked too, except for their decks. An archive is
+    checked without a league. The command stops at the first difference, prints it, and ends with exit code 1.
 
     Example: referee verify demo
     """
@@ -65,7 +65,7 @@ def verify(
             except Difference as difference:
                 raise RefereeError(str(difference)) from difference
             if free:
-                console.print(f"games of play --keep: {free} verified, except their decks.")
+                console.print(f"games of play --keep: {free} verified, except for their decks.")
 
 
 def _verify_archive(path: Path) -> None:
@@ -98,6 +98,7 @@ def _verify_archive(path: Path) -> None:
 
 
 def _count(checked: int, games: int) -> str:
+    """Return the number of checked games, and the number of all games if it is larger."""
     return f"{checked}" if checked == games else f"{checked} of {games}"
 
 
@@ -112,7 +113,7 @@ def export(
 ) -> None:
     """Write a tournament into one archive: schedule, games, hashes of the bots, ratings, and the seed.
 
-    `referee verify ARCHIVE` checks it without the league. The seed is only in the archive of a finished
+    `referee verify ARCHIVE` checks the archive without the league. The seed is only in the archive of a finished
     tournament.
 
     Example: referee tournament export demo
@@ -135,11 +136,13 @@ def export(
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all. Raises UserError if this fails."""
+    """Write a file completely or not at all. Raises UserError if the file cannot be written."""
     unfinished = Path(f"{path}.part")
     try:
         if path.exists() and not path.is_file():
-            raise UserError(f"{path}: exists already and is not a file")
+            raise UserError(
+                f"{path}: this exists already and is not a file; choose another --output"
+            )
         unfinished.write_bytes(data)
         unfinished.replace(path)
     except OSError as error:

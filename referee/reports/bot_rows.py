@@ -18,7 +18,7 @@ from referee.store import StoredBot, StoredUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """CPU time and memory of a bot, over all games in which they were measured."""
+    """CPU time and memory of a bot, over all games in which CPU time and memory were measured."""
 
     games: Annotated[int, Column("games measured", right=True)]
     mean_cpu_us: Annotated[int, Column("CPU of a game, mean", right=True, show=duration)]
@@ -28,7 +28,7 @@ class UsageRow:
 
 
 def usage_row(usage: StoredUsage) -> UsageRow:
-    """Return the row of a bot. Means are rounded."""
+    """Return the row of a bot. Means are rounded to whole microseconds and KiB."""
     return UsageRow(
         games=usage.games,
         mean_cpu_us=round(usage.mean_cpu_us),
@@ -46,15 +46,16 @@ class BotRow:
     """`name@version`."""
     language: Annotated[str, Column("language")]
     author: Annotated[str, Column("author", wrap=True, drop=5)]
-    added_at_us: Annotated[int, Column("came", show=moment, drop=3)]
+    added_at_us: Annotated[int, Column("added", show=moment, drop=3)]
     """Microseconds since 1970-01-01 UTC."""
     checked_at_us: Annotated[int | None, Column("checked", show=moment, empty="no", drop=6)]
-    """When the version passed the check; None: it was not checked."""
+    """Time when the version last passed the check, as `added_at_us`; None if it never did."""
     retired_at_us: Annotated[int | None, Column("retired", show=moment, empty="no", drop=4)]
+    """Time when the version was retired, as `added_at_us`; None if it is not retired."""
     games: Annotated[int, Column("games", right=True)]
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
-    folder: Annotated[str, Column("came from", wrap=True, drop=2)]
+    folder: Annotated[str, Column("source", wrap=True, drop=2)]
     """The folder that was submitted."""
     content_hash: Annotated[str, Column("content", drop=1)]
     """SHA-256 of the folder's content, in hexadecimal."""
@@ -62,7 +63,7 @@ class BotRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """A fault of a bot, with what the bot had printed."""
+    """A fault of a bot, with the end of the bot's standard error."""
 
     game_id: Annotated[str, Column("game", wrap=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
@@ -79,7 +80,7 @@ class LogRow:
 def bot_rows(
     bots: Iterable[StoredBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
 ) -> tuple[BotRow, ...]:
-    """Return a row for each version, in the given order, with its numbers of games and faults."""
+    """Return a row for each version in `bots`, in the same order. Games and faults are counted for each version."""
     played = Counter(bot for game in games for bot in game.bots)
     charged = defaultdict[str, Counter[bool]](Counter)
     for each in faults:
@@ -128,11 +129,11 @@ class FaultRow:
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
     games: Annotated[int, Column("games", right=True)]
-    """Number of games with such a fault."""
+    """Number of games in which the bot had a fault of this cause."""
 
 
 def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
-    """Count faults by bot and cause; sort them by the name of the bot, then in the order of `Cause`."""
+    """Return a row for each bot and cause, sorted by bot, then in the order of `Cause`."""
     by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
     for each in faults:
         by_kind[each.bot, each.fault.cause].append(each)
@@ -150,7 +151,7 @@ def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
 
 
 def log_text(rows: Iterable[LogRow]) -> Group:
-    """Return the faults one after another, each with the output of the bot on standard error."""
+    """Return the faults one after another, each with the end of the bot's standard error."""
     return Group(*(_log_entry(row) for row in rows))
 
 

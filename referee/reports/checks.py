@@ -24,12 +24,16 @@ _STYLES = {
     StepVerdict.INFO: "cyan",
 }
 _NAME_WIDTH = 24
+"""Width of the column with the names of the steps, in characters."""
 _LAST_LINES = 10
-"""Lines of a bot's output in the terminal. JSON has more of them."""
+"""Number of lines of a bot's output that the terminal shows. JSON contains more lines."""
 
 
 def step_view(step: Step) -> Group:
-    """Return the lines of a step. A failed step has what was expected, what came, and the bot's output."""
+    """Return the lines of a step.
+
+    For a failed step they say what should have happened, what happened, and what the bot printed.
+    """
     finding = step.finding
     failed = finding.verdict is StepVerdict.FAIL
     verdict = finding.verdict.value
@@ -42,9 +46,9 @@ def step_view(step: Step) -> Group:
     )
     if not failed:
         return Group(head)
-    parts = [("expected", finding.expected), ("came", finding.came)]
+    parts = [("expected", finding.expected), ("happened", finding.came)]
     if finding.output.strip():
-        parts.append(("it wrote", _last_lines(finding.output)))
+        parts.append(("printed", _last_lines(finding.output)))
     body = [
         _grid(Text(""), Text(label, style="dim"), Text(visible(text, lines=True)), widths=(7, 8))
         for label, text in parts
@@ -55,23 +59,27 @@ def step_view(step: Step) -> Group:
 def check_summary(report: Report) -> Text:
     """Return the last line: whether the check passed, or which steps failed."""
     if report.ok:
-        return Text(visible(f"{report.bot}: all is well."), style="bold green")
+        return Text(visible(f"{report.bot}: the check has passed."), style="bold green")
     numbers = ", ".join(str(step.number) for step in report.failed)
     steps = "step" if len(report.failed) == 1 else "steps"
     return Text(visible(f"{report.bot or 'This bot'}: {steps} {numbers} failed."), style="bold red")
 
 
 def check_lines(data: Mapping[str, Any]) -> Table:
-    """Return the steps of a passed check that report more than a pass.
+    """Return a summary of a passed check: the number of passed steps, then all other steps with their texts.
+
+    A passed check has no failed step. The other steps were skipped, or they give information only.
 
     Args:
-        data: the stored report, as `check_data` makes it.
+        data: the stored report, as `check_data` returns it.
     """
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     passed = sum(step["verdict"] == StepVerdict.PASS.value for step in data["steps"])
-    grid.add_row("check passed", f"{passed} of {len(data['steps'])} steps; the others told only:")
+    grid.add_row(
+        "check passed", f"{passed} of {len(data['steps'])} steps; skipped or for information only:"
+    )
     for step in data["steps"]:
         if step["verdict"] != StepVerdict.PASS.value:
             grid.add_row(Text(f"  {step['name']}"), Text(visible(step["came"], lines=True)))
@@ -114,6 +122,7 @@ def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
 
 
 def _last_lines(output: str) -> str:
+    """Return the last `_LAST_LINES` lines of an output, after an ellipsis if it has more lines."""
     lines = output.rstrip().split("\n")
     return "\n".join((["…"] if len(lines) > _LAST_LINES else []) + lines[-_LAST_LINES:])
 
@@ -126,7 +135,7 @@ class ProtectionRow:
     state: Annotated[str, Column("state")]
     """`on`, `partial` or `off`."""
     reason: Annotated[str, Column("reason", wrap=True)]
-    """What was tried, and the outcome."""
+    """The forbidden act that the probe tried, and its outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +144,7 @@ class RefusalRow:
 
     rung: Annotated[str, Column("rung")]
     reason: Annotated[str, Column("reason", wrap=True)]
-    advice: Annotated[str, Column("to have it", wrap=True)]
+    advice: Annotated[str, Column("what to do", wrap=True)]
 
 
 def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
@@ -147,7 +156,7 @@ def protection_rows(isolation: Isolation) -> tuple[ProtectionRow, ...]:
 
 
 def refusal_rows(isolation: Isolation) -> tuple[RefusalRow, ...]:
-    """Return a row for each rung above the one in force, highest first."""
+    """Return a row for each rung above the rung in force, highest rung first."""
     return tuple(
         RefusalRow(rung=each.rung.value, reason=each.reason, advice=each.advice)
         for each in isolation.refusals

@@ -7,11 +7,11 @@ A row is a frozen dataclass. The `Column` beside each field says how a table sho
         bot: Annotated[str, Column("bot")]
         mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
 
-`terminal` shows such rows as tables; `json_text` and `csv_text` write them for programs. The names of the fields are
+`RowsTable` in `terminal.py` shows such rows as tables; `json_text` and `csv_text` write them for programs. The names of the fields are
 the keys in JSON and CSV and never change. Numbers in JSON and CSV are not rounded.
 
-Texts may come from bots. `visible` makes them harmless for a terminal. Other modules pass them to Rich as `Text`,
-never as markup, so that brackets have no effect.
+Texts may come from bots. `visible` escapes what would have an effect on a terminal. Other modules pass such texts
+to Rich as `Text`, never as markup, because Rich interprets brackets in markup.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from referee.clocks import SECOND_US
 from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
 
 _SURELY_NOT = 0.001
+"""Smaller probabilities are shown as `< 0.1 %`."""
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
@@ -58,19 +59,19 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def plain(value: object) -> str:
-    """Return any value as text. The values of a tuple have spaces between them."""
+    """Return any value as text: a tuple as its values with spaces between them, an empty tuple as a dash."""
     if isinstance(value, tuple):
         return " ".join(map(plain, value)) or NOTHING
     return str(value)
 
 
 def decimal(places: int) -> Callable[[float], str]:
-    """Return a formatter of numbers with this many decimal places."""
+    """Return a function that formats a number with `places` decimal places."""
     return lambda value: f"{value:.{places}f}"
 
 
 def estimate(places: int) -> Callable[[Estimate], str]:
-    """Return a formatter of figures and their intervals with this many decimal places."""
+    """Return a function that formats an estimate and its interval with `places` decimal places."""
     return lambda each: _with_interval(each, decimal(places))
 
 
@@ -89,14 +90,14 @@ def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
 
 
 def chance(probability: float) -> str:
-    """Return a probability between `< 0.1 %` and `> 99.9 %`."""
+    """Return a probability as `42.0 %`, or as `< 0.1 %` or `> 99.9 %` if it is close to 0 or 1."""
     if not _SURELY_NOT <= probability <= 1 - _SURELY_NOT:
         return "> 99.9 %" if probability > _SURELY_NOT else "< 0.1 %"
     return percent(probability)
 
 
 def percent(share: float) -> str:
-    """Return a share between 0 and 1, such as `42.0 %`."""
+    """Return a share between 0 and 1 as a percentage, such as `42.0 %`."""
     return f"{share:.1%}".replace("%", " %")
 
 
@@ -173,24 +174,24 @@ class Column:
     empty: str = NOTHING
     """The text for None."""
     drop: int = 0
-    """In which order columns are hidden on a narrow terminal, 1 first; 0: never."""
+    """When the column is hidden on a narrow terminal: 1 is hidden first, then 2, and so on. 0 is never hidden."""
     section: bool = False
-    """Show no column, but a separate table for each value, with the value as its title."""
+    """The field is not a column. Each of its values has a table of its own, with the value in the title."""
     data_only: bool = False
-    """Only in JSON and CSV."""
+    """The field is in JSON and CSV only, not in tables."""
     interval: bool = False
-    """The field is an `Estimate`: JSON and CSV have KEY, KEY_low and KEY_high."""
+    """The field is an `Estimate`. In JSON and CSV it has three keys: `NAME`, `NAME_low` and `NAME_high`."""
 
 
 class Field(NamedTuple):
-    """A field of a row type, with its column."""
+    """A field of a row type: its key in JSON and CSV, and its `Column`."""
 
     key: str
     column: Column
 
 
 def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
-    """Make a row from an object that has attributes of the same names.
+    """Make a row from an object whose attributes have the names of the row's fields.
 
     Args:
         row_type: the type of the row.
@@ -204,7 +205,7 @@ def row_from(row_type: type[Row], figures: object, /, **others: object) -> Row:
 
 
 def keys_of(row_type: type) -> list[str]:
-    """Return the keys of a row type in JSON and CSV, in order."""
+    """Return the keys of a row type in JSON and CSV, in the order of the fields."""
     return [
         key
         for field in fields_of(row_type)
@@ -213,7 +214,7 @@ def keys_of(row_type: type) -> list[str]:
 
 
 def items_of(row: object) -> Iterator[tuple[str, Any]]:
-    """Yield the keys of a row with their values, as in `keys_of`."""
+    """Yield each key of a row, in the order of `keys_of`, with its value."""
     for key, column in fields_of(type(row)):
         value = getattr(row, key)
         if not column.interval:
@@ -228,7 +229,7 @@ def _interval_keys(key: str) -> tuple[str, str, str]:
 
 
 def fields_of(row_type: type) -> tuple[Field, ...]:
-    """Return the fields of a row type, in order."""
+    """Return the fields of a row type, in the order of their declaration."""
     hints = get_type_hints(row_type, include_extras=True)
     return tuple(Field(key, hint.__metadata__[0]) for key, hint in hints.items())
 
@@ -239,7 +240,7 @@ def json_text(value: object) -> str:
 
 
 def csv_text(row_type: type, rows: Iterable[object]) -> str:
-    """Return rows as CSV (RFC 4180 with line feeds): a line of keys, then a line for each row.
+    """Return rows as CSV (RFC 4180, but lines end with a line feed only): a line of keys, then a line for each row.
 
     The values of a tuple have spaces between them. None is an empty cell.
     """

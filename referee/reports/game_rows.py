@@ -30,11 +30,12 @@ class GameRow:
     scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
     ranks: Annotated[tuple[int, ...], Column("ranks", wrap=True)]
     forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True)]
+    """The seats that forfeited the game."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameHead:
-    """A game as a whole."""
+    """What concerns a game as a whole, not a single seat."""
 
     game_id: Annotated[str, Column("game")]
     ruleset: Annotated[str, Column("ruleset")]
@@ -62,12 +63,12 @@ class SeatRow:
     stood_in: Annotated[int, Column("stood in", right=True, drop=2)]
     """Number of decisions that the stand-in made for the bot."""
     dropped: Annotated[int, Column("dropped", right=True, drop=2)]
-    """Number of replies and hellos that came late, twice or without a request."""
+    """Number of replies and hellos that the referee dropped because they came late, twice or without a request."""
     mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
     """Mean time of the bot's own decisions; None if there are none."""
     max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
     lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
-    """The longest delay of the referee itself after the limit of a decision."""
+    """The longest lag of a decision in microseconds: the referee's own delay after the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class ChargeRow:
     exit_code: Annotated[int | None, Column("exit", right=True, drop=2)]
     signal: Annotated[str | None, Column("signal", drop=1)]
     elapsed_us: Annotated[int, Column("after", right=True, show=duration, drop=3)]
-    """Time since the request, or since the start of the bot."""
+    """Microseconds from the request to the fault, or from the start of the process if there was no request."""
     stderr_tail: Annotated[str, Column("stderr", data_only=True)]
     """The last output of the process on standard error."""
 
@@ -107,7 +108,7 @@ def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
 
 
 def game_head(record: GameRecord) -> GameHead:
-    """Return what concerns a game as a whole."""
+    """Return the row of a game as a whole."""
     return GameHead(
         game_id=record.game_id,
         ruleset=record.ruleset.name,
@@ -126,7 +127,7 @@ def seat_rows(record: GameRecord) -> tuple[SeatRow, ...]:
 
 
 def charge_rows(record: GameRecord) -> tuple[ChargeRow, ...]:
-    """Return a row for each fault, in order."""
+    """Return a row for each fault, in the order of the record."""
     return tuple(
         ChargeRow(
             move=fault.move,

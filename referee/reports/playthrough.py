@@ -1,7 +1,7 @@
-"""Show a game to people: a line for each event, and the table as it lies.
+"""Show a game to people: a line for each event, and the table with all cards.
 
-`Narrator` writes the lines while a game is played. `playthrough` writes them from the record of a game. Hidden cards
-are shown, so none of this may reach a bot.
+`Narrator` writes the lines while a game is played. `playthrough` writes the same lines from the record of a game.
+Hidden cards are shown, so this output may never reach a bot.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from referee.rules.game import Game
 def table_view(game: Game, names: Sequence[str]) -> Group:
     """Return points, hand and layers of each seat, then display, deck, discard pile and ghost.
 
-    A mark stands beside the active seat. The top layer of a seat comes last: only this one can be snatched.
+    The active seat is marked with `>`. The top layer of a seat comes last in its row.
 
     Args:
         game: the game at this moment.
@@ -104,7 +104,7 @@ _INDENT = " " * 10
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a game. Where it wraps, it goes on below its text, not below the number of the turn."""
+    """A line about a game. If it is wrapped, the next lines are indented, so that turn numbers stand alone at the left."""
 
     text: Text
     """The whole line, with the number of the turn or an indent at its start."""
@@ -129,7 +129,7 @@ class Narrator:
         self._turn = 0
 
     def line(self, event: Event) -> Line:
-        """Return the line of an event. Call this for each event once, in the order of the game."""
+        """Return the line of an event. Call this method once for each event, in the order of the game."""
         if isinstance(event, Played):
             self._turn += 1
             start = f"turn {self._turn}".ljust(len(_INDENT))
@@ -147,7 +147,7 @@ class Narrator:
         )
 
     def who(self, seat: int) -> str:
-        """Return the name of a seat, such as `greedy (seat 1)`."""
+        """Return the bot and number of a seat, such as `greedy (seat 1)`."""
         return f"{self._names[seat]} (seat {seat})"
 
     def _describe(self, event: Event) -> str:  # noqa: C901, PLR0911 - one line a kind of event
@@ -191,7 +191,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         record: the game.
         tables: also yield the table before each turn.
 
-    Raises `referee.match.replay.Difference` at the first move that does not follow from the record.
+    Raises `referee.match.replay.Difference` at the first move that the rules do not allow.
     """
     names = [bot.name for bot in record.seating]
     narrator = Narrator(names)

@@ -34,12 +34,15 @@ class RatingRow:
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
     """The skill that explains all games at once, in any order; the mean of all bots is 25."""
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
-    """Probability, by the fit, that the bot is better than the next one below; None for the last bot."""
+    """Probability, by the fit, that the bot is better than the next bot in the table.
+
+    None for the last bot, or without data.
+    """
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True)]
-    """Number of matches, from which the intervals are computed."""
+    """Number of matches of the bot. The intervals are computed from matches, not from games."""
     wins: Annotated[int, Column("wins", data_only=True)]
-    """Number of games with rank 1, shared or not, without forfeited games."""
+    """Number of games in which the bot had rank 1, alone or shared. Games that it forfeited do not count."""
     win_share: Annotated[
         Estimate,
         Column("won [95 %]", right=True, show=percent_estimate, drop=2, interval=True),
@@ -48,7 +51,7 @@ class RatingRow:
     mean_score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
-    """Mean points of a game by the rules."""
+    """Mean points of the bot in a game by the rules, whether it forfeited or not."""
     strikes: Annotated[int, Column("strikes", right=True, drop=1)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=8)]
 
@@ -62,7 +65,7 @@ class HistoryRow:
     round: Annotated[int, Column("round", right=True)]
     """Round number, from 1."""
     games: Annotated[int, Column("games", right=True)]
-    """Games of the bot until then."""
+    """Number of games of the bot up to the end of this round, in this ruleset."""
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
@@ -80,7 +83,7 @@ def rating_rows(
     Args:
         ruleset: the name of the ruleset.
         ratings: the TrueSkill rating of each bot.
-        analysis: the analysis of the same games.
+        analysis: the analysis of the games that the ratings come from.
         strikes: the number of strikes of each bot that has any.
     """
     figures = {each.bot: each for each in analysis.bots()}
@@ -109,7 +112,11 @@ def rating_rows(
 
 
 def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...]:
-    """Return a row for each round, by ruleset."""
+    """Return a row for each point, ruleset by ruleset.
+
+    Args:
+        points: by ruleset, the ratings of one bot after each round (`rating_history`).
+    """
     return tuple(
         HistoryRow(
             ruleset=ruleset,
@@ -140,18 +147,18 @@ class StandingRow:
     games: Annotated[int, Column("games", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=1)]
     wins: Annotated[int, Column("wins", right=True)]
-    """Number of games with rank 1, shared or not, without forfeited games."""
+    """Number of games in which the bot had rank 1, alone or shared. Games that it forfeited do not count."""
     win_share: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
-    """Mean points of a game by the rules."""
+    """Mean points of the bot in a game by the rules, whether it forfeited or not."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
 
 
 @dataclass(slots=True)
 class _Sums:
-    """The sums of a bot in a ruleset."""
+    """What a bot has reached in all its games of a ruleset."""
 
     games: int = 0
     matches: set[tuple[str, int]] = field(default_factory=set)
@@ -161,7 +168,7 @@ class _Sums:
 
 
 class Tally:
-    """Adds up games and faults in any order."""
+    """Sums games and faults for the standings while a tournament runs. They can be added in any order."""
 
     def __init__(self) -> None:
         self._sums: dict[str, dict[str, _Sums]] = {}
@@ -184,7 +191,7 @@ class Tally:
             sums.forfeits += forfeited
 
     def charge(self, charged: ChargedFault) -> None:
-        """Add a fault. The standings show it when its game has been added too."""
+        """Add a fault. The standings count the fault once its game has been added too."""
         if not charged.fault.forfeit:
             self._strikes[charged.game_id, charged.bot] += 1
 
@@ -192,7 +199,7 @@ class Tally:
         """Return the standings, ruleset by ruleset, best bot first.
 
         Args:
-            ratings: by ruleset and bot. Every bot that has played must be there.
+            ratings: the rating of each bot that has played, by ruleset and bot.
         """
         strikes = Counter[tuple[str, str]]()
         for (game_id, bot), count in self._strikes.items():

@@ -34,18 +34,19 @@ class PairRow:
     meetings: Annotated[int, Column("meetings", right=True, drop=1)]
     """Number of games in which both bots played."""
     matches: Annotated[int, Column("matches", right=True)]
+    """Number of matches in which both bots played."""
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
-    """Share of these games in which the bot ranked higher than the other; a tie counts half."""
+    """Share of the meetings in which the bot ranked higher than the other; a tie counts half. None without meetings."""
     lead: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
     ]
-    """Mean points of the bot minus those of the other, in a common game."""
+    """Mean points of the bot minus mean points of the other, over the meetings. None without meetings."""
     rating_lead: Annotated[
         Estimate, Column("rating more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
     ]
-    """Fitted rating of the bot minus that of the other."""
+    """Fit of the bot minus fit of the other."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability that the bot is better than the other, by their ratings."""
+    """Probability, by the fit, that the bot is better than the other; None without data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,22 +56,22 @@ class NeighbourRow:
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("above", wrap=True)]
-    """The next bot in the standings by fitted rating."""
+    """The next bot in the table, which is sorted by the fit."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability that the bot is better than the next one."""
+    """Probability that the bot is better than the next bot; None without data."""
     verdict: Annotated[str, Column("verdict")]
-    """`ahead`: the bot is surely better; `equal`: surely equally good, within the margin; `open`: neither."""
+    """`ahead`: the bot is surely better. `equal`: both are surely equally good, within a margin. `open`: neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatWorthRow:
-    """The value of a seat in a ruleset. Only whole matches count, in which every bot had every seat."""
+    """The value of a seat in a ruleset. Only whole matches count: matches in which every bot played in every seat."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
     """Number of seats of the table."""
     seat: Annotated[int, Column("seat", right=True)]
-    """0 starts the game."""
+    """Number of the seat; seat 0 starts the game."""
     matches: Annotated[int, Column("matches", right=True)]
     advantage: Annotated[
         Estimate, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
@@ -83,25 +84,29 @@ class SeatWorthRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LuckRow:
-    """What decides the points of a game: shares of their variance within a match."""
+    """How much the deal, the bots and other effects change the points, at tables of one size.
+
+    `hand`, `bots` and `rest` are shares of the variance of the points within a match. Their sum is 1.
+    """
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
     """Number of seats of the table."""
     matches: Annotated[int, Column("matches", right=True)]
     deviation: Annotated[float, Column("deviation", right=True, show=decimal(1))]
-    """Standard deviation of the points in a game from the mean of the match."""
+    """Standard deviation of the points of a seat in one game, around the mean of the match."""
     hand: Annotated[
         Estimate, Column("the hand [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """The luck of the deal: what any bot gets with the same seat of the same deal."""
+    """Share of the luck of the deal: what a seat of a deal gives to any bot."""
     bots: Annotated[
         Estimate, Column("the bots [95 %]", right=True, show=percent_estimate, interval=True)
     ]
+    """Share of the strength of the bots."""
     rest: Annotated[
         Estimate, Column("the rest [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """What neither the hand nor the bots explain."""
+    """Share that neither the hand nor the bots explain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,18 +115,18 @@ class CollusionRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
-    other: Annotated[str, Column("in company of", wrap=True)]
+    other: Annotated[str, Column("together with", wrap=True)]
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches with both bots."""
     with_other: Annotated[float, Column("with", right=True, show=decimal(2), drop=1)]
     """Mean points of the bot in these matches."""
     without_other: Annotated[float | None, Column("without", right=True, show=decimal(2), drop=2)]
-    """Mean points of the bot in its other matches."""
+    """Mean points of the bot in its matches without the other bot; None if there are none."""
     excess: Annotated[
         Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points that neither the bot's strength nor the other's usual effect on all bots explains."""
-    suspicious: Annotated[bool, Column("hint", show=lambda yes: "look!" if yes else "")]
+    """Points per game that neither the bot's strength nor the other bot's usual effect on its opponents explains."""
+    suspicious: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
     """True if the excess is above 0 with 95 % confidence for all pairs together."""
 
 
@@ -131,7 +136,7 @@ def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWor
 
 
 def luck_rows(ruleset: str, sizes: Iterable[LuckFigures]) -> tuple[LuckRow, ...]:
-    """The table sizes of a ruleset."""
+    """Return a row for each table size of a ruleset."""
     return tuple(row_from(LuckRow, each, ruleset=ruleset) for each in sizes)
 
 
@@ -162,13 +167,13 @@ def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
     Args:
         ruleset: the name of the ruleset.
         pair: the figures of the two bots.
-        margin: a smaller difference of rating counts as equally strong.
+        margin: bots whose ratings surely differ by less are called equally strong.
     """
     lead = pair.rating_lead
     met = (
         f"in {pair.meetings} games of {pair.matches} matches"
         if pair.meetings
-        else "though they have never met"
+        else "without a common game"
     )
     if pair.chance is None or lead.low is None or lead.high is None:
         return f"{ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."

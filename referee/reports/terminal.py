@@ -1,8 +1,7 @@
 """Show rows on a terminal: several rows as a table, one row as a card, a rating as a diagram.
 
-A table that is wider than the terminal hides the columns that matter least and lists them below. Long text
-wraps, numbers never do. The width is known only when a table is printed, so the same table fits a window, the
-live screen and a pipe.
+A table that is wider than the terminal hides the columns that matter least and lists their titles below. Long
+text wraps, numbers never do. `RowsTable` selects the columns when it is printed, because the width is known only then.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.statistics import PairRow
 
 _WRAPPED = 24
-"""The width that a column with wrapping text needs at most, in characters."""
+"""The width in characters at which text wraps, if columns would be hidden otherwise."""
 _NARROWEST = 8
-"""The smallest width of a column with wrapping text."""
+"""The smallest width of a column whose text may wrap, in characters."""
 _EDGES = 2
 """Characters that the two edges of a table take."""
 _GAP = 2
@@ -39,7 +38,7 @@ class RowsTable:
 
     Args:
         row_type: a dataclass whose fields are declared with `Column`.
-        rows: the rows. Rows of the same section follow each other.
+        rows: the rows. Rows of the same section stand together.
         title: stands above the table.
     """
 
@@ -102,9 +101,10 @@ def _cell(field: Field, row: object) -> Text:
 
 
 def _select_fields(cells: Mapping[Field, Sequence[Text]], width: int) -> list[Field]:
-    """Return the fields whose columns fit into a width: the least important ones are left out.
+    """Return the fields whose columns fit into a width, without the least important columns.
 
-    Rich could measure the whole table once for each column that is left out, which takes ten times as long.
+    Here each column is measured once. If Rich measured the whole table again after each removed column, this would
+    take ten times as long.
     """
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
@@ -139,7 +139,7 @@ def _empty_table(title: str) -> Table:
 
 
 def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
-    """Return what the bots had written to standard error when their faults happened."""
+    """Return the end of the bot's standard error for each fault, without faults for which it is empty."""
     return Group(
         *(
             Text(f"{visible(title)}\n", style="bold").append(
@@ -155,7 +155,8 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
 def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Table:
     """Return a table with a row and a column for each bot, in the given order.
 
-    A cell has the percentage of their common games in which the bot of the row ranked higher. A tie counts half.
+    A cell has the percentage of the common games of two bots in which the bot of the row ranked higher than the bot of
+    the column. A tie counts half. A dash means that the two bots have never met.
     """
     better = {(row.bot, row.other): row.better for row in pairs}
     table = _empty_table(title)
@@ -179,9 +180,9 @@ def _share_cell(bot: str, other: str, better: float | None) -> Text:
 
 
 _MARGIN = 24
-"""Characters that labels and axes take beside a diagram."""
+"""Width of the labels and the axis at the left and right of a diagram, in characters."""
 _HEIGHT = 16
-"""Lines of a diagram."""
+"""Height of a diagram, in lines."""
 
 
 def plot(rows: Sequence[HistoryRow], width: int) -> str:

@@ -1,6 +1,6 @@
-"""Make rows about tournaments: their list, their progress, and the plan of a schedule.
+"""Make rows for the list of tournaments, for the progress of a tournament, and for the plan of a tournament.
 
-The plan says before the first game how even a schedule is and how long it may take.
+The plan says before the first game how often bots will meet and how long the games may take.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from referee.reports.formats import Column, duration, moment, percent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TournamentRow:
-    """A tournament."""
+    """A tournament in the list of tournaments."""
 
     tournament: Annotated[str, Column("tournament", wrap=True)]
     """Name of the tournament."""
     rulesets: Annotated[tuple[str, ...], Column("rulesets", wrap=True, drop=2)]
-    """Names of the rulesets of its stages, each once."""
+    """Names of the rulesets of all stages, each name once."""
     bots: Annotated[int, Column("bots", right=True)]
     done: Annotated[int, Column("done", right=True)]
     """Number of finished games."""
@@ -32,7 +32,7 @@ class TournamentRow:
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Finished games divided by scheduled games."""
     stopped_after: Annotated[int | None, Column("stopped after", right=True, drop=3)]
-    """Number of rounds after which the tournament stopped early; None if it did not."""
+    """Number of rounds after which the tournament stopped early; None if it did not stop early."""
     created_at_us: Annotated[int, Column("created", show=moment, drop=1)]
     """Microseconds since 1970-01-01 UTC."""
 
@@ -48,7 +48,7 @@ class StatusRow:
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Finished games divided by scheduled games."""
     playing_us: Annotated[int, Column("playing time", right=True, show=duration)]
-    """Sum of the durations of the finished games, even if some were played at the same time."""
+    """Sum of the durations of the finished games. It exceeds the elapsed time if games were played at the same time."""
     mean_us: Annotated[int | None, Column("per game", right=True, show=duration)]
     """Mean duration of a finished game; None if there is none."""
 
@@ -83,7 +83,7 @@ def status_rows(
 
     Args:
         schedule: the games of the tournament.
-        durations_us: the duration of each finished game, by game id. Other games are ignored.
+        durations_us: the duration of each finished game, by game id. Games outside the schedule are ignored.
     """
     games = Counter[int]()
     done = defaultdict[int, list[int]](list)
@@ -110,18 +110,18 @@ def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRo
 
 
 ASSUMED_GAME_US = SECOND_US // 10
-"""The expected duration of a game if no similar game is stored. The sample bots in Python need less."""
+"""The expected duration of a game of a kind without stored games. Games between the sample bots in Python are shorter."""
 
 
 class Spread(NamedTuple):
-    """The smallest and the largest of several numbers."""
+    """The smallest and the largest of several numbers, such as the numbers of games of all bots."""
 
     least: int
     most: int
 
 
 class GameKind(NamedTuple):
-    """A kind of game; games of one kind are expected to take equally long."""
+    """Ruleset and table size of a game. Games with the same ruleset and table size are expected to take equally long."""
 
     ruleset: str
     seats: int
@@ -139,24 +139,24 @@ class PlanRow:
     stage: Annotated[int | None, Column("stage", empty="all")]
     """Stage number, from 0; None for all stages."""
     rulesets: Annotated[tuple[str, ...], Column("ruleset")]
-    """Names of the rulesets, each once."""
+    """Names of the rulesets, each name once."""
     seats: Annotated[tuple[int, ...], Column("seats of a table")]
-    """Table sizes, each once."""
+    """Table sizes, each size once."""
     games: Annotated[int, Column("games")]
     matches: Annotated[int, Column("matches")]
     rounds: Annotated[int, Column("rounds")]
     games_per_bot: Annotated[Spread, Column("games of a bot", show=_spread)]
     games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
-    """How often a bot has the same seat, over all bots and seats. Seats of different table sizes differ."""
+    """Number of games of one bot in one seat, over all bots and seats. Each table size has its own seats."""
     meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
     """Number of matches that two bots play together, over all pairs. In a gauntlet only pairs of a challenger and a
     bot of the field count."""
     neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
-    """Number of matches in which one bot sits to the right of another, over the same pairs in both orders."""
+    """Number of matches in which one bot sits to the right of another, over the pairs of `meetings` in both orders."""
     playing_us: Annotated[int, Column("playing time", show=duration)]
-    """Expected duration of all games, divided by the number of workers."""
+    """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
-    """Number of stored games that the expected duration comes from."""
+    """Number of stored games from which the expected duration was computed."""
 
 
 def game_times(games: Iterable[tuple[GameKind, int]]) -> dict[GameKind, tuple[int, ...]]:
@@ -179,7 +179,7 @@ def plan_rows(
     """Return the plan of each stage of a schedule, then of the whole schedule.
 
     Args:
-        bots: all bots, named as in the schedule.
+        bots: the names of all bots, as in the schedule.
         schedule: at least one game.
         times: durations of played games by kind, in microseconds (`game_times`).
         rulesets: the name of the ruleset of each stage.
@@ -242,14 +242,14 @@ def _row(
 
 
 def _pairs(bots: Sequence[str], challengers: int) -> list[tuple[str, str]]:
-    """Return the pairs that should meet equally often."""
+    """Return the pairs of bots that should meet equally often: in a gauntlet, only challengers with field bots."""
     if challengers:
         return list(product(bots[:challengers], bots[challengers:]))
     return list(combinations(bots, 2))
 
 
 def _count(kinds: Iterable[object], items: Iterable[object]) -> Spread:
-    """Return how often the rarest and the most frequent of `kinds` occur."""
+    """Return how often the rarest and the most frequent of `kinds` occur in `items`."""
     counts = Counter(items)
     each = [counts[kind] for kind in kinds]
     return Spread(min(each), max(each))

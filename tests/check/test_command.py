@@ -68,14 +68,14 @@ def test_failed_step_has_expectation_result_and_output():
     lines = [line.rstrip() for line in text.splitlines()]
     assert lines[0].split() == ["7", "FAIL", "hello"]
     assert lines[1].split("expected")[1].strip() == "one of [CHOICE_TAKE]"
-    assert lines[2].split("came")[1].strip() == "ghost_value 13"
+    assert lines[2].split("happened")[1].strip() == "ghost_value 13"
     assert "line 10" not in text
     assert "line 19" in text
     assert "\\x1b[31mred" in text
 
 
 def test_summary_names_the_failed_steps():
-    assert check_summary(report(GOOD, GOOD)).plain == "mine@1: all is well."
+    assert check_summary(report(GOOD, GOOD)).plain == "mine@1: the check has passed."
     assert check_summary(report(GOOD, BAD)).plain == "mine@1: step 2 failed."
     assert check_summary(report(BAD, BAD)).plain == "mine@1: steps 1, 2 failed."
 

@@ -204,7 +204,7 @@ def only(folder, *rulesets):
 def test_submitted_bot_can_be_retired_submitted_again_and_taken_over(here):
     bot = only(here.bot("fair", FAIR), "classic")
     said = checked_output(here, "bots", "submit", "fair")
-    assert "fair@1: all is well." in said
+    assert "fair@1: the check has passed." in said
     assert said.endswith("fair@1 is in the league league.\n")
     (row,) = json.loads(checked_output(here, "bots", "list", "--json"))
     assert row["bot"] == "fair@1"
@@ -243,7 +243,7 @@ def test_bot_that_fails_the_check_is_not_submitted(here):
     assert (done.returncode, done.stderr) == (1, "")
     assert "FAIL  decisions: duel" in done.stdout
     assert "what is a ghost?" in done.stdout
-    assert done.stdout.endswith("It was not submitted.\n")
+    assert done.stdout.endswith("The bot was not submitted.\n")
     assert json.loads(checked_output(here, "bots", "list", "--json")) == []
     report = here.referee("bots", "check", "wrong", "--json")
     assert report.returncode == 1

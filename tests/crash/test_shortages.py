@@ -94,7 +94,7 @@ def test_a_limit_of_very_few_descriptors_is_reported_at_once(here):
     done = run(here, "run", file(here), preexec_fn=limit_descriptors)
     assert done.returncode == 1
     assert done.stderr == (
-        "referee: 20 open files are allowed (`ulimit -n`), but the referee needs at least 64\n"
+        "referee: 20 open files are allowed, but the referee needs at least 64; to raise the limit: ulimit -n 1024\n"
     )
     assert not (here.folder / "league").exists()
 

@@ -54,7 +54,7 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
             pair(None, 2.0, None, sure=None),
             "too little is known to compare a@1 and b@1, in 8 games",
         ),
-        (pair(-1.0, 2.0, 5.0, meetings=0), "+5.00; though they have never met)."),
+        (pair(-1.0, 2.0, 5.0, meetings=0), "+5.00; without a common game)."),
         (pair(1.0, 2.0, 3.0), "+3.00; in 8 games of 2 matches)."),
     ],
 )
