@@ -1,8 +1,8 @@
 """Define the values that all parts share: bots, games, their records and results, requests and replies.
 
-A `GameRecord` holds the rules, the deck and every action, so that a replay gives the same result
-(`referee.match.replay`). A `GameResult` holds only the result. `Player` is the seam between a game and
-whoever decides in it: `bots` implements it with a process, tests with a function.
+A `GameRecord` holds the rules, the deck and every action, so `referee.match.replay` can play the game again
+with the same result. A `GameResult` holds only the result. `Player` is the interface between a game and the
+bot on a seat: the package `bots` implements `Player` with a process, tests implement it with a function.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class BotId:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the id that `text` names in the form `name@version`."""
+        """Return the id from `text` in the form `name@version`. Without `@`, the version is empty."""
         name, _, version = text.partition("@")
         return cls(name, version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledGame:
-    """A game in the schedule of a tournament. All numbers count from 0."""
+    """A game in the schedule of a tournament. All integer fields count from 0."""
 
     index: int
     """Position in the schedule."""
@@ -47,27 +47,27 @@ class ScheduledGame:
     round: int
     """Round number inside the stage."""
     match: int
-    """Number of the match in the tournament, and so of its deal."""
+    """Number of the match in the tournament. All games of a match have the same deal."""
     seating: int
-    """Number of the cyclic seating of the match: the number of places that the bots have moved."""
+    """Number of the cyclic seating. In a match of k bots, seat s has bot (seating + s) mod k of the match."""
     lane: int
     """Number of the lane that plays the game."""
     bots: tuple[str, ...]
     """`name@version` of each seat, clockwise from seat 0, which starts the game."""
     deal_id: str
-    """`TOURNAMENT-deal-N`, N from 1. All games of a match have the same deal."""
+    """`TOURNAMENT-deal-N`: the name of the tournament and the number of the deal, from 1."""
     game_id: str
-    """`TOURNAMENT-N`, N from 1."""
+    """`TOURNAMENT-N`: the name of the tournament and the number of the game, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The CPU time and memory that a bot's process and all its children used."""
+    """The CPU time and memory that the process tree of a bot used."""
 
     cpu_s: float
     """Seconds of CPU time."""
     peak_memory_kib: int
-    """The largest memory use, in KiB, since the start of the process."""
+    """The largest memory use, in KiB, since the start of the bot's process."""
 
 
 @dataclass(slots=True)
@@ -77,10 +77,11 @@ class Move:
     seat: int
     action: Action
     elapsed_us: int
-    """Microseconds from sending the request to the reply or the fault, at most the limit; 0 if the bot got
-    no request."""
+    """Microseconds from sending the request to the reply or the fault, at most the time limit of the
+    decision; 0 if the bot got no request."""
     lag_us: int
-    """Microseconds after the limit until the referee saw the reply, or stopped waiting for it."""
+    """Microseconds from the time limit until the referee saw the reply or stopped waiting for it; 0 if this
+    was within the limit."""
     stand_in: bool
     """True if the stand-in chose the action."""
 
@@ -94,7 +95,7 @@ class Fault:
     forfeit: bool
     """True if the fault cost the game, False for a strike."""
     move: int
-    """Number of moves before the fault."""
+    """Number of moves in the game before the fault."""
     evidence: Evidence
 
 
@@ -117,35 +118,35 @@ class GameRecord:
     seating: tuple[BotId, ...]
     """The bot of each seat, seat 0 first."""
     deck: tuple[int, ...]
-    """The cards in drawing order; ruling R14 says how they are dealt."""
+    """The cards in drawing order; ruling R14 in `referee/rules/README.md` says how they are dealt."""
     moves: tuple[Move, ...]
     faults: tuple[Fault, ...]
     termination: Termination
     """Why the game ended."""
     scores: tuple[int, ...]
-    """Points of each seat by the rules."""
+    """Points of each seat by the rules; forfeits do not change them."""
     ranks: tuple[int, ...]
     """Final rank of each seat, as in `final_ranks`."""
     forfeited: tuple[int, ...]
     """The seats that forfeited, ascending."""
     usage: tuple[Usage | None, ...]
-    """What the bot of each seat used in this game; information only. None if it had no process."""
+    """The usage of the bot of each seat in this game, for information only; None for a bot without a process."""
     clocks: Clocks
     max_strikes: int
     """Number of strikes at which a seat forfeits the game."""
     dropped: tuple[int, ...] = ()
     """For each seat, the number of replies and hellos that the referee dropped because they came late,
-    twice or without a request. Empty if there were none."""
+    twice or without a request. The tuple is empty if no message was dropped."""
     isolation: str
     """The isolation of the bots: the rung, and the protections that were off."""
     started_at_us: int
-    """Microseconds since 1970-01-01 UTC; information only."""
+    """Start of the game in microseconds since 1970-01-01 UTC, for information only."""
     duration_us: int
     """Microseconds from the start to the end of the game."""
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The actions of all moves, in order."""
+        """The actions of all moves, in the order of the moves."""
         return tuple(move.action for move in self.moves)
 
     @property
@@ -157,7 +158,7 @@ class GameRecord:
 
     @property
     def charged_faults(self) -> tuple[ChargedFault, ...]:
-        """The faults with the bots that they are charged to, in order."""
+        """The faults with the bots that they are charged to, in the order of `faults`."""
         return tuple(
             ChargedFault(self.game_id, str(self.seating[fault.seat]), fault)
             for fault in self.faults
@@ -168,24 +169,24 @@ class GameRecord:
 class GameResult:
     """The result of a game, without its moves: the input of ratings and reports.
 
-    Where there are many thousands, use `referee.result_columns.ResultColumns`.
+    For thousands of games use `referee.result_columns.ResultColumns`, which is faster.
     """
 
     game_id: str
     tournament: str
     """Name of the tournament; empty for a game outside tournaments."""
     index: int
-    """Position in the schedule of the tournament, from 0."""
+    """Position in the schedule of the tournament, from 0; 0 for a game outside tournaments."""
     ruleset: str
     """Name of the ruleset."""
     round: int
-    """Round number inside the stage, from 0."""
+    """Round number inside the stage, from 0; 0 for a game outside tournaments."""
     match: int
-    """Number of the match, unique within the tournament. A game outside tournaments has its own."""
+    """Number of the match, unique within the tournament. Each game outside tournaments counts as one match."""
     bots: tuple[str, ...]
     """`name@version` of each seat, seat 0 first."""
     scores: tuple[int, ...]
-    """Points of each seat."""
+    """Points of each seat by the rules; forfeits do not change them."""
     ranks: tuple[int, ...]
     """Final rank of each seat, as in `final_ranks`."""
     forfeited: tuple[int, ...]
@@ -209,15 +210,15 @@ class GameResult:
 
     @property
     def match_key(self) -> tuple[str, int]:
-        """Tournament and match: equal for the games of one match, different for all others."""
+        """The tournament and the match number, which together identify the match of the game."""
         return self.tournament, self.match
 
 
 def final_ranks(rule_ranks: Sequence[int], faults: Sequence[Fault]) -> tuple[int, ...]:
     """Return the final rank of each seat, from the ranks by the rules and the faults of the game.
 
-    Equal ranks are shared, as in 1-2-2-4. Seats that forfeited rank behind all others, and an earlier
-    forfeit ranks behind a later one. Forfeits at the same move are tied.
+    Seats that forfeited rank behind all other seats. Among them, the seat that forfeited later ranks better;
+    seats that forfeited at the same move share a rank. Shared ranks count as in 1-2-2-4.
     """
     forfeited_at = {fault.seat: fault.move for fault in faults if fault.forfeit}
     return competition_ranks(
@@ -235,7 +236,7 @@ def forfeited_seats(faults: Sequence[Fault]) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Request:
-    """A decision that one seat must make, with everything redacted for that seat."""
+    """A decision that one seat must make, with the view and the events that this seat may know."""
 
     number: int
     """Number of the decision in the game, from 1."""
@@ -254,9 +255,9 @@ class Reply:
     action: Action
     """The action, which may be illegal: the match checks it."""
     elapsed_us: int
-    """Microseconds from sending the request to the reply, at most the limit."""
+    """Microseconds from sending the request to the reply, at most the time limit of the decision."""
     lag_us: int
-    """Microseconds after the limit until the referee saw the reply."""
+    """Microseconds from the time limit until the referee saw the reply; 0 if it saw the reply in time."""
 
 
 class Player(Protocol):
@@ -265,7 +266,7 @@ class Player(Protocol):
     async def decide(self, request: Request) -> Reply:
         """Return the player's decision, within `request.time` and a fixed grace period.
 
-        Raises `Strike` if the player loses this decision, and `Forfeit` if it loses the game. Both carry
-        the time that has passed.
+        Raises `Strike` if the player loses this decision, and `Forfeit` if the player loses the game. The
+        evidence of both has the time since the request.
         """
         ...

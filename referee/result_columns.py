@@ -1,7 +1,7 @@
 """Hold the results of many games as numpy arrays, for statistics.
 
-A `GameResult` costs a microsecond or two. A league can have a hundred thousand games, so the store fills
-arrays directly, and the ratings compute with them.
+Creating a `GameResult` takes a microsecond or two. A league can have a hundred thousand games, so the store
+fills arrays directly, and the ratings compute with these arrays.
 
 In the shapes below, G is the number of games and S the number of seats of the largest table.
 """
@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 NOBODY = -1
-"""The number of the bot in an empty column: smaller tables leave the last columns empty."""
+"""The value of `ResultColumns.bot` in an empty column. A game with fewer than S seats has empty last columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -31,15 +31,15 @@ class ResultColumns:
     """The results of G games: one row for each game, one column for each seat."""
 
     bots: tuple[str, ...]
-    """Names of bots; some of them may not have played."""
+    """`name@version` of each bot. Some of these bots may have played none of the games."""
     rulesets: tuple[str, ...]
     """Names of rulesets."""
     ruleset: Ints
-    """(G,) index of `rulesets`."""
+    """(G,) the ruleset of each game, as an index of `rulesets`."""
     match: Ints
-    """(G,) number of the match. Games of one match have the same number."""
+    """(G,) the match of each game, as a number. Games of one match have the same number."""
     bot: Ints
-    """(G, S) index of `bots`, or NOBODY."""
+    """(G, S) the bot of each seat, as an index of `bots`; NOBODY in an empty column."""
     score: Ints
     """(G, S) points; 0 in an empty column."""
     rank: Ints
@@ -47,7 +47,7 @@ class ResultColumns:
     forfeited: Flags
     """(G, S) True where the seat forfeited."""
     strikes: Ints
-    """(G, S) number of strikes. A `GameResult` does not have them, so `from_results` sets 0."""
+    """(G, S) number of strikes. A `GameResult` has no strikes, so `from_results` sets 0."""
 
     def __len__(self) -> int:
         return len(self.match)
@@ -60,12 +60,12 @@ class ResultColumns:
 
     @property
     def matches(self) -> int:
-        """The number of matches, if they are numbered without gaps as by `by_ruleset`."""
+        """The number of matches. It is right only if the numbers in `match` have no gaps, as after `by_ruleset`."""
         return int(self.match.max()) + 1 if len(self) else 0
 
     @classmethod
     def from_results(cls, results: Iterable[GameResult]) -> ResultColumns:
-        """Return the columns of some results, in the order given. Their strikes are unknown, so 0."""
+        """Return the columns of `results`, with the games in the same order and all strikes 0."""
         results = list(results)
         bots = _number({bot: None for result in results for bot in result.bots})
         rulesets = _number({result.ruleset: None for result in results})
@@ -87,7 +87,10 @@ class ResultColumns:
         )
 
     def select(self, games: Flags | Ints | slice) -> ResultColumns:
-        """Return some games, given as any index of their rows. All names and numbers stay."""
+        """Return only the rows that `games` selects: a mask, row numbers or a slice.
+
+        `bots`, `rulesets` and the numbers of matches do not change.
+        """
         return replace(
             self,
             ruleset=self.ruleset[games],
@@ -100,11 +103,11 @@ class ResultColumns:
         )
 
     def by_ruleset(self) -> dict[str, ResultColumns]:
-        """Return the games of each ruleset, sorted by the ruleset's name.
+        """Return the games of each ruleset by its name, sorted by this name.
 
-        The bots of each part are those that played, sorted by name, and its matches are numbered from 0
-        without gaps. The games are sorted, so that the same games in any order give the same bits in all
-        statistics.
+        In each value of the dictionary, `bots` has only the bots that played with the ruleset, sorted by
+        name, and matches are numbered from 0 without gaps. The games are sorted, so that statistics do not
+        depend on the order in which games were stored, not even in the last bit.
         """
         found = {}
         for number in np.unique(self.ruleset).tolist():
@@ -113,17 +116,18 @@ class ResultColumns:
         return dict(sorted(found.items()))
 
     def of_size(self, seats: int) -> ResultColumns:
-        """Return the games at tables of this size, their matches numbered without gaps."""
+        """Return the games with this number of seats, with their matches numbered anew from 0 without gaps."""
         sized = self.select(self.seats == seats)
         return replace(sized, match=np.unique(sized.match, return_inverse=True)[1])
 
 
 def _number(values: Iterable[T]) -> dict[T, int]:
-    """Return the position of each value."""
+    """Map each value to its position in `values`."""
     return {value: position for position, value in enumerate(values)}
 
 
 def _pad(rows: Sequence[Sequence[int]], empty: int) -> Ints:
+    """Return the rows as one array; rows shorter than the longest are filled with `empty`."""
     width = max(map(len, rows), default=1)
     padded = [[*row, *[empty] * (width - len(row))] for row in rows]
     return np.array(padded, dtype=np.int64).reshape(-1, width)
@@ -133,7 +137,7 @@ def _normalise(games: ResultColumns) -> ResultColumns:
     """Return the games of one ruleset as `by_ruleset` describes."""
     played = np.unique(games.bot[games.bot != NOBODY]).tolist()
     played.sort(key=games.bots.__getitem__)
-    numbers = np.full(len(games.bots) + 1, NOBODY)  # NOBODY is the index of the last item
+    numbers = np.full(len(games.bots) + 1, NOBODY)  # NOBODY is -1, so it indexes the last item
     numbers[played] = np.arange(len(played))
     bot = numbers[games.bot]
     order = np.lexsort((*bot.T[::-1], games.match))

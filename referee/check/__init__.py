@@ -1,11 +1,12 @@
 """Check a bot for `referee bots check`: build it, start it, play with it, and report on every step.
 
-Nothing here prints. A step fails only where the bot breaks the guide for bot authors (`proto/README.md`).
-All deals and positions come from fixed seeds, so the same bot always gets the same requests.
+This package prints nothing; `reports/checks.py` shows the report. A step fails only if the bot breaks a rule of
+the guide for bot authors (`proto/README.md`). All deals and positions come from fixed seeds, so every check
+uses the same.
 
 `conformance` has the list of steps and runs them. `lifecycle_steps`, `decision_steps` and `game_steps` have the
-steps themselves. `bot_under_test` starts the bot for them, and `games` plays with it. This module has the results:
-the steps with their verdicts, and the measurements.
+steps themselves. `bot_under_test` starts the bot for the steps, and `games` plays games with the bot. This module has the types of
+the results: steps with their verdicts, and measurements.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from referee.rules.cards import card_name
 
 
 class StepVerdict(Enum):
-    """The outcome of a step."""
+    """The verdict on one step of a check."""
 
     PASS = "pass"  # noqa: S105 - no password
     FAIL = "fail"
     SKIP = "skip"
     """The step was not tried, or does not apply to the bot."""
     INFO = "info"
-    """Information only; the bot is not judged by it."""
+    """The step only measures the bot, so it cannot fail because of what it measures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The outcome of a step with its explanation."""
+    """The verdict on a step with its explanation."""
 
     verdict: StepVerdict
     came: str
-    """What happened, or why the step was skipped; one line or several."""
+    """What happened, what was measured, or why the step was skipped; one line or several."""
     expected: str = ""
     """What should have happened; empty unless the step failed."""
     output: str = ""
-    """The end of the output of the bot or of its build, printable; empty unless the step failed."""
+    """The end of the output of the bot or of its build, as printable text; empty unless the step failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,16 @@ class Step:
     name: str
     finding: Finding
     elapsed_s: float
+    """The duration of the step in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The response times of a bot for one kind of decision, from writing the request to reading the reply."""
+    """The times from request to reply for one kind of decision."""
 
     kind: DecisionKind
     answers: int
-    """The number of decisions."""
+    """The number of replies measured."""
     p50_us: int
     """The median, in microseconds."""
     p95_us: int
@@ -76,9 +78,9 @@ class CheckUsage:
     """The CPU time and memory of the bot's processes."""
 
     cpu_s: float
-    """The CPU time of all processes of the check, except those too short-lived to be measured."""
+    """The CPU time of all processes of the bot in the check, in seconds. Very short-lived processes are missed."""
     memory_bytes: int
-    """The highest resident memory (RSS) of one run of the bot with its child processes."""
+    """The largest resident memory (RSS) at any moment of the bot's process and its descendants together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +88,15 @@ class Strength:
     """The strength of a bot against players that choose random legal actions."""
 
     ruleset: str
-    """The name of the ruleset of all games."""
+    """The name of the ruleset, which all games share."""
     players: int
-    """The number of players at the table, with the bot."""
+    """The number of players at the table, the bot included."""
     games: int
     """The number of games."""
     margin: float
-    """The mean over the games of the bot's score minus the mean score of the others."""
+    """The bot's score minus the mean score of the other players, as the mean of all games."""
     interval: float
-    """Half the width of the 95 % confidence interval of the margin."""
+    """Half the width of the 95 % confidence interval of the margin: the interval is margin ± `interval`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +127,7 @@ class Report:
 
 
 class StepFailure(Exception):
-    """A mistake of the bot, which fails the current step."""
+    """The bot has made a mistake, so the current step fails. The arguments are the fields of its `Finding`."""
 
     def __init__(self, expected: str, came: str, output: str = "") -> None:
         super().__init__(f"{came}; expected: {expected}")
@@ -147,7 +149,7 @@ def pass_with(came: str) -> Finding:
 
 
 def skip_because(reason: str) -> Finding:
-    """Return the finding of a step that was not tried."""
+    """Return the finding of a step that was not tried or does not apply to the bot."""
     return Finding(verdict=StepVerdict.SKIP, came=reason)
 
 
@@ -157,23 +159,23 @@ def inform(information: str) -> Finding:
 
 
 _MAX_LISTED = 6
-"""How many legal actions a text lists; it gives only the number of the others."""
+"""How many legal actions a message lists. If there are more, it ends with the number of the rest."""
 _PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
-"""Causes whose detail is a sentence without its subject, the bot's process."""
+"""Causes of faults whose detail lacks a subject, as in "exited with 1": the subject is the bot's process."""
 
 
 def kind_name(kind: DecisionKind) -> str:
-    """Return the kind for people: `take or leave`."""
+    """Return the name of a kind of decision for people, such as `take or leave`."""
     return kind.value.replace("-", " ")
 
 
 def enum_name(kind: DecisionKind) -> str:
-    """Return the kind's name in the protocol: `DECISION_KIND_TAKE_OR_LEAVE`."""
+    """Return the name of a kind of decision in the protocol, such as `DECISION_KIND_TAKE_OR_LEAVE`."""
     return f"DECISION_KIND_{kind.name}"
 
 
 def action_text(action: Action) -> str:
-    """Return an action as the fields of its message: `play {value 7, naturals 2, jokers 1}`."""
+    """Return an action with the fields of its message, such as `play {value 7, naturals 2, jokers 1}`."""
     match action:
         case Choice():
             return f"CHOICE_{action.name}"
@@ -187,7 +189,7 @@ def action_text(action: Action) -> str:
 
 
 def legal_actions_text(decision: Decision) -> str:
-    """Return the legal actions of a decision, as the expectation of a step."""
+    """Return the legal actions of a decision as text for `StepFailure.expected`."""
     legal = decision.legal
     names = ", ".join(map(action_text, legal[:_MAX_LISTED]))
     more = f", … ({len(legal) - _MAX_LISTED} more)" if len(legal) > _MAX_LISTED else ""
@@ -195,18 +197,18 @@ def legal_actions_text(decision: Decision) -> str:
 
 
 def fault_text(fault: BotFault) -> str:
-    """Return a fault as what the bot did instead of replying."""
+    """Return a fault as text for `StepFailure.came`, such as `the bot's process exited with 1 (crash)`."""
     detail = fault.evidence.detail
     subject = f"the bot's process {detail}" if fault.cause in _PROCESS_CAUSES else detail
     return f"{subject} ({fault.cause.value})"
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names: `classic, basic and duel`."""
+    """Join names in a text such as `classic, basic and duel`. There must be at least one."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 game`, `3 games`."""
+    """Return a number with its noun, such as `1 game` or `3 games`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Start the bot under test, measure its processes, and end them whatever a step does."""
+"""Start processes of the bot under test, measure them, and end them even if a step fails."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from referee.sandbox.launcher import Launcher
 _INTERVAL_S = 0.1
 """The pause between two measurements of a process tree."""
 _OUTPUT_BYTES = 4096
-"""How many bytes from the end of the bot's output a finding keeps."""
+"""How many bytes of the end of the bot's standard output the message of a failed step shows."""
 
 
 class Measurements:
-    """The response times and the usage of the bot, over all its processes in a check."""
+    """The latencies and the usage of the bot, collected from all its processes in a check."""
 
     def __init__(self) -> None:
         self._elapsed_us = defaultdict[DecisionKind, list[int]](list)
         self._cpu_s: dict[tuple[int, float], float] = {}
-        """The CPU time of each process by pid and start time, as last seen."""
+        """The CPU time of each process in seconds, as last measured. The key is the pid and the start time."""
         self._memory_bytes = 0
+        """The largest memory use of a process tree so far."""
 
     def add_decision(self, kind: DecisionKind, elapsed_us: int) -> None:
-        """Add the time of a decision during which the bot had nothing else to do."""
+        """Add the time that the bot took for a decision. Leave out decisions made while it played other games."""
         self._elapsed_us[kind].append(elapsed_us)
 
     @asynccontextmanager
     async def watch(self, pid: int) -> AsyncIterator[None]:
-        """Measure a process tree repeatedly while this context is open."""
+        """Measure the process `pid` and its descendants repeatedly while this context is open."""
         watcher = asyncio.ensure_future(self._watch(pid))
         try:
             yield
@@ -59,7 +60,7 @@ class Measurements:
 
     @property
     def usage(self) -> CheckUsage | None:
-        """The usage of all processes; None if none was measured."""
+        """The usage of all processes; None if no process was measured."""
         if not self._cpu_s:
             return None
         return CheckUsage(sum(self._cpu_s.values()), self._memory_bytes)
@@ -82,6 +83,7 @@ class Measurements:
 
 
 def _latency(kind: DecisionKind, sorted_us: Sequence[int]) -> Latency:
+    """Return the latency from the sorted times of all decisions of a kind."""
     count = len(sorted_us)
     p50_us, p95_us = (sorted_us[min(count - 1, count * percent // 100)] for percent in (50, 95))
     return Latency(kind, count, p50_us, p95_us, sorted_us[-1])
@@ -93,13 +95,17 @@ class BotUnderTest:
 
     spec: BotSpec
     folder: Path
-    """Where the folders of the processes are created."""
+    """The folder in which each process gets a folder of its own."""
     clocks: Clocks
     measurements: Measurements
     launcher: Launcher
 
     async def start(self) -> BotProcess:
-        """Start a process and wait for its hello. The caller must stop it. Raises its `Forfeit`."""
+        """Start a process of the bot and wait for its hello. The caller must stop the process.
+
+        Raises `Forfeit` if the bot fails before or with its hello, and `VoidGame` if the machine lacks
+        resources.
+        """
         return await BotProcess.start(
             self.spec,
             launcher=self.launcher,
@@ -110,10 +116,11 @@ class BotUnderTest:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[BotProcess]:
-        """Run and measure a fresh process; its process tree is ended with this context.
+        """Start and measure a new process of the bot. Leaving this context ends its process tree.
 
-        Raises `StepFailure` if the bot does not start. Adds the end of the bot's output to any `StepFailure`
-        that is raised within the context.
+        Raises `StepFailure` if the bot does not start. If the body of the context raises a `StepFailure`,
+        the end of the bot's output is added to it: of standard error or, if that is empty, of standard
+        output.
         """
         try:
             process = await self.start()

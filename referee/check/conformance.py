@@ -1,4 +1,4 @@
-"""Check a bot: run all steps in order and collect the report."""
+"""Check a bot: run all steps one after another, and make a report of them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
 
 Work = Callable[[], Awaitable[Finding]]
-"""The work of a step. Raises `StepFailure` if the step fails."""
+"""What a step does. It raises `StepFailure` if the step fails."""
 _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers": 4, "duel": 2}
-"""For each ruleset, the number of players in the games of the step `decisions`."""
+"""For each ruleset, the number of players in its step `decisions: RULESET`."""
 _PLAYER_COUNTS = range(2, 6)
+"""Each number has its step `full games: N players`."""
 _LIMIT_S = 900.0
-"""The time of a check, counted from the end of the build. After it no further step starts."""
+"""Seconds for a check, counted from the end of the build. All steps after that time fail without a try."""
 
 
 async def check_bot(
@@ -48,17 +49,17 @@ async def check_bot(
     on_step: Callable[[Step], None],
     clocks: Clocks | None = None,
 ) -> Report:
-    """Check the bot in a folder; a copy of the folder is built and run.
+    """Check the bot in a folder. Only a copy of the folder is built and run.
 
     Args:
         folder: the bot's folder.
-        workshop: makes the copy.
+        workshop: copies and builds the bot.
         on_begin: called with the number and name of each step before it starts.
         on_step: called with each finished step.
-        clocks: the limits for the bot, by default those of a tournament.
+        clocks: the time limits for the bot; None for the defaults of `Clocks`.
 
-    The check always ends, and leaves no process running and no file except the copy. Raises `VoidGame` if the
-    machine cannot start another process.
+    The check always ends. It leaves no process running and no file except the copy. Raises `VoidGame` if the
+    machine lacks the resources to run the bot.
     """
     measurements = Measurements()
     with (
@@ -72,7 +73,7 @@ async def check_bot(
 
 
 class _Check:
-    """One run of a check, with what is known about the bot so far."""
+    """One run of a check, with everything that its finished steps have found out."""
 
     def __init__(
         self,
@@ -87,14 +88,14 @@ class _Check:
         self._measurements = measurements
         self._steps: list[Step] = []
         self._failed_vital_step: Step | None = None
-        """The failed step on which all later steps depend; None if no such step has failed."""
+        """The vital step that failed, so that all later steps are skipped; None if no vital step has failed."""
         self._passed_rulesets: list[Ruleset] = []
-        """The rulesets whose decisions the bot has all taken correctly."""
+        """The rulesets whose step `decisions: RULESET` has passed."""
         self._tables: list[TableSize] = []
-        """The tables at which the bot has played whole games."""
+        """The table sizes with which the bot has played a full game without a mistake."""
         self._strength: Strength | None = None
         self._until_s = 0.0
-        """When the time of the check is over, in monotonic seconds; 0 before the end of the build."""
+        """The monotonic time, in seconds, at which `_LIMIT_S` is over; 0 before the end of the build."""
 
     def report(self) -> Report:
         """Return the report of a finished run."""
@@ -111,8 +112,7 @@ class _Check:
     async def run(self) -> None:
         """Run all steps.
 
-        `_concurrency` and `_shutdown` depend on the tables at which the bot has played, so they are created
-        when they are first used.
+        `_concurrency` and `_shutdown` need `_tables`, so they are created when they are first used.
         """
         await self._step("manifest", self._start_up.read_manifest, vital=True)
         await self._step("build", self._start_up.build, vital=True)
@@ -136,6 +136,7 @@ class _Check:
         await self._game_step("strength", self._report_strength)
 
     async def _step(self, name: str, work: Work, *, vital: bool = False) -> None:
+        """Run one step and record it. If a `vital` step fails, all later steps are skipped."""
         number = len(self._steps) + 1
         self._on_begin(number, name)
         began_s = time.monotonic()
@@ -155,7 +156,7 @@ class _Check:
         self._on_step(step)
 
     async def _game_step(self, name: str, work: Work) -> None:
-        """Run a step that needs a table at which the bot can play; skip it if there is none."""
+        """Run a step that plays games. Skip the step if the bot has not passed a full game yet."""
 
         async def work_if_playable() -> Finding:
             if not self._tables:
@@ -187,13 +188,13 @@ class _Check:
 
     async def _check_ruleset(self, ruleset: Ruleset) -> Finding:
         if ruleset.name not in self._start_up.spec.rulesets:
-            return skip_because("not among the rulesets of its bot.toml")
+            return skip_because("bot.toml does not list this ruleset")
         finding = await check_decisions(self._start_up.bot, ruleset, _TABLES[ruleset.name])
         self._passed_rulesets.append(ruleset)
         return finding
 
     async def _play_full_games(self, players: int) -> Finding:
-        """Play one game of each passed ruleset that allows this number of players."""
+        """Play one game of each ruleset in `_passed_rulesets` that allows this number of players."""
         tables = [
             TableSize(ruleset, players)
             for ruleset in self._passed_rulesets
@@ -201,8 +202,8 @@ class _Check:
         ]
         if not tables:
             some_failed = len(self._passed_rulesets) < len(self._start_up.spec.rulesets)
-            qualifier = "that went well " if some_failed else ""
-            return skip_because(f"none of its rulesets {qualifier}is for {players} players")
+            qualifier = "whose decisions were right " if some_failed else ""
+            return skip_because(f"no ruleset of bot.toml {qualifier}is for {players} players")
         games = plan_games(f"full-{players}", tables, len(tables))
         bot = self._start_up.bot
         async with bot.run() as process:
@@ -238,7 +239,7 @@ class _Check:
         if usage is None:
             return skip_because("the bot never ran")
         return inform(
-            f"{usage.cpu_s:.1f} s of CPU so far, {usage.memory_bytes / 2**20:.0f} MiB at most"
+            f"{usage.cpu_s:.1f} s of CPU time so far, {usage.memory_bytes / 2**20:.0f} MiB of memory at most"
         )
 
     async def _report_strength(self) -> Finding:

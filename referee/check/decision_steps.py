@@ -1,8 +1,8 @@
-"""Put every kind of decision of a ruleset to the bot, in scripted positions.
+"""Request every kind of decision of a ruleset from the bot, in the positions of a script.
 
-A script is the beginning of a random game in which one seat meets every kind of decision. It follows from
-fixed seeds and the rules, so nothing is stored. It continues in the same way whatever the bot replies, so
-every bot gets every kind of decision.
+A script is the beginning of a random game in which one seat meets every kind of decision. Fixed seeds and the
+rules determine the script, so it is computed for each check. The bot sits on that seat, but its replies do not
+change the game. So every bot gets the same requests.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ from referee.rules.actions import DecisionKind
 from referee.rules.ruleset import Ruleset
 
 MIN_REPEATS = 3
-"""How often a script has each kind of decision, at least."""
+"""The minimum number of decisions of each kind in a script."""
 _KINDS = (
     DecisionKind.PLAY,
     DecisionKind.TAKE_OR_LEAVE,
     DecisionKind.RECLAIM_OR_DISCARD,
     DecisionKind.DRAW,
 )
+"""The kinds of decisions that every ruleset has."""
 _RECOVERABLE_CAUSES = {Cause.ILLEGAL, Cause.MALFORMED}
-"""Faults after which the step goes on. After any other fault the bot is slow or has exited."""
+"""Causes of faults after which the step continues. After any other fault, the bot is too slow or has exited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The beginning of a game from the view of one seat."""
+    """The beginning of a game as one seat sees it."""
 
     game: CheckGame
-    """The game, with the seat."""
+    """The game and the seat of the bot."""
     requests: tuple[Request, ...]
     """All requests to the seat from the start of the game."""
 
 
 class _RecordingPlayer(RandomPlayer):
-    """A random player that keeps its requests."""
+    """A random player that keeps the requests that it gets."""
 
     def __init__(self, seed: str) -> None:
         super().__init__(seed)
@@ -67,9 +68,10 @@ class _RecordingPlayer(RandomPlayer):
 
 
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
-    """Send all kinds of decisions of a ruleset to a fresh process of the bot.
+    """Send the requests of a script to a new process of the bot.
 
-    Raises `StepFailure` with the first wrong reply to each kind.
+    After `TIME_BUDGET_S` the step ends as soon as the bot has got every kind of decision once. Raises
+    `StepFailure` if a reply is wrong; it reports the first wrong reply to each kind of decision.
     """
     script = await find_script(ruleset, players, bot.clocks)
     kinds = decision_kinds(ruleset)
@@ -104,7 +106,10 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
 def _merge(
     failures: dict[DecisionKind, list[StepFailure]], requested: Counter[DecisionKind]
 ) -> StepFailure:
-    """Merge all failures into one, with the first failure of each kind of decision and the number of failures."""
+    """Merge the failures into one: for each kind of decision the first failure and the number of failures.
+
+    `requested` has the number of requests of each kind.
+    """
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(
         of_kind[0].came
@@ -122,7 +127,11 @@ def decision_kinds(ruleset: Ruleset) -> tuple[DecisionKind, ...]:
 
 
 async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
-    """Return the start of the first random game in which a seat meets each kind `MIN_REPEATS` times."""
+    """Return the script of a ruleset.
+
+    It is the beginning of the first random game in which a seat meets each kind of decision at least
+    `MIN_REPEATS` times, up to the request with which this is the case.
+    """
     for number in count():
         name = f"script-{ruleset.name}-{number}"
         seats = [_RecordingPlayer(f"{name}-{seat}") for seat in range(players)]
@@ -149,7 +158,10 @@ async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
 
 
 def _sufficient_length(requests: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
-    """Return how many requests from the start have each kind often enough; None if all do not."""
+    """Return how many requests, from the first, contain each kind of decision `MIN_REPEATS` times.
+
+    Return None if even all requests together do not.
+    """
     seen = Counter[DecisionKind]()
     for length, request in enumerate(requests, start=1):
         seen[request.decision.kind] += 1

@@ -1,4 +1,4 @@
-"""Check the bot in many games: concurrent games, determinism, and strength against random players."""
+"""Check the bot in many games: games at once, determinism, and strength against random players."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from referee.check.games import (
 )
 
 MAX_CONCURRENT_GAMES = 32
-"""The most games at once that a check tries, whatever the bot's hello says."""
+"""The largest number of games at once in a check, even if `max_games` in the bot's hello is larger."""
 _COMPARED_GAMES = 4
-"""How many of these games are also played alone."""
+"""How many games are played alone, to compare them with the same games played at once."""
 STRENGTH_GAMES = 100
-"""The most games for the strength."""
+"""The maximum number of games to measure the strength."""
 STRENGTH_CONCURRENCY = 4
-"""How many of them are played at once at most."""
+"""The maximum number of games at once to measure the strength."""
 STRENGTH_BUDGET_S = 4.0
-"""After this time no further game is started for the strength."""
+"""Seconds after which no further game starts to measure the strength."""
 _MIN_STRENGTH_GAMES = 2
 _NORMAL_95 = 1.96
-"""The 97.5 % quantile of the normal distribution."""
+"""The 97.5 % quantile of the normal distribution, which bounds a two-sided 95 % interval."""
 
 
 class ConcurrencySteps:
@@ -54,7 +54,7 @@ class ConcurrencySteps:
     Args:
         bot: the bot under test.
         max_games: how many games the bot can play at once, by its hello.
-        tables: the tables at which the bot can play; at least one.
+        tables: the table sizes with which the bot can play; at least one.
     """
 
     def __init__(self, bot: BotUnderTest, max_games: int, tables: Sequence[TableSize]) -> None:
@@ -63,9 +63,9 @@ class ConcurrencySteps:
         at_once = min(max_games, MAX_CONCURRENT_GAMES)
         self._games = plan_games("together", tables, max(at_once, _COMPARED_GAMES))
         self._concurrent: list[CheckedGame] | None = None
-        """The games as played at once; None until then."""
+        """The games that were played at once; None before, and if a game failed."""
         self._sequential: tuple[list[CheckedGame], list[CheckedGame]] | None = None
-        """The first games as played one after another, by two processes; None until then."""
+        """The games that were played alone, by one process and again by another; None before."""
 
     @property
     def went_well(self) -> bool:
@@ -73,7 +73,7 @@ class ConcurrencySteps:
         return self._concurrent is not None
 
     async def check_interleaved(self) -> Finding:
-        """Play as many games at once as the hello promises. Raises `StepFailure`."""
+        """Play as many games at once as the hello promises. Raises `StepFailure` if a reply is wrong."""
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
         games = self._games[: min(self._max_games, MAX_CONCURRENT_GAMES)]
@@ -86,7 +86,10 @@ class ConcurrencySteps:
         )
 
     async def check_separation(self) -> Finding:
-        """Compare decisions in games at once with those in the same games alone. Raises `StepFailure`."""
+        """Compare the bot's decisions in games at once with its decisions in the same games alone.
+
+        Raises `StepFailure` if they differ, but not if they differ also between two games alone.
+        """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
         if self._concurrent is None:
@@ -108,7 +111,10 @@ class ConcurrencySteps:
         return pass_with(f"{count_text(len(first), 'game')} alone: the same replies")
 
     async def report_determinism(self) -> Finding:
-        """Report whether a new process decides the same. Raises `StepFailure` if the bot fails to play."""
+        """Report whether two processes decide the same in the same games.
+
+        Raises `StepFailure` if the bot does not start or a reply is wrong.
+        """
         first, second = await self._play_alone()
         difference = _first_difference(first, second)
         if difference is None:
@@ -116,7 +122,7 @@ class ConcurrencySteps:
         return inform(f"no: {difference.describe('the first time', 'by a new process')}")
 
     async def _play_alone(self) -> tuple[list[CheckedGame], list[CheckedGame]]:
-        """Play the first games one after another by each of two new processes; only once."""
+        """Return `_sequential`. The first call lets two new processes play the games one after another."""
         if self._sequential is None:
             self._sequential = await self._play_by_new_process(), await self._play_by_new_process()
         return self._sequential
@@ -127,7 +133,7 @@ class ConcurrencySteps:
 
 
 class _Difference(NamedTuple):
-    """The first decision that differs between two runs of a game."""
+    """The first decision of the bot that differs between two runs of the same games."""
 
     game: CheckGame
     number: int
@@ -135,9 +141,10 @@ class _Difference(NamedTuple):
     first: BotDecision | None
     """The decision in the first run; None if that game was over by then."""
     second: BotDecision | None
+    """The same for the second run."""
 
     def describe(self, first_run: str, second_run: str) -> str:
-        """Return the difference as text, with these names for the two runs."""
+        """Return the difference as text. The arguments are names for the two runs."""
         decision = self.first or self.second
         kind = f" ({kind_name(decision.kind)})" if decision is not None else ""
         return (
@@ -153,7 +160,10 @@ def _decision_text(decision: BotDecision | None) -> str:
 def _first_difference(
     first_run: Sequence[CheckedGame], second_run: Sequence[CheckedGame]
 ) -> _Difference | None:
-    """Compare two runs of the same games; if one run has fewer, compare these."""
+    """Return the first difference between two runs of the same games; None if there is none.
+
+    If one run has fewer games than the other, only that many games are compared.
+    """
     for first_game, second_game in zip(first_run, second_run, strict=False):
         decisions = zip_longest(first_game.decisions, second_game.decisions)
         for number, (first, second) in enumerate(decisions, start=1):
@@ -165,14 +175,18 @@ def _first_difference(
 async def measure_strength(
     bot: BotUnderTest, tables: Sequence[TableSize], max_games: int
 ) -> Strength | None:
-    """Play against random players for a limited time: duels if possible, else at the first table.
+    """Play against random players for a limited time.
+
+    The games are duels if `tables` has the duel, otherwise they use the first of `tables`.
+
 
     Args:
         bot: the bot under test.
-        tables: the tables at which the bot can play; at least one.
-        max_games: how many games it can play at once.
+        tables: the table sizes with which the bot can play; at least one.
+        max_games: how many games the bot can play at once.
 
-    Returns None if the time was too short for two games. Raises `StepFailure`.
+    Returns None if the time was too short for two games. Raises `StepFailure` if the bot does not start or a
+    reply is wrong.
     """
     table = next((table for table in tables if table.ruleset.name == "duel"), tables[0])
     waiting = plan_games("strength", [table], STRENGTH_GAMES)[::-1]

@@ -35,11 +35,11 @@ from referee.rules.ruleset import Ruleset
 SEED = bytes(32)
 """The seed of all deals of a check."""
 TIME_BUDGET_S = 20.0
-"""After this time a step sends only the requests that it cannot do without; slow bots get fewer requests."""
+"""Seconds after which a step ends as soon as it can, so a slow bot gets fewer requests or games."""
 
 
 class TableSize(NamedTuple):
-    """A ruleset and a number of players."""
+    """A ruleset and a number of players: what a game of the check needs beside a deal."""
 
     ruleset: Ruleset
     players: int
@@ -47,7 +47,7 @@ class TableSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckGame:
-    """A game to be played. Its name seeds its deal and its random players."""
+    """A game to be played. The name of the game determines its deal and the choices of its random players."""
 
     name: str
     ruleset: Ruleset
@@ -57,7 +57,7 @@ class CheckGame:
 
     @property
     def description(self) -> str:
-        """The game for messages: `in duel with 2 players`."""
+        """The game as text for messages, such as `in duel with 2 players`."""
         return f"in {self.ruleset.name} with {self.players} players"
 
     @property
@@ -86,12 +86,12 @@ class BotDecision(NamedTuple):
 
 
 class BotSeat:
-    """Plays the bot's seat in one game and keeps a wrong reply as a `StepFailure`.
+    """Plays the bot's seat in one game, and turns each fault of the bot into a `StepFailure`.
 
     Args:
         process: the bot's process.
-        player: the bot's player in this game.
-        game_description: the game for messages.
+        player: requests decisions from the process in this game.
+        game_description: `CheckGame.description` of the game.
     """
 
     def __init__(self, process: BotProcess, player: BotPlayer, game_description: str) -> None:
@@ -99,11 +99,12 @@ class BotSeat:
         self._player = player
         self._game_description = game_description
         self.failure: StepFailure | None = None
-        """The last failure; None if all replies were right."""
+        """The failure of the last wrong reply; None if all replies were right."""
         self.decisions: list[BotDecision] = []
+        """All legal decisions."""
 
     async def decide(self, request: Request) -> Reply:
-        """See `Player.decide`. Raises a `BotFault` for an illegal action too."""
+        """See `Player.decide`. Raises `Forfeit` also for an illegal action, and sets `failure` before it raises."""
         dropped = self._process.session.dropped
         try:
             reply = await self._player.decide(request)
@@ -147,11 +148,11 @@ class CheckedGame:
     decisions: tuple[BotDecision, ...]
     """The bot's decisions."""
     margin: float
-    """The bot's score minus the mean score of the others."""
+    """The bot's score minus the mean score of the other players."""
 
 
 def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[CheckGame]:
-    """Return `count` games that use the tables in turn and give the bot each seat in turn."""
+    """Return `count` games. Their table sizes repeat `tables`, and the bot's seat changes from game to game."""
     turns = islice(cycle(tables), count)
     return [
         CheckGame(f"{name}-{number}", ruleset, players, number % players)
@@ -162,15 +163,15 @@ def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[Check
 async def start_game(
     bot: BotUnderTest, process: BotProcess, game: CheckGame, *, previous_event: str = ""
 ) -> BotPlayer:
-    """Start a game with the bot.
+    """Start a game with the bot, and wait for its ready.
 
     Args:
         bot: the bot under test.
-        process: a process of it.
+        process: a process of the bot.
         game: the game.
-        previous_event: what happened just before, for the message if the bot does not get ready.
+        previous_event: what happened just before the game, for the message of a `StepFailure`.
 
-    Raises `StepFailure`.
+    Raises `StepFailure` if the bot does not send its ready in time.
     """
     game_id = deals.opaque_id(SEED, game.name)
     start = encode.game_start(
@@ -197,7 +198,11 @@ async def start_game(
 async def play_game(
     bot: BotUnderTest, process: BotProcess, game: CheckGame, *, previous_event: str = ""
 ) -> CheckedGame:
-    """Play a game to its end and send the game end. Raises `StepFailure` at the first wrong reply."""
+    """Play a game to its end, and send the bot the message of the end.
+
+    Raises `StepFailure` if the bot is not ready in time or a reply is wrong. `previous_event` is as in
+    `start_game`.
+    """
     player = await start_game(bot, process, game, previous_event=previous_event)
     seat = BotSeat(process, player, game.description)
     setup = GameSetup(
@@ -234,9 +239,10 @@ async def play_game(
 async def play_in_sequence(
     bot: BotUnderTest, process: BotProcess, games: Sequence[CheckGame]
 ) -> list[CheckedGame]:
-    """Play games one after another, and start one more to see that the bot survives the last game end.
+    """Play games one after another. Then start one more game, to see that the bot survived the end of the last.
 
-    A slow bot plays fewer games, but at least one. Raises `StepFailure`.
+    After `TIME_BUDGET_S` no game starts except that one more, so a slow bot plays fewer games, but at least
+    one. Raises `StepFailure` if the bot is not ready in time or a reply is wrong.
     """
     played: list[CheckedGame] = []
     previous_event = ""
@@ -259,7 +265,8 @@ async def play_concurrently(
 ) -> list[CheckedGame]:
     """Play games at the same time.
 
-    Raises the first `StepFailure`, with the number of games that went wrong.
+    Raises `StepFailure` if games fail: the failure of the first of them in `games`, with the number of failed
+    games.
     """
     results = await asyncio.gather(
         *(play_game(bot, process, game) for game in games), return_exceptions=True

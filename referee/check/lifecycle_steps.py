@@ -1,4 +1,4 @@
-"""Check the start and the end of a bot: from its folder to its hello, and its shutdown."""
+"""Check the start-up of a bot, from its folder to its hello, and its shutdown."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ from referee.sandbox.launcher import signal_name
 _NO_HELLO_CAUSES = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
 """Causes that fail the step `start`. Any other cause fails the step `hello`."""
 _SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
-"""The exit codes after SIGTERM: of a program with a handler, of one without, and of a shell or a Java machine."""
+"""The right exit codes after SIGTERM.
+
+0 is for a program that handles the signal, -15 for a program that does not, 143 for a shell or a Java machine.
+"""
 
 
 class StartUpSteps:
     """The steps up to the hello. Run a step only if all steps before it have passed.
 
     Args:
-        folder: the bot's folder, of which a copy is built and run.
-        workshop: makes the copy, and has the launcher for the bot.
-        scratch: an empty folder.
-        clocks: has the start-up limit.
-        measurements: where the processes are measured.
+        folder: the bot's folder. Only a copy of the folder is built and run.
+        workshop: copies and builds the bot, and has the launcher for it.
+        scratch: an empty folder, in which each process of the bot gets a folder of its own.
+        clocks: the time limits for the bot.
+        measurements: collects the usage of the processes.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class StartUpSteps:
         self._clocks = clocks
         self._measurements = measurements
         self._hello_fault: Forfeit | None = None
-        """The fault of a bot that has connected and then sent a wrong hello; None if there is none."""
+        """The fault of a bot that has connected but not sent a right hello; None if there is no such fault."""
         self.manifest: Manifest | None = None
         """The bot's manifest; None before `read_manifest`."""
         self.copy: Copy | None = None
@@ -66,19 +69,19 @@ class StartUpSteps:
 
     @property
     def spec(self) -> BotSpec:
-        """How to start the copy."""
+        """How to start the copy; only after `build`."""
         assert self.copy is not None  # noqa: S101 - `build` has run
         return self.copy.spec
 
     @property
     def bot(self) -> BotUnderTest:
-        """The bot, once it is built."""
+        """The built copy as the bot under test; only after `build`."""
         return BotUnderTest(
             self.spec, self._scratch, self._clocks, self._measurements, self._workshop.launcher
         )
 
     async def read_manifest(self) -> Finding:
-        """Check `bot.toml`. Raises `StepFailure`."""
+        """Check `bot.toml`. Raises `StepFailure` if it is missing or wrong."""
         try:
             self.manifest = manifest = load_manifest(self._folder)
         except UserError as error:
@@ -91,7 +94,10 @@ class StartUpSteps:
         return pass_with(f"{manifest.bot}, {manifest.language}; rulesets: {rulesets}")
 
     async def build(self) -> Finding:
-        """Copy the folder and run the manifest's build command in the copy. Raises `StepFailure`."""
+        """Copy the folder and run the manifest's build command in the copy.
+
+        Raises `StepFailure` if the folder cannot be copied or the build fails.
+        """
         assert self.manifest is not None  # noqa: S101 - `read_manifest` has run
         command = " ".join(self.manifest.build.command) if self.manifest.build else ""
         try:
@@ -113,7 +119,11 @@ class StartUpSteps:
         return pass_with(f"{copy.build_s:.1f} s: {command}")
 
     async def start(self) -> Finding:
-        """Start the first process and wait for its hello. Raises `StepFailure`."""
+        """Start the first process and wait for its hello.
+
+        Raises `StepFailure` if the bot does not connect or sends no hello in time. Any other fault is kept
+        for `check_hello`.
+        """
         began_s = time.monotonic()
         try:
             process = await self.bot.start()
@@ -134,7 +144,7 @@ class StartUpSteps:
         return pass_with(f"hello after {start_up_s:.2f} s")
 
     async def check_hello(self) -> Finding:
-        """Check what the hello says. Raises `StepFailure`."""
+        """Report the hello that `start` got. Raises `StepFailure` if the hello was wrong."""
         if self._hello_fault is not None:
             raise StepFailure(
                 "the first message has hello set, with protocol_version 1 and the token of REFEREE_TOKEN",
@@ -145,21 +155,21 @@ class StartUpSteps:
 
 
 class ShutdownSteps:
-    """The steps that end the bot in every way that the referee uses.
+    """The steps that ask the bot to exit, in both ways that the referee uses: goodbye and SIGTERM.
 
     Args:
         bot: the bot under test.
-        game: a game to play before; None if the bot cannot play.
+        game: a game to play before each shutdown; None if the bot has played no full game without a mistake.
     """
 
     def __init__(self, bot: BotUnderTest, game: CheckGame | None) -> None:
         self._bot = bot
         self._game = game
         self._left_running: dict[str, tuple[str, ...]] = {}
-        """The processes that were left running, by the event after which the bot exited."""
+        """For each event (goodbye or SIGTERM) after which the bot exited, the names of processes left running."""
 
     async def check_goodbye(self) -> Finding:
-        """Send a goodbye. Raises `StepFailure` if the bot does not exit."""
+        """Send a goodbye. Raises `StepFailure` if the bot does not exit with 0 in time."""
         return await self._shut_down(
             "the goodbye",
             f"it closes its stream and exits with 0 within {GOODBYE_S:g} s of the goodbye",
@@ -167,7 +177,10 @@ class ShutdownSteps:
         )
 
     async def check_sigterm(self) -> Finding:
-        """Send SIGTERM, as the referee does after an ignored goodbye. Raises `StepFailure`."""
+        """Send SIGTERM, as the referee does if a bot ignores the goodbye.
+
+        Raises `StepFailure` if the bot does not end in time, or with another code than `_SIGTERM_CODES`.
+        """
         return await self._shut_down(
             "SIGTERM",
             f"it ends within {TERM_S:g} s of SIGTERM, by the signal or with exit code 0",
@@ -175,9 +188,11 @@ class ShutdownSteps:
         )
 
     async def check_nothing_left(self) -> Finding:
-        """Check that both shutdowns left no process running. Raises `StepFailure`."""
+        """Check that the bot's exits left no process running. Raises `StepFailure` if there is one."""
         if not self._left_running:
-            return skip_because("the bot never exited by itself: see the steps before")
+            return skip_because(
+                "the bot did not exit after the goodbye or SIGTERM: see the two steps before"
+            )
         left = [
             f"after {event}: {', '.join(names)}"
             for event, names in self._left_running.items()
@@ -191,6 +206,7 @@ class ShutdownSteps:
         return pass_with(f"no process after {' and '.join(self._left_running)}")
 
     async def _shut_down(self, event: str, expected: str, exit_codes: set[int]) -> Finding:
+        """Start the bot, play the game, and shut the bot down. `exit_codes` are the right ones."""
         async with self._bot.run() as process:
             if self._game is not None:
                 await play_game(self._bot, process, self._game)

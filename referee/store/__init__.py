@@ -1,7 +1,7 @@
 """Store leagues: bots, tournaments with their schedules and seeds, and every game.
 
-Only this package uses a database. Other packages open a `League`. This module defines the values that a league
-takes and returns. All times are microseconds since 1970-01-01 UTC.
+Only this package uses a database. Other packages open a `League`. This module defines the values that
+the methods of `League` take and return. All times are microseconds since 1970-01-01 UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from referee.records import BotId
 
 @dataclass(frozen=True, slots=True)
 class StoredBot:
-    """A version of a bot: one content of its folder, with a label of its own."""
+    """A version of a bot: one content of the bot's folder, with a version label."""
 
     name: str
     version: str
@@ -24,7 +24,7 @@ class StoredBot:
     author: str
     language: str
     folder: str
-    """The folder that was submitted."""
+    """The path of the folder that was submitted."""
     content_hash: str
     """SHA-256 of the content of the folder, in hexadecimal (`bots.snapshot`)."""
     added_at_us: int
@@ -38,7 +38,7 @@ class StoredBot:
 
     @property
     def bot(self) -> BotId:
-        """The id that records use."""
+        """The name and version as the id that game records use."""
         return BotId(self.name, self.version)
 
 
@@ -65,7 +65,7 @@ class StoredTournament(NewTournament):
     stored: int
     """Number of games that were played and stored."""
     finished_at_us: int | None
-    """When the tournament was first complete, without its extensions; None until then."""
+    """When the last game ended, games of extensions not counted; None until all these games are played."""
     stopped_after: int | None
     """Number of rounds after which the tournament stopped early; None if it did not."""
 
@@ -76,11 +76,11 @@ class NewExtension:
 
     created_at_us: int
     matches: int
-    """Number of matches added at each table, or to each stage of a balanced choice."""
+    """Number of matches added: at each table of a stage or, if the tables are a balanced choice, to the stage."""
     first_match: int
-    """Number of its first match. It has all matches up to the first one of the next extension."""
+    """Number of the extension's first match. The extension ends before `first_match` of the next extension."""
     seed: bytes
-    """32 bytes; secret until its games are played."""
+    """32 bytes; secret until the games of the extension are played."""
     commitment: str
     """SHA-256 of the seed, in hexadecimal."""
 
@@ -90,7 +90,7 @@ class StoredExtension(NewExtension):
     """A stored extension."""
 
     finished_at_us: int | None
-    """When the extension was first complete; None until then."""
+    """When the last game of the extension ended; None until all of its games are played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ class StoredGame:
     game_id: str
     ruleset: str
     termination: str
+    """Value of a `Termination`."""
     decisions: int
     """Number of moves."""
     started_at_us: int
@@ -107,9 +108,10 @@ class StoredGame:
 
 
 def escape_nul(text: str) -> str:
-    r"""Return the text with NUL written as `\x00`, as tables store it; records keep texts unchanged.
+    r"""Return `text` with each NUL character replaced by the four characters `\x00`.
 
-    PostgreSQL refuses NUL, and many tools cut a text there.
+    Text columns store this form, because PostgreSQL refuses NUL and many tools cut a text at NUL. Game
+    records are stored as bytes, so they keep the text unchanged.
     """
     return text.replace("\0", r"\x00")
 
@@ -125,6 +127,6 @@ class StoredUsage:
     mean_cpu_us: float
     """Mean CPU time of a game."""
     max_cpu_us: int
-    """CPU time of the game that used most."""
+    """CPU time of the game that used the most CPU time."""
     mean_peak_memory_kib: float
     max_peak_memory_kib: int

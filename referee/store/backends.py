@@ -1,11 +1,11 @@
 """Connect to the two kinds of databases: an SQLite file and PostgreSQL.
 
-A user names a database by an SQLAlchemy URL. Messages never repeat a text that is no such URL, because it
-may contain a password.
+A user names a database by an SQLAlchemy URL. If the user's text is not such a URL, error messages do not
+repeat the text, because it may contain a password.
 
-Reading transactions see one moment of the database. Writing transactions run one after the other: in
-SQLite they take the write lock when they begin, in PostgreSQL an advisory lock. Both wait some seconds for
-the lock, so that two writers do not fail half-way.
+A reading transaction sees the database as it was at one moment. Writing transactions run one after the
+other: each takes a lock when it begins, in SQLite the write lock of the file, in PostgreSQL an advisory lock.
+It waits up to `BUSY_MS` for the lock. So of two writers one waits, instead of failing half-way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def file_url(path: Path) -> URL:
 
 
 def parse_url(text: str) -> URL:
-    """Return the URL in `text`. Raises UserError if it is none, or if the database is not supported."""
+    """Return `text` as a URL. Raises UserError if `text` is not the URL of a supported database."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -53,22 +53,24 @@ def parse_url(text: str) -> URL:
 
 
 def without_password(url: URL) -> str:
-    """Return the URL as text without its passwords, for messages and suggested commands."""
+    """Return the URL as text without passwords, for messages and for commands that messages suggest."""
     secrets = [key for key in url.query if "password" in key.lower()]
     return url.difference_update_query(secrets).render_as_string(hide_password=True)
 
 
 BUSY_MS = 5_000
-"""Milliseconds to wait for the write lock of another process."""
+"""Milliseconds to wait for the lock of a writing transaction while another process has it."""
 _FORMAT = (
     "page_size = 8192",  # a page of 4096 wastes more space behind its last record
     "journal_mode = WAL",  # readers do not block the writer
 )
+"""Settings of a new SQLite file, which the file keeps."""
 _PRAGMAS = (
     "synchronous = NORMAL",
     "foreign_keys = ON",
     f"busy_timeout = {BUSY_MS}",
 )
+"""Settings of each connection to SQLite."""
 
 
 class Sqlite:
@@ -83,14 +85,17 @@ class Sqlite:
         self.writing: Engine = self._engine.execution_options(writing=True)
 
     def may_exist(self) -> bool:
-        """Return True if the file exists, because SQLite creates a missing file when it opens it."""
+        """Return whether the file exists, because opening a missing file would create it."""
         try:
             return Path(self.where).is_file()
         except OSError:
             return False
 
     def prepare(self) -> None:
-        """Set the properties that the file keeps. Raises UserError if the file cannot be written."""
+        """Set the page size and the journal mode, which the file keeps.
+
+        Raises UserError if the file cannot be written.
+        """
         try:
             _format(self._engine)
         except sqlite3.Error as error:
@@ -98,18 +103,18 @@ class Sqlite:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Do nothing: the lock of the league folder is enough for a file on one machine."""
+        """Do nothing: for a file, `League.lock` locks only the league folder."""
         yield
 
     def renew_lock(self) -> None:
-        """Do nothing, as `lock`."""
+        """Do nothing, because `lock` takes no lock."""
 
 
 def _is_frozen(file: Path) -> bool:
-    """Return True if the database cannot be written here, and nobody is writing it now.
+    """Return True if this process cannot write to the folder of the file, and no other process has it open to write.
 
-    To read a database, SQLite needs two files beside it. If no writer has made them and this process
-    cannot make them, SQLite must be told that the file is immutable.
+    To read a database in WAL mode, SQLite needs two more files in the same folder. If no writer has created
+    these files and this process cannot create them, SQLite must be told that the database is immutable.
     """
     try:
         changes = file.with_name(f"{file.name}-wal")
@@ -119,17 +124,20 @@ def _is_frozen(file: Path) -> bool:
 
 
 def _frozen(url: URL) -> URL:
+    """Return the URL with which SQLite opens the file as immutable."""
     file = Path(str(url.database)).absolute().as_uri()
     return url.set(database=file, query={"mode": "ro", "immutable": "1", "uri": "true"})
 
 
 def _format(engine: Engine) -> None:
+    """Apply `_FORMAT` to a new file."""
     with closing(engine.raw_connection()) as connection:
         for pragma in _FORMAT:
             connection.cursor().execute(f"PRAGMA {pragma}")
 
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:
+    """Prepare a new connection to SQLite."""
     connection.isolation_level = None  # the module sqlite3 must not begin transactions itself
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
@@ -138,16 +146,20 @@ def _configure(connection: DBAPIConnection, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
+    """Begin a transaction in SQLite; a writing one takes the write lock at once."""
     writing = connection.get_execution_options().get("writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
 CONNECT_S = 10
-"""Seconds to wait for a server that does not answer."""
+"""Seconds to wait for a connection to the server."""
 _GONE_MS = 2_000
-"""Milliseconds in which the server must notice that the process with the lock has ended."""
+"""Milliseconds to wait for the lock of a playing referee.
+
+If that referee has just ended, the server may take a moment to notice this and to free the lock.
+"""
 _WRITER = 0x6C696E6B
-"""Key of the advisory lock that a writing transaction holds; the letters are "link"."""
+"""Key of the advisory lock that a writing transaction holds. Its four bytes are the letters "link"."""
 _REFEREE = _WRITER + 1
 """Key of the advisory lock that a referee holds while it plays."""
 
@@ -169,7 +181,7 @@ class Postgres:
             ) from None
         event.listen(self._engine, "begin", _begin_postgres)
         self._holder: Connection | None = None
-        """The connection that holds the lock; None without a lock."""
+        """The connection that holds the lock of a playing referee; None outside the context of `lock`."""
         self.reading: Engine = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
@@ -178,18 +190,18 @@ class Postgres:
         )
 
     def may_exist(self) -> bool:
-        """Return True: only the server knows."""
+        """Return True, because only connecting to the server can tell."""
         return True
 
     def prepare(self) -> None:
-        """Do nothing: the server has its own settings."""
+        """Do nothing: a server has its own settings for new databases."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the advisory lock of a playing referee on a separate connection.
 
-        The lock ends with that connection, so also with this process or the server. Raises UserError if
-        another process has the lock; the message names it.
+        The server frees the lock when this connection ends, also when this process or the server ends.
+        Raises UserError if another process has the lock; the message names that process.
         """
         self._holder = self._connect_with_lock()
         try:
@@ -199,7 +211,7 @@ class Postgres:
             self._holder = None
 
     def renew_lock(self) -> None:
-        """See `Backend.renew_lock`: a restarted server has forgotten the lock."""
+        """See `Backend.renew_lock`. A server loses the lock when it restarts."""
         if self._holder is None:
             return
         try:
@@ -209,9 +221,12 @@ class Postgres:
             self._holder = self._connect_with_lock()
 
     def _connect_with_lock(self) -> Connection:
-        """Return a connection that holds the lock. Raises UserError if another referee holds it."""
+        """Return a connection that holds the lock of a playing referee.
+
+        Raises UserError if another referee holds the lock.
+        """
         connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
-        connection.detach()  # so that close() ends it, instead of returning it to the pool with the lock
+        connection.detach()  # so that close() really closes it; the pool would keep it open, with its lock
         try:
             name = f"process {os.getpid()} on {socket.gethostname()}"
             connection.execute(_SET_NAME, {"name": name})
@@ -229,6 +244,7 @@ class Postgres:
         return connection
 
 
+# The lock itself has no text, so the name of its owner is the name of the connection that holds it.
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
 _OWNER = text(
     "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
@@ -238,6 +254,7 @@ _OWNER = text(
 
 
 def _begin_postgres(connection: Connection) -> None:
+    """Let a writing transaction wait for the lock of writers when it begins."""
     if connection.get_execution_options().get("writing", False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER})")

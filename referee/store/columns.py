@@ -1,8 +1,8 @@
 """Read the results of all games of a league into arrays, fast enough for a hundred thousand games.
 
-A row as a Python object costs a microsecond or two, and a hundred thousand games have half a million rows.
-So the database packs the small numbers of a row into one number and joins all rows to one text, which
-numpy parses.
+Making a Python object of a row takes a microsecond or two, and a hundred thousand games have half a million
+rows. So the database packs the small numbers of each row into one large number and joins these numbers to
+one text, which numpy parses. A key is the `id` of a row in `store.schema`.
 """
 
 from __future__ import annotations
@@ -34,26 +34,28 @@ T = TypeVar("T")
 
 _SCORE_OFFSET = 1 << 15
 """Added to scores before packing, so that no packed number is negative."""
-_KEY_BITS = 32
-"""Number of bits that hold any key or position."""
+_POSITION_BITS = 32
+"""Number of bits for the position in the schedule, where a tournament and a position become one number."""
 _RULESETS = tuple(sorted(RULESETS))
 
 
 class _Bits(NamedTuple):
-    """The bits of one small number inside a packed number."""
+    """The place of one small number inside a packed number."""
 
     shift: int
+    """Number of bits below it."""
     bits: int
+    """Number of its own bits."""
 
     def pack(self, column: ColumnElement[int]) -> ColumnElement[int]:
-        """Return the column at its bits, to be added to others.
+        """Return the column moved to this place. The sum of several such columns is a packed number.
 
-        The factor is cast, because in PostgreSQL a product is only as wide as its factors.
+        The factor is cast to 64 bits, because in PostgreSQL the product of two 32-bit numbers has 32 bits.
         """
         return column * cast(_inline(1 << self.shift), BigInteger)
 
     def unpack(self, numbers: Ints) -> Ints:
-        """Return the values at these bits of the packed numbers."""
+        """Return the small number at this place of each packed number."""
         return numbers >> self.shift & (1 << self.bits) - 1
 
 
@@ -67,11 +69,11 @@ _RULESET = _Bits(0, len(_RULESETS).bit_length())
 
 
 def read_result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
-    """Return the columns of all games, or of one tournament; see `League.columns`."""
-    game, ruleset, match, position, league = _read_games(connection)
-    order = np.argsort(league << _KEY_BITS | position, kind="stable")
+    """See `League.columns`."""
+    game, ruleset, match, position, tournament_key = _read_games(connection)
+    order = np.argsort(tournament_key << _POSITION_BITS | position, kind="stable")
     if tournament is not None:
-        order = order[league[order] == _find_tournament(connection, tournament)]
+        order = order[tournament_key[order] == _find_tournament(connection, tournament)]
     game, match = game[order], match[order]
     _check_room(connection)
     seats_read, strikes_read = _read_seats(connection), _read_strikes(connection)
@@ -80,7 +82,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
     row_by_key = np.full(max_key + 1, NOBODY)
     row_by_key[game] = np.arange(len(game))
     row, strike_row = row_by_key[seat_game], row_by_key[strike_game]
-    if len(game) < max_key:  # other games were not played or belong to other tournaments
+    if len(game) < max_key:  # there may be seats of free games or of other tournaments
         seats_read, row = seats_read[row != NOBODY], row[row != NOBODY]
         wanted = strike_row != NOBODY
         strikes_read, strike_row = strikes_read[wanted], strike_row[wanted]
@@ -89,7 +91,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
     place = row * seats + seat
 
     def arrange(values: Ints, empty: int = 0) -> Ints:
-        """Return values of `seats_read` as an array by game and seat."""
+        """Return `values`, one for each item of `seats_read`, as an array with a row for each game."""
         filled = np.full(len(game) * seats, empty, dtype=np.int64)
         filled[place] = values
         return filled.reshape(len(game), seats)
@@ -112,16 +114,16 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
 
 
 def _find_tournament(connection: Connection, name: str) -> int:
-    """Return the key of a tournament, or -1 if there is none of that name."""
+    """Return the key of a tournament, or `NOBODY`, which is no key, if no tournament has that name."""
     table = schema.tournaments.c
     key = connection.scalar(select(table.id).where(table.name == name))
     return NOBODY if key is None else int(key)
 
 
 def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return five columns of all played games in schedules.
+    """Return five arrays with an item for each played game that belongs to a schedule.
 
-    They are the key of the game, an index of `_RULESETS`, the key of the match, the position in the
+    The arrays are the key of the game, the ruleset as an index of `_RULESETS`, the key of the match, the position in the
     schedule and the key of the tournament. Raises StoreError for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
@@ -138,7 +140,7 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     key, rules = _GAME.unpack(packed), _RULESET.unpack(packed)
     if rules.max(initial=0) == len(_RULESETS):
         raise StoreError(
-            "the league has games of a ruleset that this version does not know; use a newer version"
+            "the league has games of a ruleset that this version does not know; use a newer version of the referee"
         )
     matches, tournaments = _read_numbers(
         connection, select().select_from(schema.matches), match.id, match.tournament_id
@@ -149,7 +151,7 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
 
 
 def _check_room(connection: Connection) -> None:
-    """Raise StoreError if keys do not fit into their bits: 16 million games, 65 thousand bots."""
+    """Raise StoreError if the keys are too large for their bits: from 16 million games or 65 thousand bots."""
     for table, part in ((schema.games, _GAME), (schema.bots, _BOT)):
         most = connection.scalar(select(func.max(table.c.id))) or 0
         if most >= 1 << part.bits:
@@ -184,14 +186,17 @@ def _read_strikes(connection: Connection) -> Ints:
 
 
 def _inline(value: T) -> ColumnElement[T]:
-    """Write a value into the text of the statement, because a parameter is evaluated for each row."""
+    """Return `value` as SQL text, which is faster than a parameter: that is evaluated for each row."""
     return literal(value, literal_execute=True)
 
 
 def _read_numbers(
     connection: Connection, joined: Select[Any], *columns: ColumnElement[int]
 ) -> list[Ints]:
-    """Return the numbers of each column in all rows. Rows come in any order, but the same in all columns."""
+    """Return an array for each column, with one item for each row that `joined` selects.
+
+    The rows have any order, but the same order in all arrays.
+    """
     texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
     row = connection.execute(joined.add_columns(*texts)).one()
     return [np.fromstring(text or "", dtype=np.int64, sep=",") for text in row]
@@ -204,7 +209,7 @@ def _drop_unused(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...]
 
 
 def _read_bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
-    """Return the names of all bots, and the array that maps a key to the position of the name."""
+    """Return the `name@version` of all bots, and an array that maps the key of a bot to its position."""
     table = schema.bots.c
     known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()
     numbers = np.full(max((key for key, _, _ in known), default=0) + 1, NOBODY)

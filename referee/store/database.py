@@ -1,6 +1,7 @@
-"""Open the database of a league, bring it to the current schema, and turn its errors into one line.
+"""Open the database of a league, migrate it to the current schema, and translate the errors of SQLAlchemy.
 
-What differs between SQLite and PostgreSQL is in `backends`.
+The message of a translated error is one line. The module `backends` has everything that differs between
+SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -26,21 +27,30 @@ class Backend(Protocol):
     where: str
     """Name of the database in messages, without a password."""
     reading: Engine
-    """Engine whose transactions see one moment of the database, even if others write meanwhile."""
+    """Engine for reading. A transaction sees the database as it was at one moment, even if others write meanwhile."""
     writing: Engine
-    """Engine whose transactions run one after the other, over all processes."""
+    """Engine for writing. Its transactions and those of other processes run one after the other."""
 
     def may_exist(self) -> bool:
-        """Return False if the database does not exist and opening it would create it."""
+        """Return False if the database does not exist, so that opening it would create it.
+
+        Return True if it exists, or if only opening it can tell.
+        """
 
     def prepare(self) -> None:
-        """Prepare a new database for its first table. Raises UserError if that fails."""
+        """Prepare a new database before its first table is created. Raises UserError if that fails."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Lock out other playing referees, even with another league folder. Raises UserError if there is one."""
+        """Return a context that holds the lock of a playing referee, if this kind of database has such a lock.
+
+        Only one referee can hold it, whatever its league folder. Raises UserError if another one does.
+        """
 
     def renew_lock(self) -> None:
-        """Take a lost lock again, if this process should have it. Raises UserError as `lock` does."""
+        """Take the lock again if the context of `lock` is open, but the database has lost the lock.
+
+        Raises UserError if another referee has taken the lock.
+        """
 
 
 class Database:
@@ -49,6 +59,7 @@ class Database:
     def __init__(self, url: URL) -> None:
         self._backend: Backend = Sqlite(url) if url.drivername == backends.SQLITE else Postgres(url)
         self.where = self._backend.where
+        """See `Backend.where`."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -64,8 +75,8 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Open a transaction that writes everything or nothing.
 
-        Raises StoreError if the database cannot be written, and UserError if the values are not allowed or
-        if another referee has taken the lock of this one.
+        Raises StoreError if the database cannot be written. Raises UserError if a value breaks a constraint
+        of its table or is not Unicode, or if another referee has taken the lock that this process held.
         """
         try:
             self._backend.renew_lock()
@@ -94,10 +105,10 @@ class Database:
             return _revision(connection) is not None
 
     def upgrade(self) -> None:
-        """Create the tables, or migrate those of an older version.
+        """Create the tables, or migrate the tables that an older version of the referee made.
 
-        Raises UserError, and changes nothing, if a newer version made the database or if it is not the
-        database of a league.
+        Raises UserError, and changes nothing, if a newer version of the referee made the database, or if
+        the database has tables, but not those of a league.
         """
         with self.reading() as connection:
             revision = _revision(connection)
@@ -115,6 +126,7 @@ class Database:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
+        """Turn a `DatabaseError` inside this context into a UserError."""
         try:
             yield
         except DatabaseError as error:
@@ -122,11 +134,12 @@ class Database:
 
 
 def _line(error: DatabaseError) -> str:
-    """Return the message of the database in one line."""
+    """Return the database's own message as one line."""
     return " ".join(str(error.orig).split())
 
 
 def _revision(connection: Connection) -> str | None:
+    """Return the id of the migration that the database is at; None if it has no league."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -134,7 +147,8 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _migrate(where: str, engine: Engine, revision: str | None) -> None:
-    # Imported here because Alembic takes long to import and is needed once in the life of a league.
+    """Run all migrations after `revision`. Raises UserError if this version does not know `revision`."""
+    # Imported here because Alembic takes long to import and few commands migrate a database.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """Open a league: a folder with copies of the bots, and a database of bots, tournaments and games.
 
-The database is a file in that folder, or one elsewhere that is given by its URL.
+The database is a file in that folder, unless the user names another database by a URL.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _LOCK = "lock"
 class League:
     """An open league. Each method is one transaction.
 
-    Methods that write raise StoreError if the database is locked, full or read-only; then nothing has
-    changed. Methods that read raise UserError if the database cannot be used.
+    Methods that write raise StoreError if the database is locked, full or read-only; in this case nothing is
+    written. Methods that read raise UserError if the database cannot be read.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
@@ -53,7 +53,7 @@ class League:
 
     @staticmethod
     def exists_at(folder: Path, db: str | None = None) -> bool:
-        """Return True if this folder, or the database at the URL `db`, has a league.
+        """Return True if the database at the URL `db` has a league or, if `db` is None, the folder has one.
 
         Raises UserError if the database cannot be used.
         """
@@ -68,12 +68,12 @@ class League:
         """Open a league.
 
         Args:
-            folder: the folder with the copies of the bots, and with the database if `db` is None.
-            create: make a missing folder and missing tables.
+            folder: the folder with the copies of the bots; if `db` is None, it also has the database.
+            create: create the folder and the tables if they are missing.
             db: the SQLAlchemy URL of an SQLite file or a PostgreSQL database.
 
-        Raises UserError if there is no league, if the folder or the database cannot be used, and if a
-        newer version of the referee made the league.
+        Raises UserError if there is no league and `create` is False, if the folder or the database cannot be
+        used, or if a newer version of the referee made the league.
         """
         database = _database(folder, db)
         league = cls(folder, database, None if db is None else url_without_password(db))
@@ -85,6 +85,7 @@ class League:
         return league
 
     def _prepare(self, *, create: bool) -> None:
+        """Create or migrate the league; see `open`."""
         there = self._database.has_league()
         if create:
             _make(self.folder)
@@ -108,9 +109,10 @@ class League:
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league, so that no other referee plays in it.
 
-        A database on a server is locked too, against referees on other machines or with other folders.
-        The lock ends with this process, even if the process is killed. Raises UserError if another
-        process has the lock (the message names it), or if the folder cannot be written.
+        The lock is a file in the league folder. A database on a server is locked too, because referees with
+        other folders or on other machines may use it. The locks end with this process, even if the process
+        is killed. Raises UserError if another process has a lock (the message names that process), or if
+        the folder cannot be written.
         """
         path = self.folder / _LOCK
         try:
@@ -135,31 +137,35 @@ class League:
     # Bots and tournaments
 
     def add_bot(self, bot: StoredBot) -> None:
-        """Add a version of a bot. Raises UserError if the version or its content is already stored."""
+        """Add a version of a bot. Raises UserError if the bot has this version or this content already."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
 
     def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
-        """Note that a version passed the check; this ends a retirement. Raises UserError if it is unknown."""
+        """Note that a version passed the check, and that it is not retired any more.
+
+        Raises UserError if the league does not have the version.
+        """
         with self._database.writing() as connection:
             writes.change_bot(
                 connection, bot, checked_at_us=at_us, check_report=report, retired_at_us=None
             )
 
     def mark_retired(self, bot: BotId, *, at_us: int) -> None:
-        """Note that a version is retired. Raises UserError if it is unknown."""
+        """Note that a version is retired. Raises UserError if the league does not have the version."""
         with self._database.writing() as connection:
             writes.change_bot(connection, bot, retired_at_us=at_us)
 
     def bots(self) -> list[StoredBot]:
-        """Return all versions of all bots, in the order of submission."""
+        """Return all versions of all bots, in the order in which they were submitted."""
         with self._database.reading() as connection:
             return queries.bots(connection)
 
     def add_tournament(self, tournament: NewTournament, schedule: Sequence[ScheduledGame]) -> None:
-        """Add a tournament with its whole schedule; its bots must be stored.
+        """Add a tournament with its whole schedule.
 
-        Raises UserError if the name or the id of a game is already used.
+        Raises UserError if the tournament's name or the id of a game is already used, or if a bot is not
+        in the league.
         """
         with self._database.writing() as connection:
             writes.add_tournament(connection, tournament, schedule)
@@ -170,32 +176,38 @@ class League:
             return queries.tournaments(connection)
 
     def tournament_names(self) -> list[str]:
-        """Return the names of all tournaments; faster than `tournaments`, because no games are counted."""
+        """Return the names of all tournaments, in the order of creation.
+
+        This is faster than `tournaments`, because it counts no games.
+        """
         with self._database.reading() as connection:
             return queries.tournament_names(connection)
 
     def check_tournament(self, name: str) -> None:
-        """Raise NotFoundError if there is no tournament `name`; the message lists those that exist."""
+        """Raise NotFoundError if there is no tournament `name`; the message lists all tournaments."""
         with self._database.reading() as connection:
             queries.check_tournament(connection, name, self.where)
 
     def tournament(self, name: str) -> StoredTournament:
-        """Return one tournament. Raises NotFoundError as `check_tournament` does."""
+        """Return one tournament. Raises NotFoundError if it does not exist."""
         with self._database.reading() as connection:
             return queries.tournament(connection, name, self.where)
 
     def add_extension(
         self, tournament: str, extension: NewExtension, schedule: Sequence[ScheduledGame]
     ) -> None:
-        """Add games to a stored tournament. Raises UserError if the id of a game is already used."""
+        """Add an extension with its games to a stored tournament.
+
+        Raises UserError if the id of a game is already used, or if a bot is not in the league.
+        """
         with self._database.writing() as connection:
             writes.add_extension(connection, tournament, extension, schedule)
 
     def stop_early(self, tournament: str, *, rounds: int, games: int) -> None:
-        """Note that a stored tournament ended early after `rounds` rounds, and drop the rest of its games.
+        """Note that a stored tournament ended early after `rounds` rounds, and remove its later games.
 
-        The first `games` games of the schedule belong to these rounds and must be stored. Raises
-        UserError if a later game is stored.
+        The first `games` games of the schedule belong to these rounds and must have been played. Raises
+        UserError if a later game has been played.
         """
         with self._database.writing() as connection:
             writes.stop_early(connection, tournament, rounds=rounds, games=games)
@@ -213,10 +225,11 @@ class League:
     # Games
 
     def add_game(self, record: GameRecord) -> None:
-        """Add a played game. A game whose id is in no schedule becomes a free game, outside tournaments.
+        """Add a played game. If its id is in no schedule, it becomes a free game, outside tournaments.
 
-        The last missing game of a tournament marks the tournament as finished. Raises UserError if a game
-        with this id is stored, or if a bot is unknown.
+        When all games of a tournament or of an extension are played, this also marks the tournament or the
+        extension as finished. Raises UserError if a played game with this id is already stored, or if a bot
+        is not in the league.
         """
         self.add_games([record])
 
@@ -227,11 +240,14 @@ class League:
                 writes.add_game(connection, record)
 
     def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
-        """Return the seats that forfeited in each played game of a tournament, by game id."""
+        """Map the id of each played game of a tournament to the seats that forfeited, often none."""
         return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
 
     def record(self, game_id: str) -> GameRecord:
-        """Return the record of a game. Raises NotFoundError if no game with this id is stored."""
+        """Return the record of a game.
+
+        Raises NotFoundError if no played game with this id is stored, and UserError if the record is damaged.
+        """
         with self._database.reading() as connection:
             return queries.record(connection, game_id, self.where)
 
@@ -242,50 +258,67 @@ class League:
         bot: str | None = None,
         cause: str | None = None,
     ) -> list[StoredGame]:
-        """Return summaries of stored games; each argument that is not None restricts them."""
+        """Return summaries of played games, in the order of `results`. None means no restriction.
+
+        Args:
+            tournament: only games of this tournament.
+            bot: only games of a bot with this name, in any version.
+            cause: only games with a fault of this cause, which is the value of a `Cause`.
+        """
         with self._database.reading() as connection:
             return queries.games(connection, tournament, bot, cause)
 
     def results(self, *, tournament: str | None = None, free: bool = False) -> list[GameResult]:
-        """Return results by tournament, in schedule order; with `free`, free games at the end."""
+        """Return the results of one tournament, or of all if `tournament` is None.
+
+        They are sorted by tournament, oldest first, and by schedule. If `free` is True and `tournament` is
+        None, free games (outside tournaments) follow at the end.
+        """
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
 
     def columns(self, *, tournament: str | None = None) -> ResultColumns:
-        """Return the results as columns, without free games. This is much faster than `results`."""
-        from referee.store.columns import read_result_columns  # noqa: PLC0415 - numpy takes a while to load
+        """Return what `results` returns without free games, but as arrays. This is much faster."""
+        from referee.store.columns import read_result_columns  # noqa: PLC0415 - loading numpy takes time
 
         with self._database.reading() as connection:
             return read_result_columns(connection, tournament)
 
     def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
-        """Return the faults of stored games, in the order of `results` and then of the game.
+        """Return the faults of one tournament, or of all games, free games included, if `tournament` is None.
 
-        Their texts have no NUL; see `escape_nul`.
+        The games have the order of `results`, and the faults of a game the order in which they happened.
+        The texts in a fault have no NUL characters; see `escape_nul`.
         """
         with self._database.reading() as connection:
             return queries.faults(connection, tournament)
 
     def usage(self) -> list[StoredUsage]:
-        """Return the measured CPU time and memory of each bot, in the order of submission."""
+        """Return the measured CPU time and memory of each bot version, in the order of submission.
+
+        Versions without a measurement are left out.
+        """
         with self._database.reading() as connection:
             return queries.usage(connection)
 
-    # Checkpoints: saved work, never the only copy of anything
+    # Checkpoints: saved results of computations that can be repeated
 
     def checkpoint(self, name: str) -> bytes | None:
-        """Return the checkpoint of this name, or None. The caller must test whether it is still valid."""
+        """Return the content of a checkpoint, or None if there is no checkpoint of this name.
+
+        The content may be outdated; the caller must test it.
+        """
         with self._database.reading() as connection:
             return queries.checkpoint(connection, name)
 
     def keep_checkpoint(self, name: str, content: bytes) -> None:
-        """Save a checkpoint; it replaces an older one of the same name."""
+        """Save a checkpoint. It replaces the checkpoint of the same name, if there is one."""
         with self._database.writing() as connection:
             writes.keep_checkpoint(connection, name, content)
 
 
 def url_without_password(db: str) -> str:
-    """Return the URL of a database without its password. Raises UserError if `db` is not such a URL."""
+    """Return the URL of a database without its password. Raises UserError if `db` is not the URL of a supported database."""
     return backends.without_password(backends.parse_url(db))
 
 
@@ -294,6 +327,7 @@ def _database(folder: Path, db: str | None) -> Database:
 
 
 def _make(folder: Path) -> None:
+    """Create the league folder if it is missing. Raises UserError if it cannot be created or written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,6 +1,7 @@
 """Read from the tables of a league. The caller opens the transaction.
 
-Most functions implement the method of `League` that has the same name.
+Most functions implement the method of `League` that has the same name. The argument `where` is the name of
+the league in messages.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ def check_tournament(connection: Connection, name: str, where: str) -> None:
     """See `League.check_tournament`."""
     known = tournament_names(connection)
     if name not in known:
-        there = f"there are {', '.join(known)}" if known else "there is none"
+        there = f"there are {', '.join(known)}" if known else "the league has no tournaments"
         raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
 
 
 def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:
-    """See `League.tournaments`; with `name`, return only that tournament."""
+    """See `League.tournaments`; if `name` is not None, return only that tournament."""
     table = schema.tournaments.c
     planned = (
         select(
@@ -158,7 +159,7 @@ def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
 
 def record(connection: Connection, game_id: str, where: str) -> GameRecord:
     """See `League.record`."""
-    from referee.protocol import record as wire  # noqa: PLC0415 - lists need no protobuf
+    from referee.protocol import record as wire  # noqa: PLC0415 - most commands need no protobuf
 
     kept: bytes | None = connection.scalar(
         select(schema.records.c.record)
@@ -234,7 +235,10 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
 
 
 def _result(rows: list[Any], names: dict[int, str]) -> GameResult:
-    """Return the result of one game from its rows, one for each seat."""
+    """Return the result of one game from its rows, one for each seat.
+
+    A free game has no match; the key of the game serves as its match number.
+    """
     key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
     return GameResult(
         game_id=game_id,
@@ -332,7 +336,7 @@ def usage(connection: Connection) -> list[StoredUsage]:
 
 
 def _in_order(query: Select[Any]) -> Select[Any]:
-    """Order games by tournament and schedule, with free games last, in the order of storing."""
+    """Order games by tournament and schedule. Free games come last, in the order in which they were stored."""
     match = schema.matches.c
     return query.order_by(
         match.tournament_id.is_(None),

@@ -1,6 +1,6 @@
 """Define the tables and views of a league's database.
 
-Only migrations create and change them; a test compares the migrations with this module.
+Only migrations create and change tables and views; a test compares the migrations with this module.
 
     tournaments ──< matches ──< match_bots >── bots
          │             │                        │
@@ -9,12 +9,14 @@ Only migrations create and change them; a test compares the migrations with this
                     ├── results, records        │
                     └──< faults                 ┘
 
-Every scheduled game has a row in `games` from the start. A game is played when it has a row in `results`.
-The bots and the seating of the match determine the seats: seat s of seating j has the bot at place
-(j + s) mod k. An extension has all matches from its `first_match` up to the next extension.
+Every scheduled game gets its row in `games` when the schedule is stored. A game is played when it has a row
+in `results`. A free game is outside tournaments: it has no match. The k bots of a match have the places 0 to
+k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. The table `extensions` (not in
+the picture) refers to `tournaments`. An extension has all matches from its `first_match` up to the
+`first_match` of the next extension.
 
-Checkpoints save repeated work and can be deleted. People read the views (`tournaments/README.md`); the
-referee does not.
+The rows of `checkpoints` save repeated computation and can be deleted. The views are for people
+(`tournaments/README.md`); the referee does not read them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from sqlalchemy import (
 )
 
 REVISION = "0001"
-"""The newest migration, which creates exactly these tables and views."""
+"""Id of the newest migration, after which a database has exactly these tables and views."""
 
 metadata = MetaData(
     naming_convention={
@@ -215,4 +217,4 @@ VIEWS = {
         "stderr_tail",
     ),
 }
-"""The columns of each view, in order."""
+"""The names of the columns of each view, from left to right."""

@@ -1,6 +1,6 @@
 """Change the tables of a league. The caller opens the transaction.
 
-Most functions implement the method of `League` that has the same name.
+Most functions implement the method of `League` that has the same name. A key is the `id` of a row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def add_bot(connection: Connection, bot: StoredBot) -> None:
 
 
 def change_bot(connection: Connection, bot: BotId, **values: str | int | None) -> None:
-    """Set columns of a version of a bot. Raises UserError if it is unknown."""
+    """Set columns of a version of a bot. Raises UserError if the league does not have the version."""
     table = schema.bots
     same = (table.c.name == bot.name) & (table.c.version == bot.version)
     if connection.execute(update(table).where(same).values(values)).rowcount == 0:
@@ -87,6 +87,7 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
 def _add_schedule(
     connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> None:
+    """Add the games of a schedule and their matches to a tournament."""
     match_ids = _add_matches(connection, tournament_id, schedule)
     connection.execute(
         insert(schema.games),
@@ -106,7 +107,7 @@ def _add_schedule(
 def _add_matches(
     connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> dict[int, int]:
-    """Add the matches of a schedule and return the key of each match number."""
+    """Add the matches of a schedule, and map the number of each match of the tournament to its key."""
     table = schema.matches
     firsts = {game.match: game for game in reversed(schedule)}
     connection.execute(
@@ -139,7 +140,7 @@ def _add_matches(
 
 
 def _base_order(game: ScheduledGame) -> tuple[str, ...]:
-    """Return the bots in seating 0. Seat s of seating j has the bot at place (j + s) mod k."""
+    """Return the bots by place, which is their order in seating 0; see `schema`."""
     size = len(game.bots)
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
 
@@ -153,7 +154,7 @@ def keep_checkpoint(connection: Connection, name: str, content: bytes) -> None:
 
 def add_game(connection: Connection, record: GameRecord) -> None:
     """See `League.add_game`."""
-    from referee.protocol import record as wire  # noqa: PLC0415 - see `queries.record`
+    from referee.protocol import record as wire  # noqa: PLC0415 - most commands need no protobuf
 
     key = _game_key(connection, record.game_id)
     bots = _bot_ids(connection)
@@ -195,7 +196,10 @@ def add_game(connection: Connection, record: GameRecord) -> None:
 
 
 def _game_key(connection: Connection, game_id: str) -> int:
-    """Return the key of a game without a result. An unknown id becomes a free game."""
+    """Return the key of a game that is not played yet. If no schedule has this id, add a free game.
+
+    Raises UserError if a played game with this id is stored.
+    """
     games, results = schema.games, schema.results
     key: int | None = connection.scalar(select(games.c.id).where(games.c.name == game_id))
     if key is None:
@@ -229,7 +233,10 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
 
 
 def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
-    """Mark a tournament, or one extension, as finished if the game was its last missing one."""
+    """Mark the tournament or the extension of the game `key` as finished, if all its games are played.
+
+    `at_us` is the end of the game. A free game belongs to no tournament, so nothing is marked.
+    """
     games, matches, results = schema.games, schema.matches, schema.results
     place = connection.execute(
         select(matches.c.tournament_id, matches.c.number)
@@ -257,7 +264,9 @@ def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
             matches.c.number >= first,
             results.c.game_id.is_(None),
         )
-        .order_by(matches.c.id.desc())  # usually the last game is missing, so this finds it at once
+        .order_by(
+            matches.c.id.desc()
+        )  # games are played in about this order: a late match misses a game most likely
         .limit(1)
     )
     if end is not None:
@@ -269,19 +278,19 @@ def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
 def _insert(connection: Connection, statement: Insert) -> int:
     """Insert one row and return its key."""
     key = connection.execute(statement).inserted_primary_key
-    assert key is not None  # noqa: S101 - all these tables have a key
+    assert key is not None  # noqa: S101 - the database has made a key
     return int(key[0])
 
 
 def _bot_ids(connection: Connection) -> dict[str, int]:
-    """Return the key of every bot by its `name@version`."""
+    """Map the `name@version` of every bot to its key."""
     table = schema.bots
     rows = connection.execute(select(table.c.name, table.c.version, table.c.id))
     return {f"{name}@{version}": key for name, version, key in rows}
 
 
 def _bot_key(bots: dict[str, int], bot: str) -> int:
-    """Return the key of a bot. Raises UserError if it is not in the league."""
+    """Return the key of the bot `name@version`. Raises UserError if the bot is not among `bots`."""
     try:
         return bots[bot]
     except KeyError:

@@ -251,8 +251,8 @@ async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
         "games at once",
         "games kept apart",
     }
-    assert "not among the rulesets" in text_of(report, "decisions: basic")
-    assert "none of its rulesets is for 3 players" in text_of(report, "full games: 3 players")
+    assert "does not list this ruleset" in text_of(report, "decisions: basic")
+    assert "no ruleset of bot.toml is for 3 players" in text_of(report, "full games: 3 players")
 
 
 @MORE

@@ -275,7 +275,7 @@ def test_nul_in_texts_of_faults_is_escaped(league):
 
 
 def test_unknown_names_are_refused_with_the_known_ones(league):
-    with pytest.raises(NotFoundError, match="no tournament 'cup'; there is none"):
+    with pytest.raises(NotFoundError, match="no tournament 'cup'; the league has no tournaments"):
         league.tournament("cup")
     filled(league)
     with pytest.raises(NotFoundError, match="no tournament 'cap'; there are cup"):
