@@ -79,7 +79,7 @@ def _verify_archive(path: Path) -> None:
     secret = [number for number, part in enumerate(archived.parts) if part.seed is None]
     if 0 in secret:
         console.print(
-            f"{name}: {games} games verified, except their decks: the seed is still secret."
+            f"{name}: {games} games verified, except for their decks: the seed is still secret."
         )
     elif secret:
         console.print(

@@ -194,7 +194,7 @@ def test_tournament_of_the_same_name_gets_a_number(here):
     first = checked_output(here, "tournament", "run", file, "--league", "twice")
     assert "already" not in first
     second = checked_output(here, "tournament", "run", file, "--league", "twice")
-    assert "The league has a tournament open already; this one is open-2.\n" in second
+    assert "The league has a tournament open already; the new one is called open-2.\n" in second
     assert "missing games" not in second
     rows = json.loads(checked_output(here, "tournament", "status", "--json", "--league", "twice"))
     assert [(row["tournament"], row["done"]) for row in rows] == [("open", 2), ("open-2", 2)]

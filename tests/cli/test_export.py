@@ -95,7 +95,7 @@ def test_archive_of_an_unfinished_tournament_has_no_seed(here):
     done = here.referee("verify", "some.zip")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"cup: 7 of 12 games verified, except their decks: the seed is still secret.\n{QUESTION}"
+        f"cup: 7 of 12 games verified, except for their decks: the seed is still secret.\n{QUESTION}"
     )
 
 
@@ -126,8 +126,8 @@ def test_file_that_is_not_an_archive_is_refused(here):
 def test_unwritable_output_is_refused(here):
     for output, says in (
         ("nowhere/cup.zip", "nowhere/cup.zip: No such file or directory"),
-        ("league", "league: exists already and is not a file"),
-        ("/dev/null", "/dev/null: exists already and is not a file"),
+        ("league", "league: this exists already and is not a file; choose another --output"),
+        ("/dev/null", "/dev/null: this exists already and is not a file; choose another --output"),
     ):
         done = here.referee("tournament", "export", "cup", "--output", output)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"referee: {says}\n")
