@@ -1,8 +1,11 @@
 """Define the decisions of the game, the actions that can be chosen, and the legal plays of a hand.
 
-Actions are named tuples, because Python compares and hashes tuples in C. Every turn builds and searches
-a list of up to forty plays. Each kind of action has a tuple of another shape, so actions of different
-kinds are never equal.
+Most actions are named tuples, because Python compares and hashes tuples in C. Every turn builds and
+searches a list of some dozens of plays. Named tuples of different types are equal if their items are
+equal. The items of `Play`, `DrawDisplay` and `SnatchGhost` differ in number or type, so two actions of
+different types are never equal.
+
+Section 2 of `proto/README.md` describes steps 1 to 4 of a turn. `referee/rules/README.md` has the rulings.
 """
 
 from __future__ import annotations
@@ -22,23 +25,23 @@ class Choice(Enum):
     """An action without parameters."""
 
     TAKE = "take"
-    """The attacker takes the snatched layer into its hand; the owner draws as many cards."""
+    """The attacker takes the snatched layer into its hand. The victim draws as many cards as the layer has."""
     LEAVE = "leave"
-    """The attacker lets the owner decide about the snatched layer."""
+    """The attacker lets the victim decide about the snatched layer."""
     RECLAIM = "reclaim"
-    """The owner takes its layer back into its hand and draws nothing."""
+    """The victim takes its layer back into its hand and draws nothing."""
     DISCARD = "discard"
-    """The owner puts its layer on the discard pile and draws as many cards."""
+    """The victim puts its layer on the discard pile and draws as many cards as the layer has."""
     DRAW_DECK = "draw-deck"
     """Draw the top card of the deck."""
     PASS = "pass"  # noqa: S105 - no password
     """Decline the optional draw."""
 
-    __hash__ = object.__hash__  # in C; the hash of Enum is a slower Python function
+    __hash__ = object.__hash__  # written in C; `Enum.__hash__` is slower
 
 
 class Play(NamedTuple):
-    """Play a layer from the hand (turn, step 1)."""
+    """Play a layer from the hand (step 1 of a turn)."""
 
     layer: Layer
 
@@ -46,17 +49,17 @@ class Play(NamedTuple):
 class DrawDisplay(NamedTuple):
     """Draw the cards in a slot of the display.
 
-    Of several slots with the same cards only the leftmost one is legal (ruling R8).
+    If several slots have the same cards, only the leftmost one is legal (ruling R8).
     """
 
     slot: int
     """The number of the slot, from 0 to 5."""
     cards: Group = ()
-    """The cards in the slot. A bot may leave them out of its reply."""
+    """The cards in the slot. A bot may omit the cards, because the slot is enough."""
 
 
 class SnatchGhost(NamedTuple):
-    """Snatch the ghost's set of this value (duel)."""
+    """Snatch a set of the ghost, which is all its cards of one value (only in a duel)."""
 
     value: int
 
@@ -72,15 +75,15 @@ class DecisionKind(Enum):
     TAKE_OR_LEAVE = "take-or-leave"
     """What to do with a snatched layer: `Choice.TAKE` or `Choice.LEAVE`."""
     RECLAIM_OR_DISCARD = "reclaim-or-discard"
-    """What to do with the own layer that was left: `Choice.RECLAIM` or `Choice.DISCARD`."""
+    """What the victim does with the layer after `LEAVE`: `Choice.RECLAIM` or `Choice.DISCARD`."""
     DRAW = "draw"
     """Where to draw one card: `Choice.DRAW_DECK` or a `DrawDisplay`."""
     OPTIONAL_DRAW = "optional-draw"
     """Whether and where to draw one card: `Choice.PASS`, `Choice.DRAW_DECK` or a `DrawDisplay`."""
     GHOST_SET = "ghost-set"
-    """Which of the ghost's sets to snatch (duel): a `SnatchGhost`."""
+    """Which set of the ghost to snatch (only in a duel): a `SnatchGhost`."""
 
-    __hash__ = object.__hash__  # as above
+    __hash__ = object.__hash__  # as in `Choice`
 
 
 @dataclass(slots=True)
@@ -88,13 +91,14 @@ class Decision:
     """A decision that one seat has to take.
 
     Treat it as immutable. It is not frozen, because creating a frozen object takes three times as long,
-    and the referee creates one for every decision. The same holds for requests and replies.
+    and the referee creates one for every decision. `Request` and `Reply` in `referee/records.py` are not
+    frozen for the same reason.
     """
 
     seat: int
     kind: DecisionKind
     legal: tuple[Action, ...]
-    """Every legal action, each once."""
+    """All legal actions, without duplicates."""
 
 
 TAKE_OR_LEAVE = (Choice.TAKE, Choice.LEAVE)
@@ -111,9 +115,10 @@ def _plays_of(value: int, held: int, jokers: int) -> tuple[Play, ...]:
 
 @cache
 def _plays() -> list[list[list[tuple[Play, ...]]]]:
-    """Return a table of legal plays, indexed by jokers held, card, and copies of the card held.
+    """Return a nested list of legal plays, which is built at the first call.
 
-    The card `JOKER` has the plays of jokers alone. The table is built at the first call.
+    `_plays()[jokers][card][held]` has the plays of the value `card`, for a hand with `held` copies of this
+    card and `jokers` jokers. For the card `JOKER` these are the plays of jokers alone.
     """
     jokers_alone = [
         tuple(Play(Layer(JOKER, 0, size)) for size in range(1, held + 1))
@@ -132,8 +137,9 @@ def _plays() -> list[list[list[tuple[Play, ...]]]]:
 
 
 def legal_plays(hand: Sequence[int]) -> tuple[Play, ...]:
-    """Return every legal play of a hand, which is 15 counts (turn, step 1; ruling R1).
+    """Return every legal play of a hand (step 1 of a turn, ruling R1).
 
-    The plays are ordered by value, naturals and jokers; plays of jokers alone come last.
+    `hand` has 15 counts, indexed by card. The plays are sorted by value, then by the number of naturals,
+    then by the number of jokers. Plays of jokers alone come last.
     """
     return tuple(chain.from_iterable(map(getitem, _plays()[hand[JOKER]], hand)))

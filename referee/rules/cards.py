@@ -1,7 +1,7 @@
 """Define cards, multisets of cards, and layers.
 
-A card is an int: 1 to 13 for the number cards, `JOKER` (14) for a joker, `HIDDEN` (0) for a card that
-the reader may not see. With 14 for a joker, "higher than 13" is an ordinary comparison.
+A card is an int: 1 to 13 for the number cards, `JOKER` (14) for a joker, `HIDDEN` (0) for a card that a
+seat may not see. A joker is 14, because layers of jokers rank above layers of 13s.
 
 A multiset of cards is a tuple of 15 counts, indexed by card; `counts[HIDDEN]` is always 0.
 """
@@ -17,8 +17,9 @@ NUMBERS = range(1, 14)
 COPIES = 8
 """The number of copies of each number card."""
 JOKERS = 5
+"""The number of jokers."""
 HAND_SIZE = 13
-"""The number of cards dealt to each player, and to which the duel's ghost is refilled."""
+"""The number of cards that each player gets at the start. The duel's ghost is refilled to this number."""
 DISPLAY_SLOTS = 6
 DECK_SIZE = len(NUMBERS) * COPIES + JOKERS
 
@@ -26,7 +27,7 @@ DECK_SIZE = len(NUMBERS) * COPIES + JOKERS
 Counts = tuple[int, ...]
 """A multiset of cards: 15 counts, indexed by card."""
 Group = tuple[int, ...]
-"""The cards in one slot of the display: none, one, or (duel) a group with the bottom card first."""
+"""The cards in one slot of the display: none, one, or in a duel several, the bottom card first."""
 
 EMPTY: Counts = (0,) * 15
 FULL: Counts = (0, *(COPIES for _ in NUMBERS), JOKERS)
@@ -34,9 +35,10 @@ FULL: Counts = (0, *(COPIES for _ in NUMBERS), JOKERS)
 
 
 class Layer(NamedTuple):
-    """Cards of one value that were played together; a layer of jokers alone is `(JOKER, 0, n)`.
+    """Cards of one value that were played together, jokers included.
 
-    See ruling R1.
+    A layer of `n` jokers alone is `Layer(JOKER, 0, n)`. It does not matter which copies of a card a layer
+    has (ruling R1 in `referee/rules/README.md`).
     """
 
     value: int
@@ -52,12 +54,12 @@ class Layer(NamedTuple):
 
     @property
     def cards(self) -> tuple[int, ...]:
-        """The single cards: naturals, then jokers."""
+        """The cards one by one: first the naturals, then the jokers."""
         return (self.value,) * self.naturals + (JOKER,) * self.jokers
 
 
 def count_cards(cards: Iterable[int]) -> Counts:
-    """Return the multiset of some cards."""
+    """Return `cards` as a multiset."""
     counts = [0] * 15
     for card in cards:
         counts[card] += 1
@@ -65,7 +67,7 @@ def count_cards(cards: Iterable[int]) -> Counts:
 
 
 def list_cards(counts: Counts) -> list[int]:
-    """Return the single cards of a multiset, the lowest first."""
+    """Return the cards of a multiset one by one, the lowest first."""
     return [card for card, copies in enumerate(counts) for _ in range(copies)]
 
 

@@ -1,7 +1,8 @@
 """Define what a seat may know of a game: its view of the table, and the events that changed the table.
 
-A view is made for one seat. Events are complete until `redact` hides the only part that a seat may not see:
-the card that another seat drew from the deck (ruling R13).
+A view is made for one seat. An event is made once for all seats and has all details. `redact` then hides
+the only detail that a seat may not see: the card that another seat drew from the deck. Ruling R13 in
+`referee/rules/README.md` says what is public.
 """
 
 from __future__ import annotations
@@ -15,30 +16,35 @@ from referee.rules.cards import HIDDEN, Counts, Group, Layer
 class View(NamedTuple):
     """A game as one seat sees it (ruling R13).
 
-    Its parts are immutable and shared with the state of the game. A part that did not change since
-    the last view is the same object, so an encoder can reuse the bytes that it built from it.
+    All fields are immutable. The layers of a seat, the display, the discards and the ghost are new objects
+    only if they changed since the last view. So `ViewWriter` in `protocol/view_bytes.py` recognises an
+    unchanged object and uses the bytes from the last view again.
     """
 
     seat: int
+    """The seat that this view is for."""
     hand: Counts
+    """The hand of this seat."""
     hand_sizes: tuple[int, ...]
+    """The number of cards in the hand of each seat."""
     tables: tuple[tuple[Layer, ...], ...]
     """The layers of each seat, oldest first."""
     display: tuple[Group, ...]
-    """The six slots."""
+    """The cards in each of the six slots."""
     deck_size: int
     discards: Counts
     ghost: Counts | None
     """The cards of the ghost; None except in the duel."""
     active_seat: int
+    """The seat whose turn it is."""
     turn: int
     """The number of the turn, from 1."""
     snatched: Layer | None
-    """The snatched layer that is being decided about."""
+    """The snatched layer while a seat decides about it; None at all other times."""
     victim: int | None
-    """The seat that lost the snatched layer, or that draws after it."""
+    """The seat that lost the snatched layer, until it has reclaimed or drawn; None at all other times."""
     cards_to_draw: int
-    """The number of cards still to draw, the one being decided included."""
+    """How many times a seat still draws, the current draw included; 0 if nobody has to draw."""
 
 
 class Termination(Enum):
@@ -49,9 +55,9 @@ class Termination(Enum):
     EXHAUSTED = "exhausted"
     """The deck and the display are both empty."""
     DECK_EMPTY = "deck-empty"
-    """The deck is empty, with `end_on = "deck"`."""
+    """The deck is empty, in a game whose ruleset has `EndOn.DECK`."""
     TURN_LIMIT = "turn-limit"
-    """`max_turns` turns were played (ruling R12)."""
+    """The game has had as many turns as the ruleset's `max_turns` (ruling R12)."""
 
 
 class SlotCard(NamedTuple):
@@ -80,26 +86,30 @@ class Taken(NamedTuple):
     """The attacker took the snatched layer into its hand."""
 
     seat: int
+    """The attacker."""
     layer: Layer
 
 
 class Left(NamedTuple):
-    """The attacker left the snatched layer to its owner."""
+    """The attacker let the victim decide about the snatched layer."""
 
     seat: int
+    """The attacker."""
 
 
 class Reclaimed(NamedTuple):
-    """The owner took the layer back into its hand."""
+    """The victim took the snatched layer back into its hand."""
 
     seat: int
+    """The victim."""
     layer: Layer
 
 
 class Discarded(NamedTuple):
-    """The owner put the layer on the discard pile."""
+    """The victim put the snatched layer on the discard pile."""
 
     seat: int
+    """The victim."""
     layer: Layer
 
 
@@ -110,20 +120,21 @@ class Drawn(NamedTuple):
     slot: int | None
     """The slot of the display; None for the deck."""
     cards: Group
-    """The card of the deck, or all cards of the slot."""
+    """The card from the deck, or all cards of the slot."""
 
 
 class DisplayRefilled(NamedTuple):
-    """The display was refilled from the deck."""
+    """The empty slots of the display were refilled from the deck."""
 
     cards: tuple[SlotCard, ...]
     """The new cards, in drawing order."""
 
 
 class GhostSnatched(NamedTuple):
-    """A set of the duel's ghost went into the attacker's hand."""
+    """The attacker snatched all cards of one value from the duel's ghost."""
 
     seat: int
+    """The attacker."""
     layer: Layer
 
 
@@ -133,7 +144,7 @@ class GhostRefilled(NamedTuple):
     ghost_cards: tuple[int, ...]
     """The cards that joined the ghost."""
     display_cards: tuple[SlotCard, ...]
-    """The 13s and jokers, which go onto the display."""
+    """The 13s and jokers that were turned up. They went onto the display instead."""
 
 
 class Passed(NamedTuple):
@@ -149,7 +160,7 @@ class GameOver(NamedTuple):
     scores: tuple[int, ...]
     """The points of each seat."""
     ranks: tuple[int, ...]
-    """The rank of each seat by the rules; 1 is best, ties share a rank: 1-2-2-4 (ruling R15)."""
+    """The rank of each seat, 1 for the best. Equal seats share a rank, as in 1-2-2-4 (ruling R15)."""
 
 
 Event = (
@@ -169,7 +180,7 @@ Event = (
 
 
 def is_private(event: Event) -> TypeGuard[Drawn]:
-    """Return True when only the acting seat may see all of the event."""
+    """Return True for a draw from the deck, because only the seat that drew may see the card."""
     return type(event) is Drawn and event.slot is None
 
 

@@ -1,6 +1,7 @@
 """Play a game of LINKO! decision by decision, and score it at the end.
 
-`Game` is the interface of the rules. It runs the generators of `turn` and checks every action.
+The rest of the project uses the rules through `Game`, which runs the generators of `turn` and checks
+every action. The rulings R1 to R15 are in `referee/rules/README.md`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from referee.rules.turn import Steps, turn
 
 
 class Outcome(NamedTuple):
-    """The end of a game by the rules, without forfeits."""
+    """The result of a game by the rules alone, before forfeits count."""
 
     termination: Termination
     scores: tuple[int, ...]
     """The points of each seat."""
     ranks: tuple[int, ...]
-    """The rank of each seat, 1-2-2-4 (ruling R15)."""
+    """The rank of each seat, 1 for the best. Equal seats share a rank, as in 1-2-2-4 (ruling R15)."""
 
 
 class IllegalActionError(ValueError):
@@ -37,7 +38,8 @@ class Game:
         players: the number of seats.
         deck: the cards in drawing order (ruling R14).
 
-    Raises ValueError when the ruleset does not allow this number of players or the deck is wrong.
+    Raises ValueError when the ruleset does not allow this number of players, or when the deck does not
+    have exactly the cards of the ruleset.
     """
 
     def __init__(self, ruleset: Ruleset, players: int, deck: Sequence[int]) -> None:
@@ -45,7 +47,7 @@ class Game:
 
     @classmethod
     def from_table(cls, table: Table) -> Game:
-        """Return a game that begins with a turn of `table.active`. It uses `table`, not a copy."""
+        """Return a game that begins with a turn of `table.active`. The game changes `table` itself."""
         game = cls.__new__(cls)
         game._start(table)  # noqa: SLF001 - its own class
         return game
@@ -57,11 +59,11 @@ class Game:
         self.decision: Decision | None = None
         """The next decision; None once the game is over."""
         self._base = self.table.copy()
-        """The table at the start of this turn or of an earlier one; `copy` replays from it."""
+        """A copy of the table at the start of this turn or of an earlier turn. `copy` needs it."""
         self._since: list[Action] = []
-        """The actions after `_base`."""
+        """All actions since `_base` was copied."""
         self._before_turn = 0
-        """The number of those actions that belong to earlier turns."""
+        """The number of actions in `_since` that belong to earlier turns."""
         self._begin_turn()
 
     @property
@@ -87,9 +89,8 @@ class Game:
         """
         legal = () if self.decision is None else self.decision.legal
         try:
-            listed = legal[
-                legal.index(action)
-            ]  # not `action`, which may be an equal value of another type
+            # `action` may be an equal value of another type, so the listed action is applied.
+            listed = legal[legal.index(action)]
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
         self._since.append(listed)
@@ -106,8 +107,9 @@ class Game:
         """Return an independent game in the same position, for search.
 
         Python cannot copy a generator. So the copy starts from a copy of the table at the start of the turn
-        and replays the actions of the turn. The first copy in a turn also replays the turns since the last
-        copy, so that a game without copies costs nothing extra.
+        and replays the actions of the turn. A game does not copy its table at every turn, because most games
+        are never copied. Therefore the first call of `copy` in a turn also replays all turns since the last
+        call of `copy`.
         """
         if self.outcome is not None:
             copied = Game.__new__(Game)
@@ -148,16 +150,17 @@ def _replay(table: Table, actions: Iterable[Action]) -> Game:
 
 
 def competition_ranks(keys: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
-    """Rank keys, the largest first; equal keys share a rank, as in 1-2-2-4 (ruling R15)."""
+    """Return the rank of each key, 1 for the largest. Equal keys share a rank: 1-2-2-4 (ruling R15)."""
     ordered = sorted(keys, reverse=True)
     return tuple(ordered.index(key) + 1 for key in keys)
 
 
 def score(table: Table, termination: Termination) -> Outcome:
-    """Score a table as it stands (rulebooks, section "End").
+    """Score a table as it stands ("The end" in section 2 of `proto/README.md`).
 
-    A seat has one point for each card on its own table, minus one for each card in its hand. With
-    `hand_size_breaks_ties`, equal points rank by the smaller hand; otherwise they share a rank.
+    A seat has one point for each card on its own table, minus one for each card in its hand. Seats with
+    equal points share a rank. But if the ruleset has `hand_size_breaks_ties`, the seat with the smaller hand
+    ranks higher, and only seats with equal points and equally large hands share a rank.
     """
     played = [sum(layer.size for layer in layers) for layers in table.layers]
     scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))

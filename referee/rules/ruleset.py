@@ -1,6 +1,7 @@
-"""Define the rulesets: which options each of them has, and its deck.
+"""Define the rulesets: their options and their decks.
 
-The options are the differences between the rulebooks. `turn`, `table` and `game` implement them.
+The options are the differences between the rulebooks that `referee/rules/README.md` lists, together with
+the rulings. `turn`, `table` and `game` implement the options.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ JOKERS_DEALT = 2
 
 
 class EndOn(Enum):
-    """Which cards end a game when they run out."""
+    """Says when a game ends because cards have run out."""
 
     DECK_AND_DISPLAY = "deck-and-display"
-    """The game ends when both are empty, as in all the rulebooks."""
+    """The game ends when deck and display are both empty. All rulebooks have this rule."""
     DECK = "deck"
-    """The game ends when the deck is empty, as in the Czech/English summary. No preset uses this."""
+    """The game ends when the deck is empty. No ruleset in `RULESETS` has this value, but a tournament file
+    can select it with `end_on = "deck"`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +38,26 @@ class Ruleset:
     max_players: int
     """The largest number of seats."""
     optional_draw: bool = False
-    """An active player who snatched nothing may draw one card (turn, step 4)."""
+    """A player who snatched nothing in its turn may draw one card."""
     ones_snatch_jokers: bool = False
-    """Layers of 1s snatch layers of jokers (expert, Polish and Spanish rulebooks)."""
+    """A layer of 1s snatches a layer of jokers of the same size."""
     ones_snatch_thirteens: bool = False
-    """Layers of 1s snatch layers of 13 (expert, Polish rulebook only)."""
+    """A layer of 1s snatches a layer of 13s of the same size."""
     hand_size_breaks_ties: bool = True
-    """Equal scores rank by the smaller hand (2022 rulebooks); otherwise they share a rank."""
+    """True: of two seats with equal scores, the seat with fewer cards in its hand ranks higher. False: two
+    seats with equal scores share a rank."""
     ghost: bool = False
-    """The duel's virtual third player, with its dealt jokers and display groups."""
+    """The game is a duel: there is a ghost, each player is dealt two jokers, and the display can have groups."""
     end_on: EndOn = EndOn.DECK_AND_DISPLAY
     max_turns: int = DEFAULT_MAX_TURNS
     """The game ends after this many turns (ruling R12)."""
 
     def __post_init__(self) -> None:
         if self.max_turns < 1:
-            raise ValueError(f"max_turns is {self.max_turns}, must be at least 1")
+            raise ValueError(f"max_turns is {self.max_turns}, but it must be at least 1")
 
     def with_options(self, *, end_on: EndOn | None = None, max_turns: int | None = None) -> Ruleset:
-        """Return the same rules with other options; None keeps an option."""
+        """Return a copy of this ruleset with changed options. An option that is None here stays as it is."""
         return replace(
             self,
             end_on=self.end_on if end_on is None else end_on,
@@ -62,9 +65,9 @@ class Ruleset:
         )
 
     def snatches(self, attacker: Layer, victim: Layer) -> bool:
-        """Return True when a layer just played snatches another seat's top layer.
+        """Return True when `attacker`, the layer just played, snatches `victim`, a top layer.
 
-        See turn, step 3, and ruling R2.
+        Step 3 of "A turn" in section 2 of `proto/README.md` has the rule, which ruling R2 completes.
         """
         value, naturals, jokers = attacker
         other_value, other_naturals, other_jokers = victim
@@ -95,8 +98,8 @@ RULESETS: dict[str, Ruleset] = {
         Ruleset(name="duel", min_players=2, max_players=2, optional_draw=True, ghost=True),
     )
 }
-"""The presets by name. In the rulebooks of 2022, two players can play only the duel. The other presets
-also allow two players, because bot authors want to play them."""
+"""The rulesets by name. By the rulebooks of 2022, two players can play only the duel. The referee lets two
+players play every ruleset, because bot authors want to try two bots with any ruleset."""
 
 
 def full_deck(ruleset: Ruleset) -> Counts:

@@ -1,7 +1,8 @@
-"""Keep the state of a game: the place of every card, and the methods that move cards.
+"""Keep the state of a game: where every card is, and whose turn it is.
 
-Each method moves cards and records the event. It raises `GameEnded` when the move ends the game. `turn`
-defines the order of moves and decisions.
+Most methods of `Table` move cards and record an event. They raise `GameEnded` when the move ends the game.
+`turn` calls them in the right order. Section 2 of `proto/README.md` describes steps 1 to 4 of a turn, and
+`referee/rules/README.md` has the rulings.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from referee.rules.events import (
 from referee.rules.ruleset import JOKERS_DEALT, EndOn, Ruleset, full_deck
 
 GHOST_LIMIT = 13
-"""The ghost has only cards below this."""
-_draw_display = lru_cache(1 << 10)(DrawDisplay)  # equal draws recur at every decision
+"""The ghost has only cards lower than this."""
+_draw_display = lru_cache(1 << 10)(DrawDisplay)  # the same few draws recur all the time
 
 
 class GameEnded(Exception):
-    """A move of cards ended the game. Only the rules use this; only `Game` catches it."""
+    """A move of cards ended the game. Only `Table` raises this, and only `Game` catches it."""
 
     def __init__(self, termination: Termination) -> None:
         super().__init__(termination)
@@ -54,7 +55,7 @@ class GameEnded(Exception):
 class Table:
     """All cards of a game and the state of its turn.
 
-    `Game` creates a table with `deal`. Tests also create one in any other position.
+    `Game` creates a table with `deal`. Tests also create tables in other positions.
     """
 
     __slots__ = (
@@ -94,15 +95,15 @@ class Table:
         self.snatched: Layer | None = None
         """The snatched layer, until it is taken, reclaimed or discarded."""
         self.victim: int | None = None
-        """The seat that lost the snatched layer, until it has drawn or reclaimed."""
+        """The seat that lost the snatched layer, until this seat has drawn all its cards or reclaimed the layer."""
         self.cards_to_draw = 0
-        """The number of cards that a seat still has to draw."""
+        """How many times the victim, or the active player in an optional draw, still draws."""
         self.events: list[Event] = []
         """The events that `Game` has not collected yet."""
 
     @classmethod
     def deal(cls, ruleset: Ruleset, players: int, deck: Sequence[int]) -> Table:
-        """Set up a game (section "Set-up"; the duel; ruling R14).
+        """Deal the cards of a new game (section 2 of `proto/README.md`; ruling R14).
 
         Raises ValueError when the ruleset does not allow this number of players or when the deck
         does not have exactly the cards of the ruleset.
@@ -175,7 +176,10 @@ class Table:
         return self.layers[seat][-1]
 
     def play(self, layer: Layer) -> None:
-        """Play a layer of the active player (turn, step 1); its last card ends the game (step 2)."""
+        """Move a layer from the active player's hand onto its table (step 1 of a turn).
+
+        Raises GameEnded when the hand is empty then (step 2).
+        """
         seat = self.active
         hand = self.hands[seat]
         value, naturals, jokers = layer
@@ -188,32 +192,32 @@ class Table:
             raise GameEnded(Termination.OUT)
 
     def snatch(self, victim: int) -> None:
-        """Remove the victim's top layer from its table (turn, step 3)."""
+        """Remove the victim's top layer from its table (step 3 of a turn)."""
         self.snatched = self.top(victim)
         self.victim = victim
         self.layers[victim] = self.layers[victim][:-1]
         self.events.append(Snatched(self.active, victim, self.snatched))
 
     def take(self) -> None:
-        """Put the snatched layer into the attacker's hand; the victim must draw as many cards."""
+        """Put the snatched layer into the attacker's hand. The victim must draw as many cards as the layer has."""
         layer = self._release()
         self._gain_layer(self.active, layer)
         self.cards_to_draw = layer.size
         self.events.append(Taken(self.active, layer))
 
     def leave(self) -> None:
-        """Let the owner decide about the snatched layer."""
+        """Record that the attacker lets the victim decide about the snatched layer."""
         self.events.append(Left(self.active))
 
     def reclaim(self) -> None:
-        """Put the snatched layer into the victim's hand; the victim draws nothing."""
+        """Put the snatched layer back into the victim's hand. The victim draws nothing."""
         victim, layer = self._victim(), self._release()
         self._gain_layer(victim, layer)
         self.victim = None
         self.events.append(Reclaimed(victim, layer))
 
     def discard(self) -> None:
-        """Discard the snatched layer; the victim must draw as many cards."""
+        """Put the snatched layer on the discard pile. The victim must draw as many cards as the layer has."""
         victim, layer = self._victim(), self._release()
         counts = list(self.discards)
         counts[layer.value] += layer.naturals
@@ -225,7 +229,7 @@ class Table:
     # Drawing
 
     def draw_options(self) -> tuple[Action, ...]:
-        """Return the legal draws: the deck, then each distinct card or group of the display (R8)."""
+        """Return the legal draws: the deck, then each different card or group of the display (ruling R8)."""
         options: list[Action] = [Choice.DRAW_DECK] if self.deck_size else []
         distinct = dict.fromkeys(self.display)
         distinct.pop((), None)
@@ -233,7 +237,10 @@ class Table:
         return tuple(options)
 
     def draw(self, seat: int, source: Action) -> None:
-        """Draw once. If no card is left then, the game ends, even if draws remain (R5)."""
+        """Let a seat draw once, from the deck or from a slot of the display.
+
+        Raises GameEnded when the draw ends the game, even if the seat has more cards to draw (ruling R5).
+        """
         self.cards_to_draw -= 1
         if isinstance(source, DrawDisplay):
             slot, cards = source
@@ -260,7 +267,7 @@ class Table:
     # The duel's ghost
 
     def snatch_ghost(self, value: int) -> None:
-        """Put the ghost's whole set of a value into the attacker's hand, and refill the ghost."""
+        """Put all cards of one value from the ghost into the attacker's hand, and refill the ghost."""
         counts = list(self.ghost or EMPTY)
         layer = Layer(value, counts[value], 0)
         counts[value] = 0
@@ -273,7 +280,10 @@ class Table:
             self._check_supply()
 
     def _fill_ghost(self) -> GhostRefilled:
-        """Turn cards up until the ghost has 13 cards; 13s and jokers go onto the display (R9, R11)."""
+        """Turn cards up until the ghost has 13 cards or the deck is empty, and return the event.
+
+        13s and jokers go onto the display instead (rulings R9 and R11).
+        """
         counts = list(self.ghost or EMPTY)
         ghost_cards: list[int] = []
         display_cards: list[SlotCard] = []
@@ -291,10 +301,11 @@ class Table:
         return GhostRefilled(tuple(ghost_cards), tuple(display_cards))
 
     def _slot_for_group(self) -> int:
-        """Return the slot for a 13 or joker that the ghost turned up (R9).
+        """Return the slot for a 13 or joker that the ghost turned up (ruling R9).
 
-        It is the slot with the lowest single card; without single cards, the group with the lowest
-        bottom card; in an empty display, slot 0.
+        It is the slot with the lowest single card. If no slot has a single card, it is the slot of the group
+        with the lowest bottom card. If the display is empty, it is slot 0. Of several such slots it is the
+        leftmost.
         """
         return min(
             range(DISPLAY_SLOTS),

@@ -1,8 +1,9 @@
 """Run a turn in the order of the rulebooks: who decides what, and when.
 
-The functions are generators. They yield a decision and receive the action, which `Game` has checked.
-No local variable may hold a card across a `yield`: the table and the actions since the start of the
-turn must be the whole state, so that a game can be copied.
+Section 2 of `proto/README.md` describes steps 1 to 4 of a turn, and `referee/rules/README.md` has the
+rulings. The functions here are generators. They yield a decision and receive an action, which `Game` has
+checked. At every `yield`, `Table` must have all cards, because views are made from it. So no card may be
+in a local variable only.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from referee.rules.table import GHOST_LIMIT, Table
 Steps = Generator[Decision, Action, None]
 
 # The decisions of a turn. A is the active player (the attacker), V the owner of the snatched layer.
-# The game can also end at any draw or refill (`GameEnded`).
+# The game can also end at any draw or refill (`GameEnded`). A set: all the ghost's cards of one value.
 #
 #   A: PLAY --its last card--> game over
 #     |
 #     v
-#   A: GHOST_SET   (duel; only if several of the ghost's sets match)
+#   A: GHOST_SET   (only in a duel, and only if A can snatch one of several sets)
 #     |
 #     v
 #   next opponent clockwise whose top layer is snatched <---------------------------+
@@ -51,10 +52,10 @@ Steps = Generator[Decision, Action, None]
 
 
 def turn(table: Table) -> Steps:
-    """Run one turn of the active player, steps 1 to 4. Raises `GameEnded` when the game ends."""
+    """Run one turn of the active player, steps 1 to 4. Raises GameEnded when the game ends."""
     seat = table.active
     play = yield Decision(seat, DecisionKind.PLAY, legal_plays(table.hands[seat]))
-    assert isinstance(play, Play)  # noqa: S101 - checked against the legal actions
+    assert isinstance(play, Play)  # noqa: S101 - `Game` checked it against the legal actions
     table.play(play.layer)
     snatched_ghost = yield from resolve_ghost_snatch(table)
     victims = 0
@@ -70,7 +71,7 @@ def turn(table: Table) -> Steps:
 
 
 def resolve_snatch(table: Table, victim: int) -> Steps:
-    """Snatch a victim's top layer and resolve it completely (turn, step 3)."""
+    """Snatch the victim's top layer and request all decisions about it (step 3 of a turn)."""
     table.snatch(victim)
     if (yield Decision(table.active, DecisionKind.TAKE_OR_LEAVE, TAKE_OR_LEAVE)) is Choice.TAKE:
         table.take()
@@ -84,7 +85,7 @@ def resolve_snatch(table: Table, victim: int) -> Steps:
     while table.cards_to_draw:
         options = table.draw_options()
         source = options[0]
-        if len(options) > 1:  # ruling R7
+        if len(options) > 1:  # one option needs no request (ruling R7)
             source = yield Decision(victim, DecisionKind.DRAW, options)
         table.draw(victim, source)
     table.victim = None
@@ -92,7 +93,10 @@ def resolve_snatch(table: Table, victim: int) -> Steps:
 
 
 def resolve_ghost_snatch(table: Table) -> Generator[Decision, Action, bool]:
-    """Snatch one of the ghost's sets if one matches; return True if so (the duel)."""
+    """In a duel, snatch a set from the ghost if the layer just played can snatch one.
+
+    Returns True if a set was snatched, and False if no set can be snatched or the game has no ghost.
+    """
     if table.ghost is None:
         return False
     layer = table.top(table.active)
@@ -104,15 +108,15 @@ def resolve_ghost_snatch(table: Table) -> Generator[Decision, Action, bool]:
     if not options:
         return False
     chosen: Action = options[0]
-    if len(options) > 1:  # ruling R7
+    if len(options) > 1:  # one option needs no request (ruling R7)
         chosen = yield Decision(table.active, DecisionKind.GHOST_SET, options)
-    assert isinstance(chosen, SnatchGhost)  # noqa: S101 - checked against the legal actions
+    assert isinstance(chosen, SnatchGhost)  # noqa: S101 - `Game` checked it against the legal actions
     table.snatch_ghost(chosen.value)
     return True
 
 
 def optional_draw(table: Table) -> Steps:
-    """Let an attacker who snatched nothing draw a card (turn, step 4; rulings R3, R4)."""
+    """Let the active player draw a card or pass (step 4 of a turn; rulings R3 and R4)."""
     table.cards_to_draw = 1
     options = (Choice.PASS, *table.draw_options())
     source = yield Decision(table.active, DecisionKind.OPTIONAL_DRAW, options)
