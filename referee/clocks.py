@@ -1,7 +1,7 @@
 """Calculate how much time a seat has for a decision, from the time limits of the game.
 
-A bank is thinking time for all decisions of a game. This module reads no clock; callers pass the times.
-All durations are integer microseconds, so that records can be compared and summed exactly.
+A bank is the time for all decisions of a game together. This module reads no clock; callers pass the times.
+All durations are integer microseconds, so that sums are exact.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """The limits on a bot's time."""
+    """The time limits of a game."""
 
     start_up_us: int = 20 * SECOND_US
-    """From the start of the process to its hello."""
+    """The time from the start of a bot's process to its hello."""
     game_start_us: int = 10 * SECOND_US
-    """From the message that starts a game to the bot's ready."""
+    """The time from the message that starts a game to the bot's message that it is ready."""
     decision_us: int = 5 * SECOND_US
-    """From writing a request to the arrival of its reply."""
+    """The time from writing a request to the arrival of its reply."""
     bank_us: int | None = None
-    """For all decisions of one game together; None means no such limit."""
+    """The bank, which is the time for all decisions of one game together; None means no such limit."""
     increment_us: int = 0
-    """Added to the bank after each decision."""
+    """The time that is added to the bank after each decision."""
 
 
 def parse_bank(text: str) -> tuple[int, int]:
-    """Return bank and increment in microseconds, from seconds such as `30` or `30+0.1`.
+    """Parse a bank and an increment in seconds, such as `30+0.1`, or a bank alone, such as `30`.
 
-    Chess programs use this notation. Raises ValueError for any other text.
+    Returns both in microseconds; the increment is 0 if the text has none. Raises ValueError for any other
+    text. Chess programs use the same notation.
     """
     match = _BANK.fullmatch(text.strip())
     if match is None:
@@ -55,7 +56,7 @@ class DecisionTime:
 
     @property
     def ends_the_bank(self) -> bool:
-        """True if the bank is empty when this time is used up."""
+        """True if using up this time would empty the bank."""
         return self.bank_left_us is not None and self.limit_us >= self.bank_left_us
 
 

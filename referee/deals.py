@@ -1,8 +1,9 @@
-"""Derive decks, seeds for bots and game ids from a tournament's secret seed, so that anyone can check them.
+"""Derive decks, seeds for bots and game ids from a tournament's seed, so that anyone can check the decks.
 
-The caller passes the seed, which is 32 random bytes. Its SHA-256 is published when a tournament starts
-(`commitment`), and the seed itself when the tournament ends. After that anyone can repeat these
-calculations in any language, from the description below. `proto/DEALS.md` explains how to check a deal.
+The caller passes the seed, which is 32 random bytes. The seed is secret during the tournament; only its
+SHA-256 is published at the start (`commitment`). The seed itself is published at the end. After that anyone
+can repeat these calculations in any language, from the description below. `proto/DEALS.md` explains how to
+check a deal.
 
 **Blocks.** All derived data comes in blocks of 32 bytes:
 
@@ -17,11 +18,11 @@ the jokers (14). There are five jokers. The duel's deck has only one, because th
 outside the deck. So a deck has 109 cards, 105 in the duel. Positions count from 0.
 
 1. Make a stream of 32-bit words: cut block("deal", deal id, 0), block("deal", deal id, 1), … into eight
-   words of 4 bytes each, big-endian, in order.
+   words of 4 bytes each, big-endian.
 2. To get a number below n, take the next word w of the stream. If w < 2^32 - (2^32 mod n), the number is
    w mod n. Otherwise drop w and take the next word.
-3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1: draw j below i + 1 and
-   exchange the cards at i and j.
+3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1: get a number j below i + 1
+   (step 2) and exchange the cards at the positions i and j.
 
 The card at position 0 is drawn first (ruling R14).
 """
@@ -78,7 +79,7 @@ def opaque_id(seed: bytes, game_id: str) -> str:
 
 def _checked(seed: bytes) -> bytes:
     if len(seed) != SEED_SIZE:
-        raise ValueError(f"a seed is {SEED_SIZE} bytes, not {len(seed)}")
+        raise ValueError(f"a seed must have {SEED_SIZE} bytes, but this one has {len(seed)}")
     return seed
 
 

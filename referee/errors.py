@@ -5,8 +5,8 @@
     │   └── NotFoundError    the league does not have this id or name
     ├── StoreError           the disk or the database failed: nothing was written
     ├── BotFault             a bot did something wrong: recorded and charged to the bot
-    │   ├── Strike           it loses one decision
-    │   └── Forfeit          it loses the game
+    │   ├── Strike           the bot loses one decision
+    │   └── Forfeit          the bot loses the game
     └── VoidGame             the referee or the machine failed: nobody is charged, the game is replayed
 
 Any other exception is a bug of the referee.
@@ -28,11 +28,11 @@ class Cause(Enum):
     CONNECT_TIMEOUT = "connect_timeout"
     """No hello arrived within the start-up limit."""
     HANDSHAKE = "handshake"
-    """The hello was missing, or its protocol version or token was wrong."""
+    """The stream did not begin with a hello, or the hello had a wrong protocol version or token."""
     IMPERSONATION = "impersonation"
     """The bot used the token of another bot."""
     GAME_START_TIMEOUT = "game_start_timeout"
-    """No ready arrived within the game-start limit."""
+    """The bot did not say within the game-start limit that it is ready."""
     CRASH = "crash"
     """The process ended or closed its stream during a game."""
     TIMEOUT = "timeout"
@@ -48,11 +48,11 @@ class Cause(Enum):
     FLOOD = "flood"
     """The bot sent too many messages without a request, or opened too many streams."""
     OOM = "oom"
-    """The bot's processes used more memory than their limit."""
+    """The bot's processes used more memory than the limit allows."""
     TOO_MANY_PROCESSES = "too_many_processes"
-    """The bot ran more processes at the same time than its limit."""
+    """The bot ran more processes at the same time than the limit allows."""
     SCRATCH_FULL = "scratch_full"
-    """The bot's scratch folder held more than its limit."""
+    """The bot's scratch folder had more data than the limit allows."""
     STRIKES = "strikes"
     """The bot lost `max_strikes` decisions."""
     SUSPENDED = "suspended"
@@ -83,7 +83,7 @@ class UserError(RefereeError):
     """The user's input is wrong. The message is one line that names file, key and reason."""
 
     output: str = ""
-    """The output of a failed program, in several lines. The CLI prints it before the message."""
+    """The output of a program that failed, such as a build. The CLI prints it before the message."""
 
 
 class NotFoundError(UserError):
@@ -104,11 +104,11 @@ class BotFault(RefereeError):
 
 
 class Strike(BotFault):
-    """The bot loses one decision; the stand-in takes it."""
+    """A fault that costs the bot one decision, which the stand-in takes."""
 
 
 class Forfeit(BotFault):
-    """The bot loses the game; the stand-in plays its seat to the end."""
+    """A fault that costs the bot the game. The stand-in decides for its seat until the game ends."""
 
 
 class VoidGame(RefereeError):

@@ -135,7 +135,7 @@ def test_bot_seeds_and_ids_are_all_different():
 
 @pytest.mark.parametrize("size", [0, 31, 33])
 def test_seed_of_another_size_is_refused(size):
-    reason = f"a seed is 32 bytes, not {size}"
+    reason = f"a seed must have 32 bytes, but this one has {size}"
     with pytest.raises(ValueError, match=reason):
         deals.deck(bytes(size), "deal", BASIC)
     with pytest.raises(ValueError, match=reason):

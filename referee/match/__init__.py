@@ -1,5 +1,5 @@
 """Play one game between players, and replay its record.
 
-A player is anything that decides (the `Player` protocol of `referee.records`). Processes and streams
-belong to `referee.bots`.
+A player is anything that decides for a seat (the protocol `Player` in `referee/records.py`). Processes and
+streams of bots belong to `referee.bots`.
 """

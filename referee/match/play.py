@@ -1,8 +1,8 @@
 """Play one game from the deal to its record.
 
-`play_game` requests every decision from its player. After a fault it charges the seat, and the stand-in
-decides. `EventLog` keeps the events that each seat has not seen yet. This module knows players only by the
-`Player` protocol of `referee.records`, never as processes.
+`play_game` requests every decision from the player of a seat. After a fault of the player it charges the
+seat with the fault, and the stand-in decides. `EventLog` keeps the events that each seat has not seen yet.
+This module knows nothing of bot processes: it uses only the protocol `Player` in `referee/records.py`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from referee.rules.ruleset import Ruleset
 
 
 class EventLog:
-    """Keep the events of a game and hand each seat those that it has not seen yet.
+    """Keep the events of a game, and return to each seat the events that it has not seen yet.
 
-    There is one list for all seats, because nearly every event looks the same to all of them.
+    One list serves all seats, because all events except draws from the deck look the same to every seat.
 
     Args:
         seats: the number of seats.
@@ -41,14 +41,14 @@ class EventLog:
 
     def __init__(self, seats: int) -> None:
         self._public: list[Event] = []
-        """Every event, redacted for the seats that are not part of it."""
+        """Every event. In draws from the deck the card is hidden."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: its unseen private events, with their index in `_public`."""
+        """For each seat: its own draws from the deck that it has not seen, each with its index in `_public`."""
         self._seen = [0] * seats
         """For each seat: how many events it has seen."""
 
     def add(self, events: Iterable[Event]) -> None:
-        """Append events, given unredacted."""
+        """Append unredacted events."""
         public = self._public
         for event in events:
             if is_private(event):
@@ -87,9 +87,9 @@ class GameSetup:
     """The cards in drawing order."""
     clocks: Clocks
     max_strikes: int
-    """A seat forfeits the game at this strike."""
+    """The number of strikes at which a seat forfeits the game."""
     isolation: str
-    """The isolation of the bots, as the record names it."""
+    """The rung of the bots and the protections that were off, as text for the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,12 @@ async def play_game(
             duration in the record.
         game: an unstarted game built from `setup`; created here if omitted.
         watch: called with every event.
-        on_forfeit: called with each seat that forfeits during the game, at once. That seat gets no
-            further request.
+        on_forfeit: called with the number of a seat as soon as the seat forfeits. The seat gets no
+            further request. It is not called for a seat whose player could not start.
 
-    Faults are charged to the player and never end the game. `VoidGame` and any other exception of a
-    player are passed on. The record has no resource usage; the caller adds it.
+    A fault (`BotFault`) of a player is recorded and does not end the game. `VoidGame` and any other exception
+    of a player end the game, and the caller gets the exception. The record has no resource usage; the
+    caller adds it.
     """
     started_at_us, began_us = now_us(), monotonic_us()
     game = game or Game(setup.ruleset, len(players), setup.deck)
@@ -231,7 +232,11 @@ class _Run:
         self._let_stand_in_decide(decision, elapsed_us, spent_us - elapsed_us)
 
     def _let_stand_in_decide(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
-        """Apply the stand-in's action. The times are what the bot used before its fault, else 0."""
+        """Apply the stand-in's action.
+
+        `elapsed_us` is the time that the bot used before its fault, and `lag_us` is the referee's delay after
+        the limit. Both are 0 if the bot got no request.
+        """
         action = stand_in_action(decision)
         self.moves.append(Move(decision.seat, action, elapsed_us, lag_us, stand_in=True))
         self._record_events(self.game.apply(action))
@@ -243,7 +248,7 @@ class _Run:
                 self._watch(event)
 
     def _charge(self, number: int, fault: BotFault) -> None:
-        """Record a fault of seat `number`, and its forfeit when this was its last strike."""
+        """Record a fault of seat `number`. After strike `max_strikes` also record the forfeit."""
         seat = self.seats[number]
         forfeit = isinstance(fault, Forfeit)
         move = len(self.moves)

@@ -1,6 +1,7 @@
 """Replay the record of a game, for verification, debugging and showing the game.
 
-The replay checks the record against the rules, the stand-in and the faults that were charged.
+The replay checks three things: that the record follows the rules, that the stand-in decided where it had to
+and as its policy says, and that each fault cost what it must cost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class ReplayedMove(NamedTuple):
     events: tuple[Event, ...]
     """The events that the move caused, unredacted."""
     game: Game
-    """The game after the move; the same object in every step."""
+    """The game after the move. The replay goes on with the same object, so the next move changes it."""
 
 
 class Difference(Exception):
@@ -36,7 +37,7 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     """Replay a record move by move.
 
     Raises Difference if the deck, a seat, an action or the result does not follow from the rules and the
-    policy of the stand-in, or if a fault does not have its consequences.
+    policy of the stand-in, or if a fault did not cost the decision or the game that it must cost.
     """
     try:
         game = Game(record.ruleset, len(record.seating), record.deck)
@@ -70,7 +71,7 @@ def check_record(record: GameRecord) -> None:
 
 
 def _check_result(record: GameRecord, outcome: Outcome) -> None:
-    """Check what the record says about the end of the game."""
+    """Check termination, scores, ranks and forfeited seats. Raises Difference at the first error."""
     for what, recorded, replayed in (
         ("termination", record.termination, outcome.termination),
         ("scores", record.scores, outcome.scores),
@@ -82,10 +83,10 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 
 
 def _check_faults(record: GameRecord) -> None:
-    """Check the consequences of faults.
+    """Check what the faults cost, and raise Difference at the first error.
 
-    Each strike costs one decision, strike number `max_strikes` costs the game, and a forfeit is the
-    last fault of its seat.
+    Each strike must cost one decision, and strike number `max_strikes` must cost the game. A seat can have no
+    fault after its forfeit.
     """
     seats = range(len(record.seating))
     for fault in record.faults:
@@ -105,8 +106,8 @@ def _check_faults(record: GameRecord) -> None:
         if forfeits != strikes[record.max_strikes - 1 :]:
             raise Difference(
                 f"seat {seat} has {len(strikes)} strikes and"
-                f" {'forfeited' if forfeits else 'did not forfeit'} by them; strike"
-                f" {record.max_strikes} forfeits"
+                f" {'forfeited' if forfeits else 'did not forfeit'} because of"
+                f" them; it must forfeit at strike {record.max_strikes}"
             )
 
 
@@ -118,14 +119,18 @@ def _is_stand_in_move(record: GameRecord, seat: int, index: int) -> bool:
 
 
 class _StandInCheck:
-    """Check that the stand-in decided exactly where a seat had a fault or had forfeited."""
+    """Check that the stand-in decided only after faults, and always after a forfeit."""
 
     def __init__(self, record: GameRecord) -> None:
         self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
         self._faults = {(fault.seat, fault.move) for fault in record.faults}
 
     def check(self, number: int, move: Move, decision: Decision) -> None:
-        """Raise Difference if the wrong side took move `number`, or if the stand-in chose wrongly."""
+        """Raise Difference if move `number` is not as the rules of the stand-in say.
+
+        The three errors are: the seat decided after its forfeit, the stand-in decided without a fault of the
+        seat, and the stand-in chose another action than its policy.
+        """
         forfeited = self._forfeited_at.get(move.seat, number) < number
         if not move.stand_in:
             if forfeited:

@@ -18,12 +18,13 @@ _CHOICES = {
 def stand_in_action(decision: Decision) -> Action:
     """Return the stand-in's action for a decision.
 
-    It plays the largest layer; of equally large ones the one with the fewest jokers, then the one of
-    the lowest value. It leaves the layer that it snatches, discards its own layer when it may reclaim
-    it, and passes an optional draw. It draws from the deck, or from the leftmost filled slot of the
-    display when the deck is empty, and snatches the ghost's lowest set.
+    The stand-in plays the largest layer. Of several largest layers it plays those with the fewest jokers, and
+    of these the one with the lowest value. It leaves a snatched layer to the victim. As the victim it discards
+    the layer. It passes an optional draw. It draws from the deck, or from the leftmost filled slot of the
+    display if the deck is empty. From the ghost it snatches the cards of the lowest value.
 
-    It discards, because a game of two players that always reclaim might never end (ruling R12).
+    It never reclaims, because two players that leave and reclaim all the time would play until `max_turns`
+    (ruling R12 in `referee/rules/README.md`).
     """
     if decision.kind is DecisionKind.PLAY:
         return max(decision.legal, key=_preference)

@@ -21,7 +21,7 @@ _reply_prefix = prefix(play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].
 
 
 def parse_bot_message(data: bytes) -> play_pb2.BotMessage:
-    """Parse a message of a bot. Raises ValueError when the bytes are not such a message."""
+    """Parse a message of a bot. Raises ValueError when the bytes are not a `BotMessage`."""
     try:
         return play_pb2.BotMessage.FromString(data)
     except DecodeError as error:
@@ -29,11 +29,13 @@ def parse_bot_message(data: bytes) -> play_pb2.BotMessage:
 
 
 def find_lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
-    """Return the serialised action of a message that is only the reply to one given decision.
+    """Return the serialised action of a reply to decision `number` of the game `game_id`.
 
-    Returns None for any other message, and for a message that is not encoded exactly as protobuf
-    encodes it. `parse_bot_message` reads those, but takes three times as long. This function does not
-    check the bytes of the action.
+    This is for the usual message, which has exactly one reply and nothing else. `parse_bot_message` reads
+    all messages, but takes three times as long. `parse_action` then checks the bytes of the action.
+
+    Returns None if the message has more than this reply, is a reply to another decision, is longer than 129
+    bytes, or is not encoded exactly as protobuf encodes it. The caller then uses `parse_bot_message`.
     """
     expected = _game(game_id) + _decision_id(number)
     size = len(data) - 2  # the prefixes of the reply and of its action have two bytes each
@@ -59,15 +61,16 @@ def _action(data: bytes) -> Action:
 
 
 _short_action = memoize(1 << 12)(_action)
-"""Bots send back the legal actions of their requests, so most actions have been seen before. Long
-actions are not kept, because a bot could fill the referee's memory with them."""
+"""`_action` with a memo. Most bytes recur, because bots send back the legal actions of their requests. Only
+short actions are kept in the memo: with long ones a bot could fill the referee's memory."""
 
 
 def parse_action(data: bytes, request: Request) -> Action:
     """Return the action in the bytes of a reply to `request`. It may be illegal.
 
-    If several slots of the display have the same cards, each of them means the leftmost one (ruling R8).
-    Raises ValueError when the bytes name no action.
+    A draw from the display becomes a draw from the leftmost slot with the same cards, because only this
+    draw is in the list of legal actions (ruling R8 in `referee/rules/README.md`). Raises ValueError when
+    the bytes name no action.
     """
     action = _short_action(data) if len(data) < ONE_BYTE_LIMIT else _action(data)
     if isinstance(action, DrawDisplay):

@@ -1,11 +1,12 @@
 """Encode the messages that the referee sends to bots.
 
-Every function returns a serialised `RefereeMessage`. Such messages can be concatenated, because
-protobuf merges them when it parses them. So the requests of several games are sent as one message.
+`RequestEncoder.encode`, `game_start`, `game_end` and `goodbye` return a serialised `RefereeMessage`. Such
+messages can be concatenated, because protobuf merges them when it parses them. So the requests of several
+games are sent as one message.
 
 A request has the whole view and every legal action, up to a kilobyte. Building it as one protobuf object
-took longer than sending it. So parts that recur, such as an event or an action, are serialised once and
-concatenated.
+took longer than sending it. Therefore a part that recurs, such as an event or an action, is serialised
+once, and its bytes are used in many requests.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ _first_view_prefix = prefix(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"]
 _end_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
 _FINAL_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
 _PLAY = DecisionKind.PLAY
-"""Kept here, because looking up an enum member costs as much as a function call."""
+"""A constant, because looking up an enum member takes as long as a function call."""
 
 
 class RequestEncoder:
-    """Encode the requests of one game, to all of its seats."""
+    """Encode the requests of one game, for all its seats."""
 
     def __init__(self, game_id: str) -> None:
         self._game_id = play_pb2.Request(game_id=game_id).SerializeToString()
@@ -82,7 +83,11 @@ def game_start(
     names: Sequence[str],
     max_strikes: int,
 ) -> bytes:
-    """Return the start of a game for one seat. `names` is empty unless bots may know the names."""
+    """Return the message that starts a game for one seat.
+
+    `seed` is for the bot's random numbers. `names` has the name of the bot of each seat; it is empty if the
+    tournament does not show names.
+    """
     start = play_pb2.GameStart(
         game_id=game_id,
         ruleset=ruleset_message(rules),
@@ -99,14 +104,18 @@ def game_start(
 def game_end(
     game_id: str, events: Sequence[Event], ranks: Sequence[int], reason: str, *, forfeited: bool
 ) -> bytes:
-    """Return the end of a game for one seat. `reason` says why it forfeited or the game was void."""
+    """Return the message that ends a game for one seat.
+
+    `reason` says why the seat forfeited or why the game was void; it is empty for all other games. `ranks`
+    is empty for a void game.
+    """
     end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
     body = b"".join((end.SerializeToString(), *_FINAL_EVENT_PARTS.parts(events)))
     return _end_prefix(len(body)) + body
 
 
 def goodbye(reason: str = "") -> bytes:
-    """Return the last message to a bot."""
+    """Return the last message to a bot. `reason` says what the bot did wrong, if anything."""
     message = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason))
     return message.SerializeToString()
 
@@ -122,7 +131,8 @@ def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
     )
 
 
-# Serialised parts. Each is a whole message with one item in one list; merging it appends that item.
+# The parts of a request. Each part is a serialised message that has one item in one list. Concatenating it
+# with another message of this type appends the item to the list.
 
 
 class _EventParts:
@@ -137,10 +147,10 @@ class _EventParts:
         self._parts: dict[type[Event], Callable[[Event], bytes]] = {
             kind: memoize(1 << 10)(self._part) for kind in get_args(Event)
         }
-        """One memo for each kind, because named tuples of different kinds can be equal."""
+        """One memo for each type of event, because named tuples of different types can be equal."""
 
     def parts(self, events: Sequence[Event]) -> Iterable[bytes]:
-        """Return the bytes of each event. The loop runs in C: a request has about six events."""
+        """Return the bytes of each event. `map` is faster than a loop, and every request needs this."""
         return map(call, map(self._parts.__getitem__, map(type, events)), events)
 
     def _part(self, event: Event) -> bytes:
@@ -162,7 +172,7 @@ def _legal_part(legal: tuple[Action, ...]) -> bytes:
 
 
 def _plays_part(value: int, held: int, jokers: int) -> bytes:
-    """Serialise the plays of `held` cards of one value with up to `jokers` jokers.
+    """Serialise the legal plays of one value, for a hand with `held` cards of it and `jokers` jokers.
 
     For the value `JOKER` these are the plays of jokers alone.
     """
@@ -173,10 +183,12 @@ def _plays_part(value: int, held: int, jokers: int) -> bytes:
 
 @cache
 def _play_parts() -> list[list[list[bytes]]]:
-    """Return the serialised plays by jokers held, card and copies held; built at the first use.
+    """Return a nested list of serialised plays, which is built at the first call.
 
-    The legal plays of a hand are concatenated from these, in the order of `legal_plays`. Looking up
-    each of some thirty plays took a third of the time of a request.
+    `_play_parts()[jokers][card][held]` has all plays of the value `card`, for a hand with `held` copies of
+    this card and `jokers` jokers. So encoding the plays of a hand needs one lookup for each card. One lookup
+    for each of some thirty plays took a third of the time of a request. The plays have the same order as
+    in `legal_plays`.
     """
     jokers_alone = [_plays_part(JOKER, held, held) for held in range(JOKERS + 1)]
     return [

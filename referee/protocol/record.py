@@ -1,4 +1,4 @@
-"""Serialise the records of games as messages of the schema, so that any language can read them."""
+"""Serialise game records as the messages of `record.proto`, which any language can read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def dumps(record: GameRecord) -> bytes:
 def loads(data: bytes) -> GameRecord:
     """Return the record in the bytes.
 
-    Raises ValueError when they are not a record, or have rules that this version does not know.
+    Raises ValueError when the bytes are not a record, or when this version of the referee does not know the
+    record's ruleset, termination or cause of a fault.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)

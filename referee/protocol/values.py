@@ -1,9 +1,9 @@
 """Convert the values of the rules to protobuf messages and back.
 
-The tables of enums here are the only mapping between the enums of the schema and those of the project.
-A test checks that they are complete. `encode` and `record` build their messages with these functions, and
-the SDK reads requests with them. Every Python bot imports this module when it starts, so it must stay
-cheap to import.
+The dicts here, such as `CHOICES`, are the only mapping between the enums of the schema and the enums of the
+project. A test checks that the dicts are complete. `encode` and `record` build messages with the functions
+of this module, and the SDK reads requests with them. Every Python bot imports this module when it starts,
+so importing it must stay fast.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def action_value(message: pb.Action) -> Action:
 # Events
 
 
-def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one line a kind
-    """Return an event as a message. The caller has redacted it (`events.redact`)."""
+def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case for each event
+    """Return an event as a message. For a bot, the caller must redact it first."""
     kind = pb.Event
     match event:
         case Played(seat, cards):
@@ -129,7 +129,7 @@ def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one line a
 
 
 def event_values(messages: Iterable[pb.Event]) -> tuple[Event, ...]:
-    """Return messages as events, without those of a kind that this version does not know."""
+    """Return messages as events. It skips an event whose kind this version does not know."""
     kinds = ((message.WhichOneof("kind"), message) for message in messages)
     return tuple(EVENT_DECODERS[kind](message) for kind, message in kinds if kind is not None)
 
@@ -176,7 +176,7 @@ EVENT_DECODERS: dict[str, Callable[[pb.Event], Event]] = {
     "passed": lambda m: Passed(m.passed.seat),
     "game_over": lambda m: _game_over_value(m.game_over),
 }
-"""For each kind of event, by its name in the schema: the function that decodes it."""
+"""The function that decodes an event, by the name of the event in the schema."""
 
 
 # Rulesets
@@ -199,12 +199,15 @@ def ruleset_message(rules: Ruleset) -> pb.Ruleset:
 def ruleset_value(message: pb.Ruleset) -> Ruleset:
     """Return a message as a ruleset.
 
-    Raises ValueError when this version has no such ruleset, or other rules under its name.
+    Raises ValueError when this version of the referee has no ruleset of this name, or when its ruleset of
+    this name has other options than the message.
     """
-    preset = RULESETS.get(message.name)
-    if preset is None or message.end_on not in END_ON_BACK:
-        raise ValueError(f"no ruleset {message.name!r} is known")
-    rules = preset.with_options(end_on=END_ON_BACK[message.end_on], max_turns=message.max_turns)
+    ruleset = RULESETS.get(message.name)
+    if ruleset is None or message.end_on not in END_ON_BACK:
+        raise ValueError(
+            f"this version has no ruleset {message.name!r} with end_on {message.end_on}"
+        )
+    rules = ruleset.with_options(end_on=END_ON_BACK[message.end_on], max_turns=message.max_turns)
     if ruleset_message(rules) != message:
-        raise ValueError(f"the ruleset {message.name!r} has other rules here")
+        raise ValueError(f"the ruleset {message.name!r} has other rules in this version")
     return rules

@@ -1,11 +1,11 @@
-"""Write views and other often repeated parts of messages as bytes, without protobuf's objects.
+"""Write views as bytes, mostly without protobuf objects, and concatenate messages from their parts.
 
-Building a request with protobuf took longer than sending it. So this module has the few facts of the
-wire format that are needed to put messages together from serialised parts. Parts that recur (a
-layer, a slot of the display) are serialised once and kept.
+Building a request with protobuf took longer than sending it. Therefore this module writes some fields
+itself. A part that recurs, such as a layer or a slot of the display, is serialised by protobuf once, and its
+bytes are kept.
 
 The wire format (https://protobuf.dev/programming-guides/encoding/): a field starts with its number and
-its type; strings, messages and packed lists then have their length in bytes. Numbers are written in
+its type. In a string, a message or a packed list the length in bytes follows. Numbers are written in
 base 128, lowest digit first, so a number below 128 is one byte. Two messages written one after the
 other are one message that has the fields of both.
 """
@@ -29,9 +29,10 @@ Value = TypeVar("Value")
 def memoize(size: int) -> Callable[[Callable[[Key], Value]], Callable[[Key], Value]]:
     """Decorate a function of one argument so that up to `size` of its results are kept.
 
-    A full memo is cleared. Exceptions are passed on and not kept. This is for functions that run at
-    every decision: `functools.lru_cache` takes twice as long, because it maintains an order and builds
-    a tuple of the arguments.
+    When `size` results are kept and another one is added, all earlier results are dropped. Exceptions are
+    passed on and not kept. This is for functions that run at every decision. For them
+    `functools.lru_cache` takes twice as long, because it maintains an order and builds a tuple of the
+    arguments.
     """
     return lambda function: _Memo(function, size).__getitem__
 
@@ -56,7 +57,9 @@ _MEMO_SIZE = 1 << 12
 
 
 def prefix(field: int) -> Callable[[int], bytes]:
-    """Return a function from a length in bytes to the start of a message, string or packed list.
+    """Return a function that writes the start of a message, string or packed list.
+
+    The function takes the length in bytes of the content, which must follow.
 
     Args:
         field: the number of the field.
@@ -68,7 +71,7 @@ def prefix(field: int) -> Callable[[int], bytes]:
 def number_field(field: int) -> Callable[[int], bytes]:
     """Return a function that writes a number of at least 0, or an enum value, as a whole field.
 
-    It returns no bytes for 0, as protobuf does.
+    The function returns no bytes for 0, because protobuf omits a field with its default value.
 
     Args:
         field: the number of the field.
@@ -96,8 +99,8 @@ _deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["tu
 class ViewWriter:
     """Write the views of one game, for all its seats.
 
-    It keeps the bytes of the last view's parts. A part that is the same object in the next view did
-    not change (see `View`), and its bytes are used again.
+    It keeps the bytes of the layers, the display, the discards and the ghost from the last view. If one of
+    them is the same object in the next view, it did not change (see `View`), and its bytes are used again.
     """
 
     def __init__(self) -> None:
@@ -148,7 +151,7 @@ class ViewWriter:
                 _HAND_PREFIX,
                 bytes(hand),  # each count is below 128: one byte
                 _hand_sizes_prefix(len(hand_sizes)),
-                bytes(hand_sizes),  # each size, too
+                bytes(hand_sizes),  # each size is below 128 too
                 *self._tables,
                 self._slots,
                 self._piles,

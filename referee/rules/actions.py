@@ -25,7 +25,7 @@ class Choice(Enum):
     """An action without parameters."""
 
     TAKE = "take"
-    """The attacker takes the snatched layer into its hand. The victim draws as many cards as the layer has."""
+    """The attacker takes the snatched layer. The victim draws as many cards as the layer has."""
     LEAVE = "leave"
     """The attacker lets the victim decide about the snatched layer."""
     RECLAIM = "reclaim"

@@ -47,7 +47,7 @@ class Ruleset:
     """True: of two seats with equal scores, the seat with fewer cards in its hand ranks higher. False: two
     seats with equal scores share a rank."""
     ghost: bool = False
-    """The game is a duel: there is a ghost, each player is dealt two jokers, and the display can have groups."""
+    """The game is a duel: it has a ghost and groups, and each player is dealt two jokers."""
     end_on: EndOn = EndOn.DECK_AND_DISPLAY
     max_turns: int = DEFAULT_MAX_TURNS
     """The game ends after this many turns (ruling R12)."""

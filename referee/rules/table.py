@@ -95,7 +95,7 @@ class Table:
         self.snatched: Layer | None = None
         """The snatched layer, until it is taken, reclaimed or discarded."""
         self.victim: int | None = None
-        """The seat that lost the snatched layer, until this seat has drawn all its cards or reclaimed the layer."""
+        """The seat that lost the snatched layer, until it has drawn or reclaimed."""
         self.cards_to_draw = 0
         """How many times the victim, or the active player in an optional draw, still draws."""
         self.events: list[Event] = []
@@ -199,7 +199,10 @@ class Table:
         self.events.append(Snatched(self.active, victim, self.snatched))
 
     def take(self) -> None:
-        """Put the snatched layer into the attacker's hand. The victim must draw as many cards as the layer has."""
+        """Put the snatched layer into the attacker's hand.
+
+        The victim must draw as many cards as the layer has.
+        """
         layer = self._release()
         self._gain_layer(self.active, layer)
         self.cards_to_draw = layer.size
@@ -217,7 +220,10 @@ class Table:
         self.events.append(Reclaimed(victim, layer))
 
     def discard(self) -> None:
-        """Put the snatched layer on the discard pile. The victim must draw as many cards as the layer has."""
+        """Put the snatched layer on the discard pile.
+
+        The victim must draw as many cards as the layer has.
+        """
         victim, layer = self._victim(), self._release()
         counts = list(self.discards)
         counts[layer.value] += layer.naturals

@@ -1,6 +1,6 @@
-"""The SDK for bots in Python.
+"""Provide the SDK: everything that a bot in Python needs.
 
-A whole bot:
+This is a complete bot:
 
     from referee.sdk import Action, Request, run
 
@@ -10,15 +10,14 @@ A whole bot:
     if __name__ == "__main__":
         run(decide)
 
-A bot that remembers something within a game is a subclass of `Bot`. Every game gets its own instance,
-so that games played at the same time cannot mix. `sample_bots/` has bots to learn from.
+A bot that remembers something within a game is a subclass of `Bot`. The SDK creates one instance for each
+game, because several games can be played at the same time. `sample_bots/` has bots to learn from.
 
 Cards are numbers: 1 to 13, `JOKER` (14), `HIDDEN` (0). A multiset of cards is a tuple of 15 counts,
 indexed by card: `request.view.hand[7]` is how many sevens you hold.
 
-Layers, actions, events and rulesets are the types of `referee.rules`. Requests, views and results are
-read from the referee's messages, which stay available as `.message`; nothing is decoded before it is
-read. Apart from the rules and the messages the SDK uses no part of the referee.
+Layers, actions, events and rulesets are the types of `referee.rules`. A `Request`, `View`, `Game` or `Result`
+contains a protobuf message of the referee as `.message`, and decodes a value only when the bot reads it.
 """
 
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost

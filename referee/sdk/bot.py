@@ -1,6 +1,7 @@
-"""Define what a bot is, and the game that it plays.
+"""Define the base class of bots, the game that a bot plays, and the result of a game.
 
-A bot is a subclass of `Bot`, with one instance for each game, or a plain function of a request.
+A bot is a subclass of `Bot`, or a function that takes a request and returns an action. The SDK creates one
+instance of the subclass for each game.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from referee.sdk.request import Request, View
 
 
 class Clocks(NamedTuple):
-    """The limits on your time, in microseconds; 0 means no such limit."""
+    """The time limits of your bot, in microseconds. 0 means that the game has no such limit."""
 
     start_up_us: int
-    """From the start of the process to its hello."""
+    """The time from the start of the process to its hello."""
     game_start_us: int
-    """From the start of a game to the end of `Bot.start`."""
+    """The time from the start of a game to the end of `Bot.start`."""
     decision_us: int
-    """From a request to its reply."""
+    """The time from a request to its reply."""
     bank_us: int
-    """For all decisions of a game together."""
+    """The bank: the time for all decisions of a game together."""
     increment_us: int
-    """Added to the bank after each decision."""
+    """The time that is added to the bank after each decision."""
 
 
 class Game:
@@ -40,15 +41,16 @@ class Game:
     def __init__(self, message: play_pb2.GameStart) -> None:
         self.message = message
         self.id = message.game_id
-        """An opaque name, unique in the life of the process."""
+        """The opaque id of the game. A process never plays two games with the same id."""
         self.seat = message.view.seat
         """Your seat."""
 
     @cached_property
     def random(self) -> Random:
-        """The random numbers of this game, seeded by the referee.
+        """The generator of random numbers for this game, seeded by the referee.
 
-        A bot that uses no other random numbers repeats its game when the same game is played again.
+        If the same game is played again, the seed is the same. So a bot that uses no other random numbers
+        decides as before.
         """
         return Random(self.message.seed)  # noqa: S311 - games need no cryptographic randomness
 
@@ -58,7 +60,7 @@ class Game:
         rules = self.message.ruleset
         unknown = Ruleset(name=rules.name, min_players=self.players, max_players=self.players)
         return replace(
-            RULESETS.get(rules.name, unknown),  # a newer referee may have more rulesets
+            RULESETS.get(rules.name, unknown),  # a newer referee may have other rulesets
             optional_draw=rules.optional_draw,
             ones_snatch_jokers=rules.ones_snatch_jokers,
             ones_snatch_thirteens=rules.ones_snatch_thirteens,
@@ -92,17 +94,17 @@ class Game:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the bots, seat 0 first; empty unless the tournament shows names."""
+        """The names of the bots, seat 0 first; empty if the tournament does not show names."""
         return tuple(self.message.names)
 
     @property
     def max_strikes(self) -> int:
-        """You forfeit the game at this strike."""
+        """The number of strikes at which you forfeit the game."""
         return self.message.max_strikes
 
 
 class Result:
-    """The end of a game."""
+    """The result of a game for your seat."""
 
     def __init__(self, message: play_pb2.GameEnd, game: Game) -> None:
         self.message = message
@@ -125,7 +127,7 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """Why you forfeited, or why the game was void; empty otherwise."""
+        """Why you forfeited, or why the game was void; empty for all other games."""
         return self.message.reason
 
 
@@ -136,12 +138,12 @@ Decide = Callable[[Request], Action]
 class Bot:
     """The base class of bots that remember something within a game.
 
-    Every game gets its own instance, made without arguments. Override `decide`, or `decide_batch` if
-    several requests are best decided together. Override the other methods if you need them.
+    The SDK creates one instance for each game, without arguments. Override `decide`, or `decide_batch` if your
+    bot decides several requests faster together. Override `start` and `end` if you need them.
     """
 
     def start(self, game: Game) -> None:
-        """Prepare for a game. The limit for the game start runs until this returns."""
+        """Prepare for a game. It must return within `game.clocks.game_start_us`."""
 
     def decide(self, request: Request) -> Action:
         """Return the action for one request of this game, within `request.time_left_us`."""
@@ -152,18 +154,20 @@ class Bot:
 
     @classmethod
     def decide_batch(cls, requests: Sequence[Request]) -> Sequence[Action]:
-        """Return the actions for all requests of one message, in order; each is of another game.
+        """Return one action for each request, in the order of `requests`.
 
-        This is for bots that decide many requests at little more than the cost of one, such as neural
-        networks. Run them with `max_games` above 1. `request.bot` is the instance of each game.
+        The requests came in one message, and no two of them belong to the same game. `request.bot` is the
+        instance of your class that plays the game of `request`. Override this method if your bot can decide
+        many requests in little more time than one, as neural networks can. Then call `run` with a
+        `max_games` above 1, which lets the referee play several games at the same time with one process.
         """
         return [request.bot.decide(request) for request in requests]
 
 
 def bot_class(bot: type[Bot] | Decide) -> type[Bot]:
-    """Return the class of a bot given as a class or a function.
+    """Return `bot` if it is a subclass of `Bot`, or a new subclass whose `decide` is the function `bot`.
 
-    Raises TypeError for anything else.
+    Raises TypeError if `bot` is neither a subclass of `Bot` nor a function.
     """
     if isinstance(bot, type):
         if not issubclass(bot, Bot):

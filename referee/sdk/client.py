@@ -1,7 +1,7 @@
 """Run a bot as a process: open the stream to the referee, let the bot decide, and exit.
 
 `Session` is the bot's side of the protocol without any I/O: it receives messages and returns
-messages. `run` connects it to the gRPC stream of a process. Tests and tools pass recorded messages.
+messages. `run` connects a session to the gRPC stream of the process.
 
 Exit codes: 0 after the referee's goodbye or a SIGTERM, 1 when the bot raised an exception, 2 when the
 program was not started by a referee, 3 when the stream broke.
@@ -29,7 +29,7 @@ METHOD = "/linko.v1.RefereeService/Play"
 NO_REFEREE = 2
 STREAM_BROKEN = 3
 _CLOSING_S = 1.0
-"""How long the referee may take to close its side after its goodbye."""
+"""How many seconds the bot waits after the goodbye for the referee to close the stream."""
 _ACTIONS = get_args(Action)
 
 
@@ -37,7 +37,7 @@ class Session:
     """Play all games of one bot process, message by message.
 
     Args:
-        bot: a subclass of `Bot`, or a function of a request.
+        bot: a subclass of `Bot`, or a function that takes a request and returns an action.
     """
 
     # Each game:   unknown --game_start/ready--> open --game_end--> unknown
@@ -50,10 +50,11 @@ class Session:
         """The open games, by id."""
 
     def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
-        """Handle a message of the referee and return the reply to it; empty if it needs none.
+        """Handle a message of the referee and return the reply, which is empty if none is needed.
 
-        Exceptions of the bot are passed on. Raises KeyError for a game that has not started, and
-        ValueError or TypeError when the bot does not return one action for each request.
+        Exceptions of the bot are passed on. Raises KeyError when the message names a game that is not open,
+        ValueError when the bot does not return one action for each request, and TypeError when the bot
+        returns something that is no action.
         """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:
@@ -69,7 +70,10 @@ class Session:
         return reply
 
     def _decide(self, message: play_pb2.RefereeMessage, reply: play_pb2.BotMessage) -> None:
-        """Add the bot's replies; a kind newer than this SDK gets the first legal action."""
+        """Add the bot's actions to `reply`.
+
+        If this SDK does not know the kind of a decision, it replies with the first legal action.
+        """
         requests = [
             Request(request, *self._games[request.game_id])
             for request in message.requests
@@ -77,7 +81,10 @@ class Session:
         ]
         actions = self._class.decide_batch(requests) if requests else ()
         if len(actions) != len(requests):
-            raise ValueError(f"{len(actions)} actions for {len(requests)} requests")
+            raise ValueError(
+                f"the bot returned {len(actions)} actions for {len(requests)} requests;"
+                " decide_batch must return one action for each request"
+            )
         action_messages = map(_action_message, actions)
         for request in message.requests:
             known = request.kind in KINDS_BACK
@@ -92,7 +99,9 @@ def _action_message(action: Action | table_pb2.Action) -> table_pb2.Action:
     if isinstance(action, table_pb2.Action):
         return action
     if not isinstance(action, _ACTIONS):
-        raise TypeError(f"the bot returned {action!r}, which is no action")
+        raise TypeError(
+            f"the bot returned {action!r}, which is no action; return an item of request.legal"
+        )
     return action_message(action)
 
 
@@ -100,10 +109,9 @@ def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoRet
     """Play for the referee that started this program, then exit.
 
     Args:
-        bot: a subclass of `Bot`, of which every game gets its own instance, or a function of a
-            request.
-        max_games: how many games may be open at the same time. Their requests may come in one
-            message, which `Bot.decide_batch` decides together.
+        bot: a subclass of `Bot`, or a function that takes a request and returns an action.
+        max_games: how many games this process can play at the same time. The referee may then send requests
+            of several games in one message. `Bot.decide_batch` gets all requests of a message.
         name: the bot's name in logs; by default the folder of the program.
 
     An exception of the bot is printed and ends the process with exit code 1.
@@ -139,7 +147,7 @@ class _StreamBrokenError(Exception):
 
 
 async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
-    """Play over the one stream of the process. Raises `_StreamBrokenError`."""
+    """Play until the goodbye. Raises _StreamBrokenError when the stream ends without a goodbye."""
     async with grpc.aio.insecure_channel(address) as channel:
         play: Any = channel.stream_stream(
             METHOD,
@@ -164,9 +172,10 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
 
 
 async def _stream_operation(operation: Awaitable[Any]) -> Any:
-    """Await a read or write of the stream and return its result. Raises `_StreamBrokenError`.
+    """Await a read or write of the stream and return its result.
 
-    None of the bot's code runs in it, so its errors are errors of the stream.
+    Raises _StreamBrokenError when gRPC reports an error. The bot's code does not run in `operation`, so each
+    error here is an error of the stream.
     """
     try:
         return await operation
@@ -179,18 +188,18 @@ async def _stream_operation(operation: Awaitable[Any]) -> Any:
 def _program_folder() -> str:
     """Return the name of the folder of this program.
 
-    It does not use pathlib, whose import would add 3 ms to each start-up.
+    The function does not use pathlib, because importing pathlib takes 3 ms at each start-up.
     """
     return os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
 
 
 def _exit_at_once(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Exit cleanly, even in the middle of a decision."""
+    """Exit with code 0 after a SIGTERM, even in the middle of a decision."""
     sys.exit(0)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the faster event loop if it is installed, else None for the standard one."""
+    """Return what creates the event loop: uvloop, or None for asyncio's own loop if uvloop is missing."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:

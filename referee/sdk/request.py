@@ -1,7 +1,7 @@
 """Read a request of the referee: the view of your seat, the events and the legal actions.
 
-A value is decoded from the message only when it is read, so that a bot pays only for what it uses. The
-message stays available as `.message`.
+A value is decoded from the message only when it is read, so that a bot spends no time on values that it
+does not use. The protobuf message is available as `.message`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class View:
 
     @cached_property
     def opponents(self) -> tuple[int, ...]:
-        """The other seats, clockwise from your left: the order in which you snatch from them."""
+        """The other seats, clockwise from your seat. You snatch from them in this order."""
         return tuple((self.seat + offset) % self.players for offset in range(1, self.players))
 
     @cached_property
@@ -64,7 +64,7 @@ class View:
 
     @cached_property
     def scores(self) -> tuple[int, ...]:
-        """The score of each seat if the game ended now."""
+        """The score that each seat would have if the game ended now."""
         return tuple(
             sum(layer.naturals + layer.jokers for layer in table.layers) - held
             for table, held in zip(self.message.tables, self.message.hand_sizes, strict=True)
@@ -72,7 +72,7 @@ class View:
 
     @cached_property
     def display(self) -> tuple[Group, ...]:
-        """Six slots; each is empty or has a card, or (duel) a group with the bottom card first."""
+        """The cards in each of six slots: none, one, or in a duel several, the bottom card first."""
         return tuple(tuple(slot.cards) for slot in self.message.display)
 
     @property
@@ -87,7 +87,7 @@ class View:
 
     @cached_property
     def ghost(self) -> Counts | None:
-        """The ghost's cards: 15 counts; None except in the duel."""
+        """The ghost's cards: 15 counts, indexed by card; None except in the duel."""
         return tuple(self.message.ghost) or None
 
     @property
@@ -102,22 +102,22 @@ class View:
 
     @property
     def snatched(self) -> Layer | None:
-        """The snatched layer that is being decided about; None at any other decision."""
+        """The snatched layer while a seat decides about it; None at all other times."""
         return layer_value(self.message.snatched) if self.message.HasField("snatched") else None
 
     @property
     def victim(self) -> int | None:
-        """The seat that lost the snatched layer, or that draws after it; None at other times."""
+        """The seat that lost the snatched layer, until it has reclaimed or drawn; None at all other times."""
         return self.message.victim if self.message.HasField("victim") else None
 
     @property
     def cards_to_draw(self) -> int:
-        """The number of cards still to draw, the one being decided included."""
+        """How many times a seat still draws, the current draw included; 0 if nobody has to draw."""
         return self.message.cards_to_draw
 
 
 class LegalActions(Sequence[Action]):
-    """Every action that is legal now, each once. Items are decoded one by one as you read them."""
+    """All legal actions, without duplicates. An action is decoded when you read it."""
 
     def __init__(self, messages: Sequence[pb.Action]) -> None:
         self._messages = messages
@@ -144,7 +144,7 @@ class Request:
     Args:
         message: the request as a message.
         game: the game in which to decide.
-        bot: the instance that plays this game.
+        bot: the instance of your bot that plays this game.
     """
 
     def __init__(self, message: play_pb2.Request, game: Game, bot: Bot) -> None:
@@ -182,7 +182,7 @@ class Request:
         )
 
     def victims(self, layer: Layer) -> tuple[int, ...]:
-        """Return the seats from which you would snatch by playing this layer now, in order."""
+        """Return the seats from which this layer would snatch if you played it now, clockwise."""
         view, snatches = self.view, self.game.ruleset.snatches
         tops = ((seat, view.top(seat)) for seat in view.opponents)
         return tuple(seat for seat, top in tops if top is not None and snatches(layer, top))
@@ -199,5 +199,5 @@ class Request:
 
     @property
     def last_elapsed_us(self) -> int:
-        """Microseconds that the referee measured for your last decision in this game."""
+        """Microseconds that the referee measured for your last decision in this game; 0 at first."""
         return self.message.last_elapsed_us

@@ -103,11 +103,20 @@ async def test_wrong_number_of_strikes_for_a_forfeit_is_a_difference():
     two, three = await play_with_strikes(2), await play_with_strikes(3)
     assert [fault.cause for fault in three.faults] == [*[Cause.TIMEOUT] * 3, Cause.STRIKES]
     for changed, message in (
-        (replace(two, max_strikes=2), "2 strikes and did not forfeit by them; strike 2 forfeits"),
-        (replace(three, max_strikes=4), "3 strikes and forfeited by them; strike 4 forfeits"),
-        (replace(three, max_strikes=2), "3 strikes and forfeited by them; strike 2 forfeits"),
-        (replace(three, faults=three.faults[:-1]), "3 strikes and did not forfeit by them"),
-        (replace(three, faults=three.faults[1:]), "2 strikes and forfeited by them"),
+        (
+            replace(two, max_strikes=2),
+            "2 strikes and did not forfeit because of them; it must forfeit at strike 2",
+        ),
+        (
+            replace(three, max_strikes=4),
+            "3 strikes and forfeited because of them; it must forfeit at strike 4",
+        ),
+        (
+            replace(three, max_strikes=2),
+            "3 strikes and forfeited because of them; it must forfeit at strike 2",
+        ),
+        (replace(three, faults=three.faults[:-1]), "3 strikes and did not forfeit because of them"),
+        (replace(three, faults=three.faults[1:]), "2 strikes and forfeited because of them"),
         (replace(three, faults=three.faults[::-1]), "seat 1 has a fault after its forfeit"),
     ):
         with pytest.raises(Difference, match=message):

@@ -202,7 +202,7 @@ def test_ruleset_survives_conversion_with_its_options(name):
 def test_unknown_or_different_ruleset_is_refused():
     message = ruleset_message(RULESETS["basic"])
     message.optional_draw = False
-    with pytest.raises(ValueError, match="other rules here"):
+    with pytest.raises(ValueError, match="other rules in this version"):
         ruleset_value(message)
     with pytest.raises(ValueError, match="no ruleset 'poker'"):
         ruleset_value(table_pb2.Ruleset(name="poker", end_on=1))
