@@ -18,7 +18,7 @@ JOKERS_DEALT = 2
 
 
 class EndOn(Enum):
-    """Says when a game ends because cards have run out."""
+    """The rule that ends a game when cards have run out."""
 
     DECK_AND_DISPLAY = "deck-and-display"
     """The game ends when deck and display are both empty. All rulebooks have this rule."""
