@@ -96,7 +96,8 @@ def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
 def _dump(states: Iterable[_State], games: int) -> bytes:
     """Return a checkpoint after `games` games.
 
-    For each of `_SAVE_DISTANCES` it has the last state that is at least so many games before the end.
+    Each of `_SAVE_DISTANCES` is a number of games before the end. For each of them the checkpoint contains the
+    newest state that is at least this far from the end.
     """
     chosen = {}
     for before in _SAVE_DISTANCES:

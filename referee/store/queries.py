@@ -101,8 +101,37 @@ def extensions(connection: Connection, name: str) -> list[StoredExtension]:
 
 def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
     """See `League.schedule`."""
-    orders: dict[int, tuple[str, ...]] = defaultdict(tuple)
-    places = (
+    tables = _tables_of_bots(connection, name)
+    match, game = schema.matches.c, schema.games.c
+    columns = (
+        game.position.label("index"),
+        match.stage,
+        match.round,
+        match.number.label("match"),
+        game.seating,
+        game.lane,
+        match.deal_id,
+        game.name.label("game_id"),
+    )
+    rows = connection.execute(
+        select(game.match_id, *columns)
+        .select_from(schema.games.join(schema.matches).join(schema.tournaments))
+        .where(schema.tournaments.c.name == name)
+        .order_by(game.position)
+    )
+    names = [column.name for column in columns]
+    games = []
+    for match_id, *values in rows:
+        fields = dict(zip(names, values, strict=True))
+        bots, seating = tables[match_id], fields["seating"]
+        games.append(ScheduledGame(bots=bots[seating:] + bots[:seating], **fields))
+    return games
+
+
+def _tables_of_bots(connection: Connection, name: str) -> dict[int, tuple[str, ...]]:
+    """Return the bots of each match of the tournament `name`, in their cyclic order, by the match's row id."""
+    tables: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    rows = connection.execute(
         select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)
         .select_from(
             schema.match_bots.join(schema.bots)
@@ -112,49 +141,9 @@ def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
         .where(schema.tournaments.c.name == name)
         .order_by(schema.match_bots.c.match_id, schema.match_bots.c.place)
     )
-    for match_id, bot, version in connection.execute(places):
-        orders[match_id] += (f"{bot}@{version}",)
-    match, game = schema.matches.c, schema.games.c
-    rows = connection.execute(
-        select(
-            game.position,
-            match.stage,
-            match.round,
-            match.number,
-            game.seating,
-            game.lane,
-            game.match_id,
-            match.deal_id,
-            game.name,
-        )
-        .select_from(schema.games.join(schema.matches).join(schema.tournaments))
-        .where(schema.tournaments.c.name == name)
-        .order_by(game.position)
-    )
-    return [
-        ScheduledGame(
-            index=position,
-            stage=stage,
-            round=round_number,
-            match=number,
-            seating=seating,
-            lane=lane,
-            bots=orders[match_id][seating:] + orders[match_id][:seating],
-            deal_id=deal_id,
-            game_id=game_id,
-        )
-        for (
-            position,
-            stage,
-            round_number,
-            number,
-            seating,
-            lane,
-            match_id,
-            deal_id,
-            game_id,
-        ) in rows
-    ]
+    for match_id, bot, version in rows:
+        tables[match_id] += (f"{bot}@{version}",)
+    return tables
 
 
 def record(connection: Connection, game_id: str, where: str) -> GameRecord:
