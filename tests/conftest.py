@@ -11,7 +11,8 @@ this mark, or if it needs a PostgreSQL server:
     @pytest.mark.extended("plays hundreds of games")
 
 With pytest-xdist, a run of all tests uses several processes and a run of named tests uses one. Override this
-with `-n 0`, `-n 7` and so on. Without pytest-xdist everything runs in one process.
+with `-n 0`, `-n 7` and so on. Without pytest-xdist everything runs in one process. So does a run with `--cov`,
+unless `-n` is given: pytest-cov reads this option before it loads this file.
 
 A test that needs a program names it, and is skipped on a machine that lacks it:
 
@@ -103,7 +104,10 @@ def pytest_cmdline_main(config):
     if names_tests or config.option.keyword or config.option.markexpr:
         config.option.everything = True
     if config.pluginmanager.hasplugin("xdist") and not hasattr(config, "workerinput"):
-        _set_processes(config.option, one=names_tests)
+        measures_here = (
+            config.pluginmanager.hasplugin("_cov") and config.option.numprocesses is None
+        )
+        _set_processes(config.option, one=names_tests or measures_here)
 
 
 def _set_processes(option, *, one):

@@ -89,7 +89,16 @@ PASSED_WITH = {
     "test_long.py::test_five": 1,
     "-k four": 2,
 }
-NUMBERS_OF_PROCESSES = ("-pno:xdist", "-n0", "-n1", "-n3", "-n7", "-nauto")
+NUMBERS_OF_PROCESSES = (
+    "-pno:xdist",
+    "-n0",
+    "-n1",
+    "-n3",
+    "-n7",
+    "-nauto",
+    "--cov=. --cov-report=",
+    "--cov=. --cov-report= -n3",
+)
 
 
 @pytest.fixture
@@ -145,7 +154,7 @@ def test_rung_that_the_machine_does_not_give_is_a_skip_everywhere(suite, monkeyp
     "processes", extend_all_but(["-pno:xdist"], NUMBERS_OF_PROCESSES, "starts pytest many times")
 )
 def test_any_number_of_processes_leaves_out_the_same_tests(suite, processes):
-    result = suite(SHORT_AND_LONG).runpytest_subprocess(processes)
+    result = suite(SHORT_AND_LONG).runpytest_subprocess(*processes.split())
     assert result.parseoutcomes()["passed"] == 3
     result.stdout.fnmatch_lines(
         [
