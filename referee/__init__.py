@@ -1,6 +1,6 @@
 """A referee for external bots that play the card game LINKO!/Abluxxen.
 
-This package imports nothing of its own here: a bot that imports `referee.sdk` does not load the referee.
+This module imports no other module of the referee. So a bot that imports `referee.sdk` loads only the kit for bots.
 """
 
 from __future__ import annotations
@@ -14,26 +14,30 @@ __version__ = "0.2.0"
 def configure_process() -> None:
     """Prepare this process for gRPC and numpy, and for starting programs.
 
-    The driver and every worker process call this first. gRPC and numpy read their variables when they are
-    imported, so the call has no effect if they are loaded already; worker processes inherit the driver's variables.
+    The driver and every worker process call this first. gRPC and numpy read their environment variables when
+    they are imported, so this function sets the variables before that. Worker processes inherit the environment
+    variables of the driver.
     """
-    # gRPC's fork handlers break the start of programs while its threads run. A user cannot turn them on.
+    # gRPC's fork handlers break the start of a program while gRPC's threads run. They stay off even if the user
+    # has set this variable.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # gRPC would print parts of a bot's HTTP/2 frames to the terminal.
     os.environ["GRPC_VERBOSITY"] = "NONE"
-    # The newer server hands each message to a thread pool, which costs a quarter of a stream's CPU
-    # (tests/bench/README.md). The older one reads a socket in the thread that waits for it.
+    # gRPC's newer server hands each message to a thread pool, which costs a quarter of the CPU time of a stream
+    # (tests/bench/README.md). gRPC's older server reads a socket in the thread that waits for the socket.
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
-    # The matrices of the ratings are small: more threads would cost each command 0.07 s of CPU and save nothing.
+    # numpy calculates in one thread, because the matrices of the ratings are small. More threads would cost each
+    # command 0.07 s of CPU time and save nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # uvloop runs Python in the forked child until the program starts. If the child collected a gRPC server as
-    # garbage, it would wait forever for a thread that only the parent has, and the parent's loop for the child.
+    # To start a program, uvloop forks the process and runs Python in the child until the program starts. If the
+    # garbage collector freed a gRPC server in the child, the child would wait forever for a thread that exists only
+    # in the parent. The event loop of the parent waits for the child, so the parent would hang too.
     os.register_at_fork(
         before=gc.disable, after_in_child=_exempt_inherited_objects, after_in_parent=gc.enable
     )
 
 
 def _exempt_inherited_objects() -> None:
-    """Keep the garbage collector of a forked child away from objects created before the fork."""
+    """Turn the garbage collector on in a forked child, but exempt all objects that were created before the fork."""
     gc.freeze()
     gc.enable()

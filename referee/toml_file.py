@@ -1,7 +1,7 @@
-"""Read a TOML file into a checked model, and report a mistake in one line.
+"""Read a TOML file into a pydantic model, which checks the file, and report a mistake in one line.
 
-The models (`bots.manifest`, `tournament.config_file`) define the keys. This module knows only how to read a file
-and how to word an error.
+The models are defined in `bots.manifest` and `tournament.config_file`. They say which keys a file may have. This
+module knows only how to read a file and how to word an error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REASONS = {
     "less_than_equal": "must be at most {le:.12g}",
     "value_error": "{error}",
 }
-"""The messages for pydantic's error types; `{…}` comes from the error's context."""
+"""The message for each of pydantic's error types. Pydantic gives the values for placeholders such as `{gt}`."""
 
 
 class FileModel(BaseModel):
@@ -58,28 +58,33 @@ def _check_name(text: str) -> str:
 
 def _check_line(text: str) -> str:
     if _LINE.fullmatch(text) is None:
-        raise ValueError("must be 1 to 200 characters on one line")
+        raise ValueError("must be 1 to 200 characters on one line, without control characters")
     return text
 
 
 Name = Annotated[str, AfterValidator(_check_name)]
 """The name of a bot or a tournament: easy to type in a shell and safe in a file name."""
 Line = Annotated[str, AfterValidator(_check_line)]
-"""A line of text without control characters, safe to print."""
+"""One line of 1 to 200 characters without control characters, safe to print."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def load(path: Path, model: type[Model]) -> Model:
-    """Read a file into a model.
+    """Read the TOML file `path`, check its content against `model`, and return the content as a `model`.
 
-    Raises `UserError`: `FILE: KEY: reason`, or `FILE: reason` if no single key is wrong.
+    Raises `UserError` if the file cannot be read or is not TOML (`FILE: reason`), or if its content does not fit
+    the model (`FILE: KEY: reason`).
     """
     return check(read(path), model, path)
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Parse a file. Raises `UserError`, with the line of a syntax error."""
+    """Parse a TOML file and return its content.
+
+    Raises `UserError` if the file is missing, cannot be read or is not TOML. For a syntax error the message names
+    the line.
+    """
     try:
         if not path.exists():
             raise UserError(f"{path}: no such file")
@@ -93,11 +98,11 @@ def read(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: {_syntax_reason(str(error))}") from error
     except RecursionError as error:
-        raise UserError(f"{path}: nested too deeply") from error
+        raise UserError(f"{path}: its lists or tables are nested too deeply") from error
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a folder exists; False also for a path that the system does not accept."""
+    """Return whether `path` is an existing folder; False also if the path is too long or otherwise invalid."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -105,7 +110,10 @@ def is_folder(path: Path) -> bool:
 
 
 def check(data: Mapping[str, Any], model: type[Model], path: Path) -> Model:
-    """Check the data of the file `path` against a model. Raises `UserError`: `FILE: KEY: reason`."""
+    """Check `data`, the parsed content of the file `path`, against `model`, and return it as a `model`.
+
+    Raises `UserError` (`FILE: KEY: reason`) if the data does not fit.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -118,14 +126,18 @@ def _syntax_reason(message: str) -> str:
 
 
 def _one_line(errors: Sequence[ErrorDetails]) -> str:
-    """Return the first error. An unknown key comes first, because a misspelt key causes two errors."""
+    """Return the message of one error, and the number of the other errors.
+
+    If there is an unknown key, the message is about that. A misspelt key causes two errors, the unknown key and a
+    missing key, and the unknown key shows the mistake better.
+    """
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{_dotted(first['loc'])}: {_reason(first)}{more}"
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:
-    """Return a location such as `run.command` or `stage[1].seats`; list entries count from 0."""
+    """Return a location as text, such as `run.command` or `stage[1].seats`; entries of a list count from 0."""
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return key.removeprefix(".")
 

@@ -1,8 +1,9 @@
 """Build a bot: run its build command with limits, keep the output, and leave no process running.
 
-A build that is isolated from the user's files gets a home folder of its own, which is removed afterwards. The
-caches of its package manager are copied into that folder, so that it can work without a network. They are
-copied because a build with write access to the caches could tamper with later builds.
+A build that is isolated from the user's files gets a new home folder, which is removed after the build. Before the
+build, the user's caches of its package manager are copied into the new folder, so that the package manager can
+work without a network. The build gets only copies, because write access to the caches themselves would let it
+tamper with later builds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from referee.sandbox.process_tree import TOKEN
 from referee.sandbox.shortages import find_missing_program, how_to_install
 
 LIMIT_S = 900.0
-"""How long a build may take. The first build of a language may download many packages."""
+"""How many seconds a build may take. The first build of a language may download many packages."""
 LIMITS = Limits(
     memory_mib=4096,
     processes=4096,
@@ -42,20 +43,20 @@ LIMITS = Limits(
     scratch_mib=1024,
     open_files=65_536,
 )
-"""The limits of a build; compilers need more than bots."""
+"""The limits of a build. They are higher than those of a bot, because compilers need more."""
 _OUTPUT_LIMIT_S = 0.5
-"""How long to go on reading the outputs after the build has ended."""
+"""How many seconds the referee may spend on the rest of the outputs after the build has ended."""
 _SECRETS = {"REFEREE_DB", "PGPASSWORD"}
 """Environment variables that no build gets, because they may contain passwords of the league's database."""
 _VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
-"""The environment variables of the referee that an isolated build gets."""
+"""The environment variables that are copied from the referee to every isolated build."""
 _NETWORK_VARIABLES = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
     *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GOPROXY", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL"),
 )
-"""The variables that it gets in addition if it may use the network."""
+"""The environment variables that are copied too if the isolated build may use the network."""
 _CACHES: Mapping[str, tuple[str, ...]] = {
     "cargo": (".cargo/registry", ".cargo/git"),
     "go": ("go/pkg/mod", ".cache/go-build"),
@@ -63,14 +64,14 @@ _CACHES: Mapping[str, tuple[str, ...]] = {
     "mvn": (".m2/repository",),
     "npm": (".npm/_cacache",),
 }
-"""The cache folders to copy, relative to the user's home folder, by the program of the build command."""
+"""Maps the program of a build command to the cache folders to copy, relative to the user's home folder."""
 _NO_NETWORK = re.compile(
     r"could not resolve|couldn't resolve|name resolution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|dial tcp"
     r"|network is unreachable|no such host|unknown host|could not transfer artifact"
     r"|failed to (?:get|download|fetch)|download of config.json failed",
     re.IGNORECASE,
 )
-"""How the tools of several languages report that they cannot reach their registry."""
+"""Matches the error messages of package managers that cannot reach the network."""
 _NETWORK_HINT = "; builds have no network access unless you allow it with --allow-network"
 
 
@@ -81,8 +82,9 @@ class Built:
     reason: str | None
     """Why the build failed, in one sentence; None if it succeeded."""
     output: str
-    """The end of the standard output and standard error together, printable."""
+    """The end of standard output and standard error, mixed, with control characters escaped."""
     elapsed_s: float
+    """How many seconds the build took."""
 
     @property
     def ok(self) -> bool:
@@ -98,19 +100,19 @@ async def build(
     network: bool = False,
     limit_s: float = LIMIT_S,
 ) -> Built:
-    """Run a build command in a bot's folder.
+    """Run a build command in a bot's folder and return the result, also if the build fails.
 
-    An isolated build gets a home folder of its own. A build that is not isolated gets the environment of the
-    referee.
+    An isolated build gets a new home folder and few environment variables. A build that is not isolated gets all
+    environment variables of the referee except `_SECRETS`.
 
     Args:
         command: the program and its arguments.
         folder: the bot's folder.
         launcher: starts the program.
         network: True if an isolated build may use the network.
-        limit_s: how long the build may take.
+        limit_s: how many seconds the build may take.
 
-    Raises `VoidGame` if the disk is full, or if the machine cannot start another process or isolate it.
+    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate another process.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     if launcher.is_unprotected:
@@ -164,7 +166,7 @@ async def _run(
 
 
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:
-    """Wait for the end of a build and kill what it leaves running; return `Built.reason`."""
+    """Wait for the end of a build, kill all its processes that still run, and return `Built.reason`."""
     pipes = [
         pipe for pipe in (launched.process.stdout, launched.process.stderr) if pipe is not None
     ]
@@ -190,9 +192,10 @@ async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str
 
 @contextmanager
 def _build_home(command: Sequence[str], folder: Path) -> Iterator[Path]:
-    """Create a home folder for a build on the disk of `folder`, and remove it in the end.
+    """Create a home folder for a build, copy caches into it, and remove it after the build.
 
-    Raises `VoidGame` if the disk is full.
+    The home folder is next to the bot's folder, so that both are on the same disk. Raises `VoidGame` if a folder
+    cannot be written, for example because the disk is full.
     """
     try:
         home = Path(tempfile.mkdtemp(prefix="home-", dir=folder.parent))
@@ -209,7 +212,10 @@ def _build_home(command: Sequence[str], folder: Path) -> Iterator[Path]:
 
 
 def _copy_cache(cache: Path, target: Path) -> None:
-    """Copy a cache folder, if it exists. Files that disappear during the copy are left out."""
+    """Copy a cache folder, if it exists.
+
+    A file that disappears during the copy is left out: a package manager of the user may change the cache.
+    """
     if cache.is_dir():
         try:
             shutil.copytree(cache, target, symlinks=True)
@@ -219,12 +225,12 @@ def _copy_cache(cache: Path, target: Path) -> None:
 
 
 def _isolated_environment(home: Path, *, network: bool) -> dict[str, str]:
-    """Return the environment of an isolated build: harmless variables of the referee, and the home folder.
+    """Return the environment variables of an isolated build: harmless ones of the referee, and the home folder.
 
     Args:
-        home: the home folder at the path where the build sees it. If possible this is the path of the user's
-            home folder, because tools accept the copied caches only there.
-        network: whether the build may use the network.
+        home: the path at which the build sees its home folder. A sandbox uses the path of the user's home folder,
+            because some tools accept a copied cache only at its old path.
+        network: True if the build may use the network.
     """
     names = (*_VARIABLES, *_NETWORK_VARIABLES) if network else _VARIABLES
     inherited = {name: os.environ[name] for name in names if name in os.environ}
@@ -237,6 +243,6 @@ def _isolated_environment(home: Path, *, network: bool) -> dict[str, str]:
 
 
 def _rustup_variables() -> dict[str, str]:
-    """Return the variable by which Rust programs find the toolchains of rustup; empty without rustup."""
+    """Return the environment variable that names the folder of rustup's toolchains; empty without rustup."""
     rustup = Path(os.environ.get("RUSTUP_HOME", Path.home() / ".rustup"))
     return {"RUSTUP_HOME": str(rustup)} if (rustup / "toolchains").is_dir() else {}

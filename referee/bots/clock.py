@@ -13,20 +13,20 @@ from typing import Any, NamedTuple, Protocol
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
 
 HELLO = ""
-"""The game id of the request that a hello completes."""
+"""Used as the game id of the request for a hello, which belongs to no game."""
 READY = 0
-"""The decision number of a request that a hello or a ready completes."""
+"""Used as the decision number of a request for a hello or a ready. Decisions count from 1."""
 REPLY_GRACE_US = 2_000
-"""The grace period after a deadline. A reply that has arrived in time may still be in gRPC's threads."""
+"""The grace period after a deadline, in µs. A reply that arrived in time may still be in gRPC's threads."""
 TIMER_TOLERANCE_US = 2_000
-"""If a timer is later than this, the event loop was late. The timers of uvloop have a resolution of 1 ms."""
+"""A timer that fires more µs late than this shows that the event loop was late. uvloop's timers are exact to 1 ms."""
 MAX_EXTENSIONS = 5
-"""How often the grace period can start again because the event loop was late."""
+"""How often the grace period can start if the event loop is late every time; the first start is included."""
 CPU_GRACE_US = 1_000
-"""The CPU time that a bot still gets to send its reply if it has or awaits a core at its deadline."""
+"""The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
-"""How long a bot may wait for that CPU time. It is enough: Linux reserves a part of every second for normal
-processes, even if real-time processes use the machine."""
+"""How many µs after its deadline a bot may wait until it has had `CPU_GRACE_US`. Two seconds are enough: Linux
+reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _MISSING = {
     Cause.TIMEOUT: "no reply",
     Cause.GAME_START_TIMEOUT: "no ready",
@@ -35,7 +35,7 @@ _MISSING = {
 
 
 class Timer(Protocol):
-    """A scheduled call, as `Clock.call_later` returns it."""
+    """A scheduled call; `Clock.call_later` returns it."""
 
     def cancel(self) -> None:
         """Cancel the call."""
@@ -48,7 +48,7 @@ class Clock(NamedTuple):
     now_ns: Callable[[], int]
     """Returns monotonic time in nanoseconds."""
     call_later: Callable[..., Timer]
-    """Takes a delay in seconds, a function and its arguments."""
+    """Schedules a call; takes a delay in seconds, a function, and the arguments of the function."""
 
     @classmethod
     def from_loop(cls) -> Clock:
@@ -62,7 +62,7 @@ class Clock(NamedTuple):
 #        |                          |                          |         ^ |
 #        |                          |                          |         +-+ extended: the event loop was late,
 #        |                          |                          |             or the bot waits for a core
-#        +------------------------- + ------- reply ---------- + --> answered
+#        +------------------------- + ------- reply ---------- + --> completed
 #        +------------------------- + -- malformed, failure -- + --> failed
 #
 # In the last three states the future `reply` is done. A reply can come before the request is written: the bot
@@ -73,13 +73,13 @@ class PendingRequest:
     """A request to a bot, with its clock and with the future for its reply."""
 
     written_ns = 0
-    """When the request was written to the stream, on the clock; 0 until then."""
+    """The time, in ns of the clock, at which the request was written to the stream; 0 until then."""
     deadline_ns = 0
-    """When the limit ends, on the clock; 0 until the request is written."""
+    """The time, in ns of the clock, at which the limit ends; 0 until the request is written."""
     expired = False
     """True once the deadline has passed."""
     cpu_at_deadline_ns: int | None = None
-    """The bot's CPU time at the deadline if it was busy then, otherwise None."""
+    """The bot's CPU time at the deadline; None before the deadline, and if all its threads slept at the deadline."""
 
     def __init__(
         self, game_id: str, number: int, limit_us: int, reply: asyncio.Future[Any]
@@ -89,12 +89,13 @@ class PendingRequest:
         self.number = number
         """The number of the decision, or `READY`."""
         self.limit_us = limit_us
+        """How many microseconds the bot has for the reply."""
         self.reply = reply
-        """Completed with a `TimedReply`, for a hello with the message; or failed with an exception."""
+        """The future of the reply. Its result is the message of a hello, and a `TimedReply` of any other reply."""
 
     @property
     def cause(self) -> Cause:
-        """The cause of the fault if no reply comes."""
+        """The cause of the fault if no reply comes in time."""
         if self.number != READY:
             return Cause.TIMEOUT
         return Cause.GAME_START_TIMEOUT if self.game_id != HELLO else Cause.CONNECT_TIMEOUT
@@ -104,19 +105,19 @@ class PendingRequests:
     """The pending requests of one bot, at most one for each game.
 
     A reply is in time if it reached the referee's socket before the deadline, however late the event loop
-    sees it. gRPC owns the socket and does not tell when the bytes arrived, but it passes them on soon. So a
-    bot is charged only after a grace period, which is longer if the event loop was late. A reply that comes
-    within the grace period counts as in time.
+    sees the reply. gRPC reads the socket and does not say when a reply arrived, but it passes the reply on soon.
+    So a bot is charged only after a grace period, which is longer if the event loop was late. A reply that the
+    event loop sees within the grace period counts as in time.
 
     A bot may have its reply ready and wait for a core that another program uses. It is not charged for that
-    wait: if the bot is busy at its deadline, it still gets `CPU_GRACE_US` of CPU time, within
-    `CORE_WAIT_LIMIT_US`. A bot that goes on computing uses this time up at once, so it is charged as promptly
-    as a bot that sleeps.
+    wait: if the bot runs or waits for a core at its deadline, it still gets `CPU_GRACE_US` of CPU time, but no
+    later than `CORE_WAIT_LIMIT_US` after the deadline. A bot that goes on computing uses this CPU time up at once,
+    so it is charged as promptly as a bot that sleeps.
 
     Args:
         clock: the source of time.
-        on_overdue: called with each request for which the bot is charged.
-        busy_ns: returns the bot's CPU time while one of its threads has or awaits a core, otherwise None.
+        on_overdue: called with each request that becomes overdue.
+        busy_ns: returns the bot's CPU time in ns; None if all threads of the bot sleep now.
     """
 
     def __init__(
@@ -126,9 +127,9 @@ class PendingRequests:
         busy_ns: Callable[[], int | None],
     ) -> None:
         self.pending: dict[str, PendingRequest] = {}
-        """The requests by game id."""
+        """The pending requests by game id."""
         self.overdue: set[tuple[str, int]] = set()
-        """The game id and number of each charged request; the bot may still send a late reply to it."""
+        """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._on_overdue = on_overdue
@@ -137,21 +138,21 @@ class PendingRequests:
         self._timer_ns = 0
 
     def start_clock(self, request: PendingRequest, written_ns: int) -> None:
-        """Start the clock of a request, which is written at `written_ns`."""
+        """Start the clock of a request that is written to the stream at `written_ns`."""
         request.written_ns = written_ns
         request.deadline_ns = deadline_ns = written_ns + request.limit_us * 1000
         if self._timer is None or deadline_ns < self._timer_ns:
             self._arm_timer(deadline_ns)
 
     def elapsed_us(self, request: PendingRequest) -> int:
-        """Return the microseconds since a request was written; 0 if it was not."""
+        """Return the microseconds since a request was written; 0 if it was not written yet."""
         return (self._now_ns() - request.written_ns) // 1000 if request.written_ns else 0
 
     def forget_overdue(self, game_id: str, games: Container[str]) -> None:
         """Forget the overdue requests of a game after the bot has replied to a later request.
 
-        The bot has evidently given the overdue ones up. The overdue requests of finished games are forgotten
-        too.
+        The bot will not reply to the overdue requests any more. The overdue requests of finished games are
+        forgotten too.
 
         Args:
             game_id: the game of the reply.
@@ -160,7 +161,7 @@ class PendingRequests:
         self.overdue = {key for key in self.overdue if key[0] != game_id and key[0] in games}
 
     def fail_all(self, failure: Exception) -> None:
-        """Raise `failure` in all callers that await a reply."""
+        """Raise `failure` in all callers that await a reply, and remove all requests."""
         for request in self.pending.values():
             fail_request(request, failure)
         self.pending.clear()
@@ -169,9 +170,9 @@ class PendingRequests:
             self._timer = None
 
     def _arm_timer(self, deadline_ns: int) -> None:
-        """Check the deadlines at `deadline_ns`.
+        """Set the timer so that it calls `_check_deadlines` at `deadline_ns`.
 
-        All requests share one timer, which is armed for the earliest deadline, and a reply does not cancel it.
+        All requests share this timer, which is set to the earliest deadline. A reply does not cancel the timer.
         A timer for each request would double the cost of a request.
         """
         if self._timer is not None:
@@ -197,7 +198,13 @@ class PendingRequests:
             self._arm_timer(min(later_ns))
 
     def _start_grace(self, request: PendingRequest, late_ns: int, extensions_left: int) -> None:
-        """Wait for a reply that may have reached the socket; wait longer if the event loop was `late_ns` late."""
+        """Start a grace period, in which a reply that has reached the socket may still come.
+
+        Args:
+            request: the request whose deadline has passed.
+            late_ns: how late the event loop was; a large delay makes the grace period longer by as much.
+            extensions_left: how often the grace period can still start because of a late event loop.
+        """
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
         end_ns = self._now_ns() + grace_ns
         self._clock.call_later(
@@ -216,6 +223,7 @@ class PendingRequests:
             self._charge(request)
 
     def _awaits_core(self, request: PendingRequest) -> bool:
+        """Return whether the bot has not yet had its `CPU_GRACE_US` and may wait for it longer."""
         over_us = self.elapsed_us(request) - request.limit_us
         if request.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:
             return False
@@ -229,14 +237,14 @@ class PendingRequests:
 
 
 def fail_request(request: PendingRequest, failure: Exception) -> None:
-    """Raise `failure` in the caller that awaits the reply, unless the request is done."""
+    """Raise `failure` in the caller that awaits the reply, unless the request has been completed or has failed."""
     if not request.reply.done():
         request.reply.set_exception(failure)
-        request.reply.exception()  # marks it as retrieved: the caller may have stopped waiting
+        request.reply.exception()  # if the caller has stopped waiting, asyncio would log the failure
 
 
 def overdue_fault(request: PendingRequest, elapsed_us: int) -> BotFault:
-    """Return the fault for a missing reply: a strike for a decision, otherwise a forfeit."""
+    """Return the fault for an overdue request: a strike for a decision, a forfeit for a hello or a ready."""
     kind = Strike if request.cause is Cause.TIMEOUT else Forfeit
     detail = f"{_MISSING[request.cause]} within {request.limit_us / 1e6:g} s"
     return kind(

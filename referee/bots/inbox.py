@@ -1,6 +1,6 @@
 """Check the messages of a bot and pass each reply to the request that awaits it.
 
-`proto/README.md` defines what a bot may send. Deadlines belong to `clock`.
+`proto/README.md` defines what a bot may send. The module `clock` decides whether a reply is late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from referee.protocol import decode
 from referee.protocol.values import PROTOCOL_VERSION
 
 FLOOD_QUOTA = 200
-"""How many unsolicited messages and streams a bot may send between two replies."""
+"""How many unsolicited messages a bot may send, and streams it may open in addition, between two valid replies."""
 
 
 class Inbox:
@@ -45,12 +45,13 @@ class Inbox:
         self._is_foreign = is_foreign
         self._unsolicited = 0
         self.dropped = 0
-        """How many messages were dropped: late, repeated or unsolicited replies, and hellos after the first."""
+        """How many replies, readies and hellos were dropped, because they came late, twice or without a request."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
-        """Process a message that has just the reply to the only pending request; return False for any other.
+        """Process `data` if it is a message that contains only the reply to the only pending request.
 
-        This is the fast path for nearly all messages. If it returns False, pass the message to `receive`.
+        Return whether it was such a message. If not, nothing was processed: pass `data` to `receive`. This
+        method exists because nearly all messages are of this kind, and `receive` is slower.
         """
         pending = self._requests.pending
         if len(pending) != 1:
@@ -67,9 +68,15 @@ class Inbox:
         return True
 
     def receive(self, data: bytes) -> None:
-        """Process any message. Raises `Forfeit` if the bot must not go on."""
+        """Process any message of the bot.
+
+        Raises `Forfeit` if the message is too large, if it must be a hello but is not a valid one, or if the bot
+        has sent too many unsolicited messages.
+        """
         if len(data) > MESSAGE_LIMIT:
-            raise _forfeit(Cause.TOO_LARGE, f"a message of {len(data)} bytes")
+            raise _forfeit(
+                Cause.TOO_LARGE, f"a message of {len(data)} bytes; the limit is {MESSAGE_LIMIT}"
+            )
         is_first = not self._hello.reply.done()
         try:
             message = decode.parse_bot_message(data)
@@ -84,11 +91,12 @@ class Inbox:
                 self._receive_replies(message)
 
     def count_unsolicited(self, count: int) -> None:
-        """Count unsolicited messages or streams. Raises `Forfeit` if there are too many."""
+        """Count unsolicited messages or streams. Raises `Forfeit` if there are more than `FLOOD_QUOTA`."""
         self._unsolicited += count
         if self._unsolicited > FLOOD_QUOTA:
             raise _forfeit(
-                Cause.FLOOD, f"more than {FLOOD_QUOTA} messages or streams that nobody asked for"
+                Cause.FLOOD,
+                f"more than {FLOOD_QUOTA} messages or streams that the referee did not wait for",
             )
 
     def _receive_hello(self, message: play_pb2.BotMessage) -> None:
@@ -135,7 +143,7 @@ class Inbox:
         return any(request.number == READY for request in self._requests.pending.values())
 
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
-        """Return the request for a reply or a ready. If there is none, count the message as dropped."""
+        """Return the pending request of a reply or a ready. If there is none, count it as dropped; return None."""
         request = self._requests.pending.get(game_id)
         if request is None or request.number != number or request.reply.done():
             self.dropped += 1
@@ -144,7 +152,10 @@ class Inbox:
         return request
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
-        """Pass a serialised action to the caller that awaits it; for a ready it is empty."""
+        """Pass a serialised action, which is empty for a ready, to the caller that awaits the reply.
+
+        If the reply came in the grace period, its time is the limit, and the rest is its lag.
+        """
         requests, limit_us = self._requests, request.limit_us
         if requests.overdue:
             requests.forget_overdue(request.game_id, self._games)
@@ -155,6 +166,10 @@ class Inbox:
             request.reply.set_result((action, limit_us, elapsed_us - limit_us))
 
     def _charge_malformed(self, reason: str) -> None:
+        """Charge a strike for every decision that the bot owes: the message does not say which one it is for.
+
+        Count the message as unsolicited if the bot owes none.
+        """
         waiting = [
             request
             for request in self._requests.pending.values()

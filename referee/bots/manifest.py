@@ -1,6 +1,6 @@
-"""Read `bot.toml`, the manifest of a bot: its name, author and rulesets, and how it is built and run.
+"""Read `bot.toml`, the manifest of a bot: who wrote the bot, which rulesets it plays, how to build and run it.
 
-This module only reads the file. `build` builds the bot, `process` runs it.
+This module only reads the file. `build` builds the bot, `process` runs the bot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
 Transport = Literal["unix", "tcp"]
-"""What a bot connects to: a UNIX socket, or a port of the loopback address if its gRPC supports only TCP."""
+"""What a bot connects to: a UNIX socket, or for a gRPC library without UNIX sockets, a port of 127.0.0.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BotSpec:
 
 
 class LimitsTable(FileModel):
-    """The table `[limits]` of a bot's manifest or of a tournament file. Every key is optional."""
+    """The table `[limits]` of a manifest or of a tournament file: some or all of the values in `sandbox.Limits`."""
 
     memory_mib: Annotated[int, Field(ge=16, le=1 << 24)] | None = None
     processes: Annotated[int, Field(ge=1, le=32_768)] | None = None
@@ -54,11 +54,11 @@ class LimitsTable(FileModel):
 
     @property
     def explicit(self) -> dict[str, Any]:
-        """The limits that the file sets, by key; all of them are numbers."""
+        """The limits that the file sets: a dictionary from key to number."""
         return self.model_dump(exclude_none=True)
 
     def to_limits(self, default: Limits = DEFAULT_LIMITS) -> Limits:
-        """Return the limits that the file sets, with the others from `default`."""
+        """Return all limits. A limit that the file does not set is taken from `default`."""
         return replace(default, **self.explicit)
 
 
@@ -87,7 +87,7 @@ def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Command = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_command)]
-"""A program and its arguments. It is a list in the file, so it needs no shell and no quoting."""
+"""A program and its arguments, written as a list in the file. No shell runs them, so they need no quoting."""
 
 
 class Build(FileModel):
@@ -118,7 +118,7 @@ class Manifest(FileModel):
     build: Build | None = None
     run: Run
     limits: LimitsTable = LimitsTable()
-    """The limits that the bot asks for; they may be below or above the defaults."""
+    """The limits that the author wants for the bot, below or above the defaults."""
 
     @property
     def bot(self) -> BotId:
@@ -126,7 +126,7 @@ class Manifest(FileModel):
         return BotId(self.name, self.version)
 
     def spec(self, folder: Path) -> BotSpec:
-        """Return how to start the bot, which has been built in `folder`."""
+        """Return how to start the bot in `folder`. If the bot needs a build, it must have been built there."""
         return BotSpec(
             self.bot,
             folder.resolve(),
@@ -140,7 +140,8 @@ class Manifest(FileModel):
 def load_manifest(folder: Path) -> Manifest:
     """Read a bot's manifest from its folder.
 
-    Raises `UserError`: `FOLDER: no such folder`, or `FOLDER/bot.toml: KEY: reason`.
+    Raises `UserError` if there is no such folder (`FOLDER: no such folder`), or if the manifest is missing or wrong
+    (`FOLDER/bot.toml: KEY: reason`).
     """
     if not toml_file.is_folder(folder):
         raise UserError(f"{folder}: no such folder")

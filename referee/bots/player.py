@@ -1,8 +1,8 @@
 """Let bot processes play games. `BotPool` keeps the processes of a worker, `BotPlayer` plays one seat.
 
-A pool keeps one process for each bot and lane. It starts the process for the first game, and replaces a process
-that cannot be used any more before the next game. If it has too many processes, it stops the one among the idle
-processes that has not been used for the longest time.
+A pool keeps one process for each bot and lane. It starts the process before the first game of the bot in the
+lane. Before each later game it starts a new process if the old one cannot play any more. If there are too many
+processes, the pool stops processes that play no game, the least recently used ones first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from referee.records import Reply, Request, Usage
 from referee.sandbox.launcher import Launcher
 
 Key = tuple[int, str]
-"""The lane and the bot, as `name@version`."""
+"""The number of the lane, and the bot as `name@version`."""
 
 
 class BotPool:
@@ -29,9 +29,9 @@ class BotPool:
 
     Args:
         launcher: starts the programs.
-        clocks: has the start-up limit.
-        max_processes: how many processes are kept. If all of them are in games, the pool may have more.
-        folder: where the folders of the bots are created.
+        clocks: the time limits, of which the pool uses the start-up limit.
+        max_processes: how many processes the pool keeps. It has more only while that many are in games.
+        folder: the folder in which each bot process gets a folder of its own.
     """
 
     def __init__(
@@ -44,16 +44,19 @@ class BotPool:
         self._processes: dict[Key, BotProcess] = {}
         """The processes, the least recently used first."""
         self._starting = 0
+        """How many processes are being started now."""
         self._locks: dict[Key, asyncio.Lock] = {}
-        """The lock of a key is held while its process is looked up, started or discarded."""
+        """The lock of a key is held while the process of this key is looked up, started or discarded."""
         self._tokens: set[str] = set()
+        """The tokens of all processes of the pool."""
 
     async def acquire(self, lane: int, spec: BotSpec) -> BotProcess:
         """Return the process of a bot in a lane and reserve it for one game; start one if needed.
 
-        The reservation ends with `BotPlayer.leave`, or if `BotPlayer.join` fails. Concurrent calls for several
-        bots start their processes at the same time. Raises `Forfeit` if the bot does not start, and `VoidGame`
-        if the machine lacks resources.
+        The reservation ends when `BotPlayer.leave` is called or `BotPlayer.join` raises `Forfeit`. Concurrent
+        calls for several bots start the processes of these bots at the same time.
+
+        Raises `Forfeit` if the bot does not start, and `VoidGame` if the machine lacks resources.
         """
         key = lane, str(spec.bot)
         async with self._lock(key):
@@ -69,7 +72,7 @@ class BotPool:
             return process
 
     async def find_capacity(self, lane: int, spec: BotSpec) -> int:
-        """Return how many games a bot's process in a lane can play at once; 1 if it cannot be started."""
+        """Return how many games a bot's process in a lane can play at once; 1 if the process cannot be started."""
         try:
             process = await self.acquire(lane, spec)
         except (Forfeit, VoidGame):
@@ -80,7 +83,7 @@ class BotPool:
     async def discard(self, lane: int) -> None:
         """Kill all processes of a lane, because they have seen a deal that will be played again.
 
-        All callers that await a reply of these processes get a `VoidGame`.
+        A `VoidGame` is raised in all callers that await a reply of these processes.
         """
         await asyncio.gather(*(self._discard(key) for key in self._locks if key[0] == lane))
 
@@ -108,6 +111,7 @@ class BotPool:
             self._starting -= 1
 
     async def _make_room(self) -> None:
+        """Stop processes that play no game, until the processes that are being started fit into the pool."""
         idle = [key for key, process in self._processes.items() if not process.games]
         excess = len(self._processes) + self._starting - self._max_processes
         await self._stop(idle[: max(0, excess)], gently=True)
@@ -126,14 +130,14 @@ class BotPool:
 
 @dataclass(frozen=True, slots=True)
 class GameOpening:
-    """The messages with which a bot starts a game."""
+    """What a bot needs to start a game: the first message, and an encoder for the requests."""
 
     game_id: str
     """The opaque id that the bots see."""
     start: bytes
-    """The serialised game start for this seat."""
+    """The serialised message that tells the bot of this seat that the game starts."""
     encoder: RequestEncoder
-    """Shared by all seats of the game."""
+    """Turns requests into messages. All seats of the game share one encoder."""
 
 
 class BotPlayer:
@@ -148,9 +152,14 @@ class BotPlayer:
 
     @classmethod
     async def join(cls, process: BotProcess, opening: GameOpening, limit_us: int) -> BotPlayer:
-        """Start a game with a process that `BotPool.acquire` has returned for it.
+        """Send the game start to a bot, wait for its ready, and return the player of its seat.
 
-        Raises `Forfeit` if the bot is not ready in time.
+        Args:
+            process: the process of the bot, which `BotPool.acquire` has reserved for this game.
+            opening: the game start for the seat.
+            limit_us: how many microseconds the bot has until its ready.
+
+        Raises `Forfeit` if the bot fails or is not ready in time, and `VoidGame` if the referee ends the process.
         """
         player = cls(process, opening)
         try:
@@ -183,7 +192,7 @@ class BotPlayer:
         return Reply(action, elapsed_us, lag_us)
 
     async def leave(self, end: bytes) -> None:
-        """Send the end of the game to the bot and end the reservation of its process."""
+        """Send `end`, the serialised end of the game, to the bot, and end the reservation of the bot's process."""
         self._process.games -= 1
         self._process.has_played = True
         if not self._process.dead:
@@ -192,21 +201,24 @@ class BotPlayer:
     def on_forfeit(self) -> None:
         """End the bot's process if it is unresponsive and plays no other game.
 
-        Otherwise it could use up the core that the other bots need.
+        An unresponsive process may go on computing for ever on the core that the other bots need.
         """
         if self._process.session.unresponsive and self._process.games == 1:
             self._process.end_soon()
 
     def usage(self) -> Usage:
-        """Return the process's usage since it joined the game; its other games are included."""
+        """Return the CPU time of the process since it joined the game, and its peak memory since its start.
+
+        The CPU time includes other games that the process plays at the same time.
+        """
         usage = self._process.usage()
         return Usage(round(usage.cpu_s - self._cpu_before_s, 6), usage.peak_memory_kib)
 
     @property
     def dropped(self) -> int:
-        """How many messages of the bot were dropped since it joined the game; see `Inbox.dropped`."""
+        """How many replies, readies and hellos were dropped since the bot joined the game; see `Inbox.dropped`."""
         return self._process.session.dropped - self._dropped_before
 
     def stderr_tail(self) -> str:
-        """Return the end of the process's standard error, printable."""
+        """Return the end of the process's standard error, with control characters escaped."""
         return self._process.stderr_tail()

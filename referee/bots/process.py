@@ -33,17 +33,17 @@ from referee.sandbox.monitor import wait_for_breach
 from referee.sandbox.shortages import charge_or_void, check_capacity
 
 GOODBYE_S = 2.0
-"""How long a bot may take to exit after the referee's goodbye."""
+"""How many seconds a bot may take to exit after the referee's goodbye."""
 TERM_S = 1.0
-"""How long a bot may take to exit after SIGTERM. Then it is killed."""
+"""How many seconds a bot may take to exit after SIGTERM. Then it is killed."""
 STDERR_TAIL = 4096
 """How many bytes from the end of the standard error are kept with a fault."""
 _RELAY_PORT = 50051
 """The port of the referee in the network namespace of a bot that connects by TCP."""
 _STATUS_S = 0.5
-"""How long to wait for the exit status after the end of the stream, or for the end of the stream after the exit."""
+"""How many seconds to wait for the exit after the end of the stream, or for the end of the stream after the exit."""
 _OUTPUT_LIMIT_S = 0.5
-"""How long to go on reading the outputs after the process has ended."""
+"""How many seconds the referee may spend on the rest of the outputs after the process has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class Shutdown:
     """How a bot reacted to a request to exit."""
 
     exit_code: int | None
-    """The program's exit code, negative for a signal; None if it did not exit."""
+    """The exit code, or the negative number of the signal that ended the program; None if it did not end in time."""
     elapsed_s: float
+    """Seconds from the request to the end of the program, or until the referee stopped waiting."""
     left_running: tuple[str, ...]
-    """The names of the processes that the bot left running."""
+    """The names of the bot's processes that still ran after the program had ended; empty if it did not end."""
 
 
 # The states of a bot process:
@@ -77,9 +78,9 @@ class BotProcess:
         self.spec = spec
         self._launcher = launcher
         self.max_games = 1
-        """How many games the bot can play at once, by its hello."""
+        """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
-        """How many games the bot plays now or has been reserved for."""
+        """How many games the bot plays now, together with those for which a pool has reserved it."""
         self.has_played = False
         """Whether the bot has played a game to its end."""
         output_bytes = spec.limits.output_kib * 1024
@@ -109,10 +110,11 @@ class BotProcess:
             spec: the bot.
             launcher: starts the program.
             folder: where the bot's own folder is created, with its socket and scratch space.
-            limit_us: the time from now until the hello.
-            tokens: the tokens of all running bots; the bot's own one is added until the bot is stopped.
+            limit_us: how many microseconds the bot has from now until its hello.
+            tokens: the tokens of all running bots. The new bot's token is added now and removed by `stop`.
 
-        Raises `Forfeit` if the bot fails, and `VoidGame` if the machine lacks resources.
+        Raises `Forfeit` if the program cannot be started, or if no valid hello comes in time. Raises `VoidGame` if
+        the machine lacks resources.
         """
         bot = cls(spec, launcher, folder, tokens)
         began_ns = bot._clock.now_ns()
@@ -156,7 +158,9 @@ class BotProcess:
                     ),
                 )
         except TimeoutError:
-            raise VoidGame(f"no program was started within {limit_us / 1e6:g} s") from None
+            raise VoidGame(
+                f"this machine did not start the program within {limit_us / 1e6:g} s"
+            ) from None
         process = launched.process
         assert process.stdout is not None  # noqa: S101 - a launcher makes both pipes
         assert process.stderr is not None  # noqa: S101
@@ -190,15 +194,15 @@ class BotProcess:
         self.session.fail(fault or self._describe_exit(code))
 
     def _on_watcher_done(self, watcher: asyncio.Task[None]) -> None:
-        """Fail the session if the watcher failed. Otherwise callers could wait for an unwatched bot forever."""
+        """Fail the session if `_watch` raised an error: nothing else would end a caller's wait for a dead bot."""
         if not watcher.cancelled() and (error := watcher.exception()) is not None:
             assert isinstance(error, Exception)  # noqa: S101 - other exceptions end the event loop
             self.session.fail(error)
 
     def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
-        """Return the fault of a bot that has exited with `code` or, if it is None, has closed its stream.
+        """Return the fault of a bot that has exited with `code`, or has closed its stream if `code` is None.
 
-        Return a `VoidGame` if the machine may have lacked resources.
+        Return a `VoidGame` instead of the fault if the machine lacks resources, which may have ended the bot.
         """
         signal = None
         if code is None:
@@ -218,11 +222,11 @@ class BotProcess:
         )
 
     def add_evidence(self, fault: BotFault) -> BotFault:
-        """Return a copy of a fault with the end of the process's standard error."""
+        """Return a copy of a fault, with the end of the process's standard error in its evidence."""
         return type(fault)(fault.cause, replace(fault.evidence, stderr_tail=self.stderr_tail()))
 
     def stderr_tail(self) -> str:
-        """Return the end of the standard error, printable."""
+        """Return the end of the standard error, with control characters escaped."""
         return self.error_output.tail(STDERR_TAIL)
 
     @property
@@ -232,7 +236,7 @@ class BotProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether the bot can start another game."""
+        """Whether the bot can start another game: it is neither dead nor unresponsive."""
         return not (self.dead or self.session.unresponsive)
 
     def usage(self) -> TotalUsage:
@@ -246,7 +250,7 @@ class BotProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The program's exit code, negative for a signal; None while it runs."""
+        """The exit code, or the negative number of the signal that ended the program; None while it runs."""
         return None if self._launched is None else self._launched.process.returncode
 
     @property
@@ -256,13 +260,15 @@ class BotProcess:
         return self._launched.process.pid
 
     async def shut_down(self, *, goodbye: bool) -> Shutdown:
-        """Ask the process to exit, by a goodbye or by SIGTERM, and return how it reacted within the limit.
+        """Ask the process to exit, and return how it reacted. Call `stop` afterwards: nothing is killed here.
 
-        Nothing is killed; call `stop` afterwards.
+        Args:
+            goodbye: True to send the goodbye and wait for at most `GOODBYE_S`, False to send SIGTERM and wait for
+                at most `TERM_S`.
         """
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         if self._watcher is not None:
-            self._watcher.cancel()  # it would kill the processes that the program leaves running
+            self._watcher.cancel()  # the watcher would kill the processes to report
         began_ns = self._clock.now_ns()
         if goodbye:
             self.session.send(encode.goodbye())
@@ -277,14 +283,16 @@ class BotProcess:
         return Shutdown(code, elapsed_s, left_running)
 
     def end_soon(self) -> None:
-        """Cause the end of the process and return at once."""
+        """Fail the session, so that `_watch` kills the process soon, and return at once."""
         self.session.fail(VoidGame("the referee has ended the bot's process"))
 
     async def stop(self, *, gently: bool = True) -> None:
-        """End the process tree and remove its socket and folder.
+        """End the process tree and remove the bot's socket and folder.
 
-        If `gently`, ask the bot to exit first; otherwise kill it at once. All callers that await a reply of the
-        bot get a `VoidGame`.
+        A `VoidGame` is raised in all callers that await a reply of the bot.
+
+        Args:
+            gently: True to ask the bot to exit before it is killed, if the bot is usable; False to kill it at once.
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(gently=gently and self.usable))

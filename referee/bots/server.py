@@ -1,7 +1,8 @@
 """Run the gRPC server of one bot: it has one method, and the bot opens one stream.
 
 The server listens on a UNIX socket. If the bot's gRPC client supports only TCP, the server listens on a port of
-the loopback address instead. Any program on the machine can connect to that port, so the hello has a token.
+the loopback address instead. Any program on the machine can connect to that port, so a bot must prove in its hello
+that it knows the secret token.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ SERVICE = play_pb2.DESCRIPTOR.services_by_name["RefereeService"]
 MESSAGE_LIMIT = 1 << 16
 """The most bytes in a message of a bot. A larger message forfeits the game."""
 _GRPC_LIMIT = 1 << 24
-"""gRPC closes the stream without a reason at a message above this size. So it is far above `MESSAGE_LIMIT`."""
+"""The most bytes that gRPC accepts in a message. If a message is larger, gRPC closes the stream without a reason.
+
+This limit is far above `MESSAGE_LIMIT`, so that the referee itself sees most messages that are too large and can
+name the fault."""
 CONNECTIONS = 64
-"""How many connections a bot may open; it needs one. gRPC closes any further connection."""
+"""How many connections a bot may open. A bot needs one; gRPC closes any connection beyond this number."""
 _SOCKET_PATH_LIMIT = 100
 """The most characters in a socket's path; the limit of operating systems is 104 to 108 bytes."""
 _OPTIONS = (
@@ -33,7 +37,7 @@ _OPTIONS = (
 
 Stream = grpc.aio.ServicerContext[bytes, bytes]
 Serve = Callable[[Stream], Awaitable[None]]
-"""Uses a stream until it ends; see `Session.serve`."""
+"""A function that uses a stream until the stream ends; `Session.serve` is one."""
 
 
 class BotServer:
@@ -41,8 +45,8 @@ class BotServer:
 
     Args:
         socket: the path of the UNIX socket.
-        serve: called with each stream.
-        transport: what the bot connects to.
+        serve: called with each stream that the bot opens.
+        transport: `unix` for the UNIX socket, `tcp` for a port of the loopback address.
     """
 
     def __init__(self, socket: Path, serve: Serve, transport: Transport = "unix") -> None:

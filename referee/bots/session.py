@@ -27,7 +27,7 @@ from referee.pb import play_pb2
 from referee.protocol import encode
 
 WRITE_LIMIT_S = 5.0
-"""How long it may take to write one batch of messages. A bot that does not read its stream exceeds this."""
+"""How many seconds the write of one batch of messages may take. It takes longer if the bot does not read."""
 
 TimedReply = tuple[bytes, int, int]
 """A reply with its times: the serialised action, the microseconds until the reply came (at most the limit), and
@@ -61,7 +61,7 @@ class Session:
         token: the token that the bot's hello must contain.
         is_foreign: returns whether a token belongs to another bot.
         clock: the source of time.
-        busy_ns: see `PendingRequests`.
+        busy_ns: returns the bot's CPU time in ns; None if all threads of the bot sleep now.
     """
 
     def __init__(
@@ -83,13 +83,12 @@ class Session:
             self._hello, self._requests, games=self._games, token=token, is_foreign=is_foreign
         )
         self._outbox: list[tuple[bytes, PendingRequest | None]] = []
-        """The messages that wait to be written, each with the request that it contains, if any."""
+        """The messages that wait to be written, each with the request that it contains, or None if it contains none."""
         self._flushing: asyncio.Task[None] | None = None
         self._writing_since_ns = 0
-        """When the current write began; 0 if there is none."""
+        """The time, in ns of the clock, at which the current write began; 0 if no write is in progress."""
         self.failure: Exception | None = None
-        """Why the session failed; None while it is open. None also if the stream has ended and `fail` was not
-        called yet."""
+        """The error that `fail` was called with; None before that, even if the stream has ended."""
         self.closed = asyncio.Event()
         """Set when the stream has ended or the session has failed."""
 
@@ -110,13 +109,13 @@ class Session:
 
     @property
     def unresponsive(self) -> bool:
-        """Whether a request is overdue and the bot has not replied in that game since."""
+        """Whether the bot has missed the deadline of a request, and has sent no later reply in the same game."""
         return bool(self._requests.overdue)
 
     # The stream
 
     async def serve(self, stream: Stream) -> None:
-        """Read a stream to its end. Refuses a second stream; the first one stays in use."""
+        """Read the bot's stream to its end. If the bot opens a second stream, refuse it and keep the first."""
         if self._stream is not None:
             try:
                 self._inbox.count_unsolicited(1)
@@ -135,7 +134,7 @@ class Session:
             self.closed.set()
 
     def fail(self, failure: Exception) -> None:
-        """Close the session and raise `failure` in all callers that await a reply. Later calls have no effect."""
+        """Close the session and raise `failure` in all callers that await a reply. A second call has no effect."""
         if self.failure is not None:
             return
         self.failure = failure
@@ -147,7 +146,7 @@ class Session:
 
     async def _read(self, stream: Stream) -> None:
         inbox = self._inbox
-        while isinstance(data := await stream.read(), bytes):  # else it is EOF
+        while isinstance(data := await stream.read(), bytes):  # at its end gRPC returns EOF
             if inbox.receive_sole_reply(data):
                 continue
             awaits_hello = not self._hello.reply.done()
@@ -155,7 +154,7 @@ class Session:
                 inbox.receive(data)
             except Forfeit as failure:
                 try:
-                    if awaits_hello:  # tell the bot's author why the referee refuses it
+                    if awaits_hello:  # the author of the bot may see why the hello was refused
                         await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
                 finally:  # charge also a bot that disconnects during this write
                     self.fail(failure)
@@ -165,12 +164,13 @@ class Session:
     def _on_overdue(self, request: PendingRequest) -> None:
         """Fail the session if the current write takes longer than the limit of an overdue request."""
         if self._writing_since_ns:
-            # gRPC's threads may wait for a core before they can report that the bot has read the message
+            # the limit is longer here, because gRPC's threads may wait for a core before they report that the
+            # bot has read the message
             limit_ns = max(request.limit_us, CORE_WAIT_LIMIT_US) * 1000
             self._check_write(self._writing_since_ns, limit_ns)
 
     def _check_write(self, since_ns: int, limit_ns: int) -> None:
-        """Fail the session if the write that began at `since_ns` takes longer than the limit."""
+        """Fail the session if the write that began at `since_ns` exceeds the limit; check again until then."""
         if self._writing_since_ns != since_ns:
             return
         left_ns = since_ns + limit_ns - self._now_ns()
@@ -188,10 +188,10 @@ class Session:
         """Wait for the bot's hello and return it.
 
         Args:
-            limit_us: how long the bot may take.
-            since_ns: when the bot's process was started, on the session's clock.
+            limit_us: how many microseconds the bot may take.
+            since_ns: the time, in ns of the session's clock, at which the start of the bot began.
 
-        Raises `Forfeit` (CONNECT_TIMEOUT) if the hello is late, or the session's failure.
+        Raises `Forfeit` (CONNECT_TIMEOUT) if the hello is late, and `failure` if the session fails.
         """
         self._raise_failure()
         self._hello.limit_us = limit_us
@@ -205,7 +205,7 @@ class Session:
     async def start_game(self, game_id: str, start: bytes, limit_us: int) -> None:
         """Send a game start and wait for the bot's ready.
 
-        Raises `Forfeit` (GAME_START_TIMEOUT) if the ready is late, or the session's failure.
+        Raises `Forfeit` (GAME_START_TIMEOUT) if the ready is late, and `failure` if the session fails.
         """
         self._raise_failure()
         request = self._add_request(game_id, READY, limit_us)
@@ -226,7 +226,8 @@ class Session:
     async def request(self, game_id: str, number: int, message: bytes, limit_us: int) -> TimedReply:
         """Send the request for a decision and wait for the reply.
 
-        Raises `Strike` (TIMEOUT or MALFORMED), or the session's failure, which is usually a `Forfeit`.
+        Raises `Strike` if the reply is late (TIMEOUT) or unreadable (MALFORMED). Raises `failure`, usually a `Forfeit`,
+        if the session fails.
         """
         if self.failure is not None:
             self._raise_failure()
@@ -246,7 +247,12 @@ class Session:
         return reply
 
     def send(self, message: bytes, request: PendingRequest | None = None) -> None:
-        """Send a message and return at once. Messages of one turn of the event loop are sent as a batch."""
+        """Put a message into the outbox and return at once. The messages in the outbox are written as a batch.
+
+        Args:
+            message: the serialised message.
+            request: the request in the message, whose clock starts when it is written; None for other messages.
+        """
         self._outbox.append((message, request))
         if self._flushing is None and not self._writing_since_ns:
             self._flushing = asyncio.ensure_future(self._flush())

@@ -1,7 +1,7 @@
 """Copy a bot's folder and compute the hash that identifies its content.
 
-Bots are always built and run from such a snapshot. So authors can go on working, and all games of one version
-are played by the same files.
+A league builds and runs bots only from snapshots. So authors can change their files at any time, and yet the same
+files play all games of a version.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from referee.errors import UserError
 MAX_BYTES = 1 << 30
 """The most bytes in all files of a snapshot."""
 MAX_FILES = 50_000
+"""The most files in a snapshot."""
 MAX_DEPTH = 100
-"""How deep folders may be nested."""
+"""How many levels of folders a snapshot may have."""
 _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git/", "__pycache__/")
 _IGNORE_FILE = ".gitignore"
@@ -35,10 +36,11 @@ class Snapshot:
     path: Path
     """The folder with the copy."""
     content_hash: str
-    """The SHA-256 in hexadecimal over all names, contents, links and executable flags."""
+    """The SHA-256, in hexadecimal, of the names, contents, link targets and executable flags of all files."""
     files: int
+    """The number of files, without folders and links."""
     size: int
-    """The bytes of all files together."""
+    """The number of bytes in all files together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +50,25 @@ class _Entry:
     path: PurePosixPath
     """The path relative to the folder that is copied."""
     mode: int
+    """Type and permissions, as in `st_mode`."""
     size: int
+    """The number of bytes, as in `st_size`."""
 
 
 def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
-    """Copy a bot's folder into a new folder.
+    """Copy a bot's folder into a new folder, and return the copy as a `Snapshot`.
 
     Args:
         folder: the bot's folder.
         into: the new folder; its parent must exist.
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
-            name is left out.
+            name is left out, because the build makes it again.
 
-    If the copy lies within `folder`, as in a league inside it, that part is left out. Times and owners are not
-    copied, and of the permissions only the executable flag. Raises `UserError`, in one line, and removes the
-    copy for: links that lead out of the folder, pipes and devices, unreadable files, too many or too large
-    files.
+    If the league's folder lies within the bot's folder, the new folder does too. The subfolder that contains it is
+    then left out. The copy keeps the executable flags, but no other permissions, no times and no owners.
+
+    Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
+    unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_FILES` or `MAX_DEPTH`.
     """
     try:
         return _copy(folder, into, built=built)
@@ -104,14 +109,14 @@ def _entries(
     ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
     left_out: Container[tuple[int, int]],
 ) -> Iterator[_Entry]:
-    """Yield the content of a folder in an order that depends only on names; a folder before its content.
+    """Yield everything in a folder, sorted by name, so that the hash is reproducible; a folder before its content.
 
     Args:
         folder: the folder that is copied.
         below: the subfolder to begin with, relative to `folder`.
-        ignored: the ignore rules in force there, each with the folder to which its patterns are relative; None
-            if no rules are used.
-        left_out: device and inode of the folders that contain the copy.
+        ignored: the rules of the `.gitignore` files above `below`, each with the folder of the file; None if
+            `.gitignore` files have no effect.
+        left_out: device and inode number of each folder that contains the copy.
     """
     here = folder / below
     if len(below.parts) > MAX_DEPTH:
@@ -145,7 +150,7 @@ def _is_ignored(
     *,
     is_folder: bool,
 ) -> bool:
-    """Return whether git would ignore a path: the last rule that matches counts."""
+    """Return whether git would ignore a path. The last rule that matches the path decides."""
     is_ignored = False
     for base, rules in ignored:
         text = f"{path.relative_to(base)}{'/' if is_folder else ''}"
@@ -155,7 +160,11 @@ def _is_ignored(
 
 
 def _check_size(folder: Path, files: int, size: int, *, built: bool) -> None:
-    hint = f"; name what the build creates or downloads in its {_IGNORE_FILE}" if built else ""
+    hint = (
+        f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
+        if built
+        else "; remove the files that the bot does not need"
+    )
     if size > MAX_BYTES:
         raise UserError(f"{folder}: more than {MAX_BYTES >> 20} MiB{hint}")
     if files > MAX_FILES:
@@ -163,7 +172,7 @@ def _check_size(folder: Path, files: int, size: int, *, built: bool) -> None:
 
 
 def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, bytes]:
-    """Copy a file; return its kind and the hash of its content."""
+    """Copy a file; return its kind, `program` or `file`, and the SHA-256 of its content."""
     digest = hashlib.sha256()
     descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as reading, target.open("xb") as writing:  # noqa: PTH123
@@ -175,7 +184,7 @@ def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, by
 
 
 def _copy_link(folder: Path, source: Path, target: Path) -> bytes:
-    """Copy a link that stays within the folder; return its target."""
+    """Copy a link and return its target. Raises `UserError` if the link leads out of the folder."""
     destination = source.readlink()
     by_name = os.path.normpath(source.relative_to(folder).parent / destination)
     is_inside = by_name.split(os.sep, 1)[0] != os.pardir
@@ -186,5 +195,5 @@ def _copy_link(folder: Path, source: Path, target: Path) -> bytes:
 
 
 def _stays(folder: Path, path: Path) -> bool:
-    """Return whether a path is in a folder once all links are followed."""
+    """Return whether a path is still in a folder after all links in the path are followed."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

@@ -1,7 +1,7 @@
-"""Manage the bots of a league: their versions, and the copies of their files that can be played.
+"""Manage the bots of a league: the versions of each bot in the database, and the copies of the bots' files.
 
-This module finds versions by their names. It uses only the database, so commands that list bots start without
-the code that copies and builds them. `Workshop` has the files of the bots, `Roster` uses both.
+This module finds a version by name in the database. It does not import the code that copies and builds bots, so
+commands that only list bots start faster. `workshop` keeps the copies, and `Roster` combines both.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ def versions_of(league: League, name: str) -> Sequence[StoredBot]:
 
 
 def find_bot(league: League, text: str) -> StoredBot:
-    """Return the version `name@version`, or for `name` alone the newest version that is not retired.
+    """Return the version that `text` names.
 
-    Raises `NotFoundError` with a list of the existing versions.
+    Args:
+        league: the league to search.
+        text: `name@version`, or only `name` for the newest version that is not retired.
+
+    Raises `NotFoundError` if the league has no such bot or version. The message lists the existing versions.
     """
     name, at, version = text.partition("@")
     versions = versions_of(league, name)
@@ -35,15 +39,16 @@ def find_bot(league: League, text: str) -> StoredBot:
         there = ", ".join(
             f"{row.version}{' (retired)' if row.retired_at_us else ''}" for row in versions
         )
-        what = f"{version!r} of" if at else "that plays of"
-        raise NotFoundError(
-            f"{league.where}: there is no version {what} {name!r}; there are: {there}"
-        )
+        what = f"version {version!r}" if at else "active version"
+        raise NotFoundError(f"{league.where}: there is no {what} of {name!r}; there are: {there}")
     return matching[-1]
 
 
 def look_up_bot(league: League, text: str) -> StoredBot:
-    """Return the same as `find_bot`, but find also a bot that has only retired versions: the newest of them."""
+    """Return the version that `text` names, as `find_bot` does.
+
+    If `text` is a name without a version and all versions are retired, return the newest version.
+    """
     versions = versions_of(league, text)
     if versions and all(row.retired_at_us is not None for row in versions):
         return versions[-1]

@@ -1,7 +1,7 @@
 """Submit bots to a league as versions, and create new bots from the sample bots.
 
-The package itself finds a version by its name, `Workshop` has the files. New bots begin as copies of the sample bots,
-which are tested and play in tournaments, so every new bot works from the start.
+`Roster` combines the versions in the database with the copies in the `Workshop`. A new bot is a copy of a sample bot.
+The sample bots are tested and play in tournaments, so every new bot works from the start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from referee.store.league import League
 from referee.toml_file import Line, Name
 
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
-"""The sample bots in the package. In a clone it is a symbolic link."""
+"""The folder of the sample bots in the package. In a clone this folder is a symbolic link."""
 LANGUAGES = {
     "python": "greedy",
     "go": "greedy_go",
@@ -35,8 +35,9 @@ LANGUAGES = {
     "typescript": "greedy_typescript",
     "cpp": "greedy_cpp",
 }
-"""The sample bot from which new bots of each language are created."""
+"""Maps each language to the sample bot that is copied for a new bot in this language."""
 _KEY = '^{} = ".*"$'
+"""A regular expression for a line of a manifest; the key is put in place of the braces."""
 _DESCRIPTION = "Plays by the policy of greedy, until it is taught better"
 _README = "README.md"
 
@@ -46,9 +47,9 @@ def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
 
     Args:
         folder: the new folder.
-        name: the bot's name for its manifest.
+        name: the name of the new bot.
         language: one of `LANGUAGES`.
-        author: the author for its manifest.
+        author: the author of the new bot.
 
     Raises `UserError` for an invalid name or author, and if the folder exists or cannot be created.
     """
@@ -78,7 +79,7 @@ def _check_names(name: str, author: str) -> None:
 
 
 def _rename(folder: Path, old: str, name: str, author: str) -> None:
-    """Write the new bot's values into the manifest and the README of a copied sample bot."""
+    """Change the manifest and the README of a copy of the sample bot `old` into those of the new bot."""
     manifest = folder / FILE_NAME
     text = manifest.read_text()
     values = {"name": name, "version": "0.1", "author": author, "description": _DESCRIPTION}
@@ -93,10 +94,10 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The version that a submitted folder has in the league."""
+    """The result of a submission: the version of the league that has the content of the submitted folder."""
 
     spec: BotSpec
-    """How to start the bot, under its version in this league."""
+    """How to start the version. `spec.bot` is its id in the league, which may differ from the manifest."""
     is_new: bool
     """False if the league already had this version."""
 
@@ -105,8 +106,8 @@ class Roster:
     """The bots of a league.
 
     Args:
-        league: has the versions of the bots.
-        workshop: has their files.
+        league: the league, whose database has the versions of the bots.
+        workshop: keeps the copies of the bots.
     """
 
     def __init__(self, league: League, workshop: Workshop) -> None:
@@ -116,15 +117,17 @@ class Roster:
     async def submit(self, folder: Path, *, now_us: int, any_author: bool = False) -> Submission:
         """Add the current content of a bot's folder to the league.
 
-        Content that the league has already is the same version. Other content becomes a new version, with the
-        manifest's version as its name or, if that is taken, `1.0+2`, `1.0+3` and so on.
+        If a version of the bot has the same content, return that version. If none has, add a new version, named
+        as in the manifest. If the manifest says 1.0 and there is a version 1.0 already, the name is `1.0+2`, then
+        `1.0+3` and so on.
 
         Args:
             folder: the bot's folder.
             now_us: the time in microseconds since 1970-01-01 UTC.
-            any_author: allow the name of another author's bot.
+            any_author: True to allow a bot with the name of another author's bot.
 
-        Raises `UserError` as `Workshop.copy` does, and if the name belongs to another author's bot.
+        Raises `UserError` if the name belongs to another author's bot and `any_author` is False. Raises also the
+        errors of `Workshop.copy`.
         """
         if not any_author:
             self.check_author(folder)
@@ -141,12 +144,12 @@ class Roster:
             )
 
     def has_version(self, copy: Copy) -> bool:
-        """Return whether the league has a version with the content of a copy."""
+        """Return whether a version of the bot in the league has the same content as `copy`."""
         versions = versions_of(self._league, copy.manifest.name)
         return copy.content_hash in {row.content_hash for row in versions}
 
     def add_copy(self, copy: Copy, folder: Path, *, now_us: int) -> Submission:
-        """Add a copy of a folder to the league, as `submit` does with the copy that it makes."""
+        """Add `copy`, which the workshop has made of `folder`, to the league. Versions are named as in `submit`."""
         versions = versions_of(self._league, copy.manifest.name)
         for row in versions:
             if row.content_hash == copy.content_hash:
@@ -156,9 +159,9 @@ class Roster:
         return Submission(replace(copy.spec, bot=row.bot), is_new=True)
 
     def active_spec(self, text: str) -> BotSpec:
-        """Return how to start the version that `find_bot` finds.
+        """Return how to start the version that `text` names; `find_bot` explains the names.
 
-        Raises `UserError` if the version is retired or its copy is missing.
+        Raises `UserError` if there is no such version, or if the version is retired or its copy is missing.
         """
         row = find_bot(self._league, text)
         if row.retired_at_us is not None:
@@ -175,12 +178,12 @@ class Roster:
         return self._workshop.manifest(bot.name, find_bot(self._league, str(bot)).content_hash)
 
     def build_log(self, bot: BotId) -> str:
-        """Return the output of a version's build; empty if it has no build."""
+        """Return the output of a version's build; empty if the bot needs no build."""
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
 
 
 def _new_row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> StoredBot:
-    """Return the row of a new version whose name is not among `taken`."""
+    """Return the database row of a new version; `taken` has the names of the existing versions of the bot."""
     manifest = copy.manifest
     labels = (f"{manifest.version}+{number}" for number in count(2))
     version = manifest.version

@@ -1,4 +1,4 @@
-"""Copy and build bots in a folder of the league, once for each content.
+"""Copy bots into the league's folder and build them there. Equal content is copied and built only once.
 
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
@@ -26,6 +26,7 @@ from referee.errors import UserError
 from referee.sandbox.launcher import Launcher
 
 _HASH_LENGTH = 16
+"""How many characters of the content hash are the name of a copy's folder."""
 _BOT = "bot"
 _LOG = "build.log"
 _READY = "ready"
@@ -39,8 +40,8 @@ _LAST_LINES = 40
 #         |                                  |
 #         +---- failure --> removed <--------+
 #
-# If the referee is killed, the next one removes an unfinished copy, and builds again in place of an unfinished
-# build.
+# If the referee is killed in between, the next submission of a bot with this name removes an unfinished copy, and
+# the next submission of the same content starts an unfinished build again.
 
 
 class BuildError(UserError):
@@ -49,6 +50,7 @@ class BuildError(UserError):
     def __init__(self, bot: str, reason: str, output: str) -> None:
         super().__init__(f"{bot}: {FILE_NAME}: build.command: {reason}")
         self.reason = reason
+        """Why the build failed, in one sentence."""
         self.output = output
         """The end of the build's output; printable, several lines."""
 
@@ -59,10 +61,11 @@ class Copy:
 
     manifest: Manifest
     content_hash: str
+    """The hash of the bot's folder, as in `Snapshot`."""
     spec: BotSpec
-    """How to start the bot from its copy; its version is the manifest's."""
+    """How to start the bot from the copy. The id in it is from the manifest; the league may use another."""
     build_s: float | None
-    """The seconds that the build took; None if there was nothing to build."""
+    """How many seconds the build took; None if there was no build, or if the same content was built before."""
 
 
 class Workshop:
@@ -97,8 +100,8 @@ class Workshop:
     async def copy(self, source: Path) -> Copy:
         """Copy a bot's folder and build the bot in the copy, unless the same content was built before.
 
-        Raises `UserError` for a bad manifest and for a folder that cannot be copied, `BuildError` if the build
-        fails, and `VoidGame` if the machine cannot start another process. Then no copy remains.
+        Raises `UserError` if the manifest is wrong or the folder cannot be copied, `BuildError` if the build fails,
+        and `VoidGame` if the machine cannot start the build. After an error no copy remains.
         """
         manifest = load_manifest(source)
         folder = self._folder / manifest.name
@@ -118,9 +121,9 @@ class Workshop:
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
 
     def spec(self, name: str, content_hash: str) -> BotSpec:
-        """Return how to start a bot from its copy; its version is the manifest's.
+        """Return how to start a bot from its copy. The id in the result is from the manifest.
 
-        Raises `UserError` as `manifest` does.
+        Raises `UserError` if the copy is missing.
         """
         return self.manifest(name, content_hash).spec(self._home(name, content_hash) / _BOT)
 
@@ -132,7 +135,7 @@ class Workshop:
         return load_manifest(home / _BOT)
 
     def discard(self, copy: Copy) -> None:
-        """Remove a copy that will not be played. The same content is then built again."""
+        """Remove a copy that will not play. If the same content is submitted later, it is copied and built again."""
         with _lock(self._folder / copy.manifest.name):
             shutil.rmtree(self._home(copy.manifest.name, copy.content_hash), ignore_errors=True)
 
@@ -144,10 +147,14 @@ class Workshop:
             return ""
 
     def _home(self, name: str, content_hash: str) -> Path:
+        """Return the folder of a copy, `bots/NAME/HASH`."""
         return self._folder / name / content_hash[:_HASH_LENGTH]
 
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
-        """Build in a new copy and mark it complete; remove it on failure. Returns `Copy.build_s`."""
+        """Build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
+
+        If this fails, remove the copy.
+        """
         build_s = None
         try:
             if manifest.build is not None:
@@ -170,19 +177,20 @@ class Workshop:
 
 
 def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
+    """Raise `BuildError` if the build failed, or if it has changed the manifest in `folder`."""
     reason = built.reason
     if reason is None:
         try:
             if load_manifest(folder) != manifest:
-                reason = f"it has changed {FILE_NAME}"
+                reason = f"the build has changed {FILE_NAME}"
         except UserError as error:
-            reason = f"it has damaged {FILE_NAME}: {error}"
+            reason = f"the build has damaged {FILE_NAME}: {error}"
     if reason is not None:
         raise BuildError(manifest.name, reason, _last_lines(built.output))
 
 
 def _last_lines(output: str) -> str:
-    """Return the last lines of a build's output and the number of lines before them."""
+    """Return the last lines of a build's output. If lines are omitted, the first line says how many."""
     lines = output.splitlines()
     omitted = len(lines) - _LAST_LINES
     head = [f"… {omitted} lines before"] if omitted > 0 else []
@@ -191,9 +199,9 @@ def _last_lines(output: str) -> str:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder of copies; wait while another process holds it.
+    """Hold the lock of `folder`, which is `bots/NAME`; wait while another process holds the lock.
 
-    Removes the unfinished copies of processes that were killed.
+    Remove the unfinished copies that killed processes have left in the folder.
     """
     descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
@@ -208,7 +216,7 @@ def _lock(folder: Path) -> Iterator[None]:
 def _make_read_only(folder: Path) -> None:
     """Make a copy's files read-only, so that the bot that plays is the bot that was checked.
 
-    Everybody may read them, because the bot runs as another user if the referee is root.
+    All users may read the files, because a bot runs as another user if the referee is root.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):

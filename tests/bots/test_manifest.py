@@ -88,7 +88,10 @@ def test_folder_instead_of_the_manifest_is_refused(tmp_path):
 
 INVALID = {
     "not UTF-8": (b'name = "\xff"', "not UTF-8 text"),
-    "nested too deeply": ("name = " + "[" * 20_000, "nested too deeply"),
+    "nested too deeply": (
+        "name = " + "[" * 20_000,
+        "its lists or tables are nested too deeply",
+    ),
     "empty file": ("", "name: missing (and 4 more)"),
     "no run table": (HEAD, "run: missing"),
     "no run command": (HEAD + "[run]\n", "run.command: missing"),
@@ -146,7 +149,7 @@ INVALID = {
     ),
     "line break in the author": (
         HEAD.replace("A. Uthor", "A.\\nUthor") + RUN,
-        "author: must be 1 to 200 characters on one line",
+        "author: must be 1 to 200 characters on one line, without control characters",
     ),
 }
 

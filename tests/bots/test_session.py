@@ -441,7 +441,9 @@ async def test_too_large_message_is_a_forfeit(bot):
     bot.say(b"x" * (MESSAGE_LIMIT + 1))
     forfeit = await expect_fault(pending)
     assert forfeit.cause is Cause.TOO_LARGE
-    assert forfeit.evidence.detail == f"a message of {MESSAGE_LIMIT + 1} bytes"
+    assert forfeit.evidence.detail == (
+        f"a message of {MESSAGE_LIMIT + 1} bytes; the limit is {MESSAGE_LIMIT}"
+    )
     await bot.serving
 
 

@@ -189,7 +189,7 @@ def test_too_large_folder_is_refused_before_it_is_copied(bot, tmp_path):
     with (bot / "weights").open("wb") as file:
         file.truncate(5 << 30)
     assert refusal(bot, tmp_path).startswith(
-        f"{bot}: more than 1024 MiB; name what the build creates"
+        f"{bot}: more than 1024 MiB; list the files that the build creates"
     )
 
 

@@ -193,9 +193,7 @@ async def test_retired_version_has_a_spec_but_is_not_active(shop, tmp_path):
     shop.league.mark_retired(submission.spec.bot, at_us=9)
     with pytest.raises(UserError, match=r"ann@1\.0 is retired"):
         shop.roster.active_spec("ann@1.0")
-    with pytest.raises(
-        NotFoundError, match=r"no version that plays of 'ann'; .*: 1\.0 \(retired\)"
-    ):
+    with pytest.raises(NotFoundError, match=r"no active version of 'ann'; .*: 1\.0 \(retired\)"):
         shop.roster.active_spec("ann")
     assert shop.roster.spec(submission.spec.bot) == submission.spec
 
@@ -225,9 +223,9 @@ async def test_unfinished_copy_of_a_killed_referee_is_removed(shop, tmp_path):
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("rm bot.toml", r"it has damaged bot\.toml: .*/bot\.toml: no such file"),
-        ("cd ..; rm -rf bot", r"it has damaged bot\.toml: .*/bot: no such folder"),
-        ("sed -i s/Ada/Eve/ bot.toml", r"it has changed bot\.toml"),
+        ("rm bot.toml", r"the build has damaged bot\.toml: .*/bot\.toml: no such file"),
+        ("cd ..; rm -rf bot", r"the build has damaged bot\.toml: .*/bot: no such folder"),
+        ("sed -i s/Ada/Eve/ bot.toml", r"the build has changed bot\.toml"),
     ],
 )
 async def test_build_that_changes_the_manifest_fails(shop, tmp_path, command, reason):

@@ -72,7 +72,10 @@ def test_author_with_special_characters_is_kept(tmp_path):
         ),
         ({"name": "Mine"}, "NAME: 'Mine' is not a valid name"),
         ({"name": ""}, "NAME: '' is not a valid name"),
-        ({"author": "a\nb"}, "--author: must be 1 to 200 characters on one line"),
+        (
+            {"author": "a\nb"},
+            "--author: must be 1 to 200 characters on one line, without control characters",
+        ),
     ],
 )
 def test_invalid_name_or_author_is_refused(tmp_path, changed, reason):
