@@ -36,7 +36,7 @@ class RatingRow:
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.
 
-    None for the last bot, or without data.
+    None for the last bot, and if one of the two bots has played fewer than two matches.
     """
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True)]

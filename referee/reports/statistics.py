@@ -46,7 +46,10 @@ class PairRow:
     ]
     """Fit of the bot minus fit of the other."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability, by the fit, that the bot is better than the other; None without data."""
+    """Probability, by the fit, that the bot is better than the other.
+
+    None if one of the two bots has played fewer than two matches.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,10 @@ class NeighbourRow:
     below: Annotated[str, Column("above", wrap=True)]
     """The next bot in the table, which is sorted by the fit."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability that the bot is better than the next bot; None without data."""
+    """Probability, by the fit, that the bot is better than the next bot.
+
+    None if one of the two bots has played fewer than two matches.
+    """
     verdict: Annotated[str, Column("verdict")]
     """`ahead`: the bot is surely better. `equal`: both are surely equally good, within a margin. `open`: neither."""
 

@@ -1,13 +1,14 @@
 """Compute the whole schedule of a tournament before its first game.
 
-A schedule depends only on its arguments, so that anyone can compute it again. This module defines stages and
-matches, and expands matches into games. The other modules choose which bots meet at which table.
+The same arguments always give the same schedule, so anyone can compute it again. This module defines stages and matches, and expands matches into games. The other modules of the package choose
+which bots meet at which table.
 
-- A match is one deal at one table, played in all k cyclic seatings: k games. Every match of a tournament has its
-  own deal.
-- A lane has its own process of each bot. Of L lanes, game i is played in lane i mod L. The k games of a match
-  follow each other and L >= k, so no process ever meets a deal twice. Games are spread over the lanes evenly,
-  whatever the table sizes. Of W workers, worker w plays the lanes l with l mod W = w.
+- A match is one deal at one table of k bots, played in all k cyclic seatings: k games. Every match of a
+  tournament has its own deal.
+- A lane has its own process of each bot. If there are L lanes, game i is played in lane i mod L. The k games
+  of a match have consecutive numbers, and L is at least k. So they are played in k different lanes, and no
+  process ever meets a deal twice.
+- If there are W workers, worker w plays the lanes l with l mod W = w.
 """
 
 from __future__ import annotations
@@ -30,18 +31,21 @@ class Stage:
     seats: int
     """Number of seats of each table."""
     matches: int
-    """Number of matches at each table; in a balanced choice, of all tables together."""
+    """Number of matches at each table. If `balanced`, number of matches of all tables together."""
     balanced: bool = False
-    """True if only a balanced choice of the tables plays."""
+    """True if only a balanced choice of the tables plays; False if all tables play."""
     challengers: int = 0
-    """Number of challengers in a gauntlet: the first bots. 0 if it is no gauntlet."""
+    """Number of challengers in a gauntlet; they are the first bots of the tournament. 0 in other formats."""
 
     def games(self, bots: int) -> int:
-        """Return the number of games for this number of bots."""
+        """Return the number of games of the stage, if the tournament has `bots` bots."""
         return (1 if self.balanced else self._tables(bots)) * self.matches * self.seats
 
     def most_games(self, bots: int) -> tuple[int, int]:
-        """Return two numbers: the most games of any challenger (0 without challengers), and of any other bot."""
+        """Return the most games that any challenger plays, and the most games that any other bot plays.
+
+        The first number is 0 if the stage has no challengers.
+        """
         if not self.challengers:
             return 0, self._share(self.seats, bots, bots) * self.seats
         field = bots - self.challengers
@@ -51,31 +55,38 @@ class Stage:
         )
 
     def min_matches(self, bots: int) -> int:
-        """Return the fewest matches of a balanced choice in which every bot plays."""
+        """Return how many matches a balanced choice needs so that each of `bots` bots plays at least once."""
         if not self.challengers:
             return -(-bots // self.seats)
         return max(self.challengers, -(-(bots - self.challengers) // (self.seats - 1)))
 
     def _tables(self, bots: int) -> int:
+        """Return the number of different tables that `bots` bots can form."""
         if not self.challengers:
             return math.comb(bots, self.seats)
         return self.challengers * math.comb(bots - self.challengers, self.seats - 1)
 
     def _share(self, places: int, bots: int, all_bots: int) -> int:
-        """Return the most matches of one of `bots` bots that share `places` places of each table."""
+        """Return the most matches that one bot of a group plays.
+
+        Args:
+            places: the number of seats at each table that are for the group.
+            bots: the number of bots in the group.
+            all_bots: the number of bots in the tournament.
+        """
         matches = self.matches * (1 if self.balanced else self._tables(all_bots))
         return -(-matches * places // bots)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match whose games are not numbered yet."""
+    """A match, before `expand_matches` numbers its games."""
 
     stage: int
     round: int
     """Round number inside the stage, from 0."""
     order: tuple[int, ...]
-    """The bots of the table in clockwise order, as indexes of the tournament's bots."""
+    """The bots of the table in clockwise order; each number is a position in the tournament's list of bots."""
 
 
 def expand_matches(
@@ -85,7 +96,14 @@ def expand_matches(
     *,
     lanes: int,
 ) -> tuple[ScheduledGame, ...]:
-    """Return the numbered games of the matches, in the order of play."""
+    """Return the games of all matches, numbered in the order of play.
+
+    Args:
+        tournament: the name of the tournament, with which the ids of deals and games begin.
+        bots: the names of all bots of the tournament.
+        matches: the matches in the order of play.
+        lanes: the number of lanes.
+    """
     games: list[ScheduledGame] = []
     for number, match in enumerate(matches):
         seats = len(match.order)
@@ -112,25 +130,37 @@ def expand_matches(
 def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> None:
     """Raise ValueError if the stages cannot be scheduled.
 
-    A bot may not be named twice. Each stage needs enough bots, enough lanes and a table size that its
-    ruleset allows.
+    `bots` must not contain a name twice. Each stage needs a table size that its ruleset allows, and at least
+    as many bots and lanes as its tables have seats.
     """
     if len(set(bots)) != len(bots):
-        raise ValueError(f"a bot is named twice: {', '.join(bots)}")
+        raise ValueError(f"a bot is named twice: {', '.join(bots)}; name each bot once")
     for stage in stages:
         rules = stage.ruleset
         if not rules.min_players <= stage.seats <= rules.max_players:
-            raise ValueError(f"{rules.name} is not played at tables of {stage.seats}")
+            raise ValueError(
+                f"{rules.name} is not played at tables of {stage.seats};"
+                f" choose from {rules.min_players} to {rules.max_players} seats"
+            )
         if len(bots) < stage.seats:
-            raise ValueError(f"{len(bots)} bots do not fill {stage.seats} seats")
+            raise ValueError(
+                f"{len(bots)} bots do not fill {stage.seats} seats; add bots or choose smaller tables"
+            )
         if lanes < stage.seats:
-            raise ValueError(f"{lanes} lanes are too few for {stage.seats} seats")
+            raise ValueError(
+                f"{lanes} lanes are too few for {stage.seats} seats; use at least {stage.seats} lanes"
+            )
 
 
 def default_lanes(seats: Iterable[int], workers: int) -> int:
-    """Return the number of lanes of a tournament that does not set it.
+    """Return the number of lanes of a tournament whose file does not set `lanes`.
 
-    It is the smallest multiple of `workers` that is at least 4 and at least the size of the largest table. So
-    all workers have equally many lanes. More lanes would cost one more process of each bot.
+    The result is the smallest multiple of `workers` that is at least 4 and at least the size of the largest
+    table. A multiple gives all workers equally many lanes. The smallest one saves memory, because each lane
+    has a process of each bot.
+
+    Args:
+        seats: the table size of each stage.
+        workers: the number of workers.
     """
     return workers * math.ceil(max(_LEAST_LANES, *seats) / workers)

@@ -1,24 +1,32 @@
 """Schedule a balanced choice of tables, for a budget that is too small for all tables.
 
-Within a stage the following holds, or nearly holds where a search decides:
+In this module a round is a group of matches in which all bots play equally often. Only the last round of a
+stage may be shorter. Each stage has these properties:
 
-- all bots have played equally often after each round; after the last round they differ by one match at most;
-- every bot has each seat equally often, because a match has all cyclic seatings;
-- all pairs meet equally often, within one match, if the search finds that;
-- every bot has every other bot as its left neighbour equally often, as nearly as possible.
+- After each round all bots have played equally often. After a shorter last round their numbers of matches
+  differ by one at most.
+- Every bot has each seat equally often, because a match has all cyclic seatings.
+- A search makes the numbers of meetings of all pairs as equal as it can. In the best case they differ by one
+  at most.
+- Another search, `round_robin.choose_orders`, does the same for left neighbours.
 
-Stages take turns by rounds: the next round belongs to the stage with the fewest games so far. If the bots
-cannot play equally often in a stage, the next stage compensates for it.
+Stages take turns: the next round is always from the stage with the fewest games so far. If some bots must play
+more often than others in a stage, they are bots that played less in earlier stages.
 
-The search for the tables starts with a greedy choice: the next bot is always one that has played least.
-This fixes how often each bot plays in each round. Then a random walk exchanges bots between two matches of a
-round, if the sum over all pairs of their squared numbers of meetings does not grow. That sum is smallest when
-no two pairs differ by more than one meeting. Exchanges that keep the sum lead out of most dead ends. If the
-walk ends in one, it continues with rounds of double length, which give more freedom. A perfect choice does not
-always exist, and the walk may miss it.
+The search for the tables (`balanced_tables`) has two steps:
 
-The walk uses `Random.random` with a fixed seed. Python guarantees its sequence, so the schedule is the same on
-all machines.
+1. A greedy choice fills the tables: the next bot is always one that has played least. This step fixes how
+   often each bot plays in each round.
+2. A random walk exchanges bots between two matches of a round. Its cost is the sum, over all pairs of bots,
+   of the squared number of meetings. The cost is smallest when no two pairs differ by more than one meeting.
+   The walk makes only exchanges that do not increase the cost. Exchanges of equal cost lead out of most dead
+   ends. If the walk still does not reach its goal, it continues with rounds of double length, which allow
+   more exchanges.
+
+A perfect choice does not always exist. If one exists, the walk may miss it.
+
+The walk uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
+schedule is the same on all machines.
 """
 
 from __future__ import annotations
@@ -34,22 +42,22 @@ from referee.schedule import Match, Stage, check_stages, expand_matches
 from referee.schedule.round_robin import choose_orders
 
 BotTable = tuple[int, ...]
+"""The bots of a match, as numbers from 0."""
 
 _STEPS = 200_000
-"""Steps of a walk with rounds of one length."""
+"""Number of steps of the walk before the rounds are doubled."""
 _LONGEST = 32
-"""The longest rounds, as a multiple of the shortest in which all bots play equally often."""
+"""The longest round, as a multiple of the shortest round in which all bots can play equally often."""
 _CHECK_EVERY = 1_000
-"""Steps between two tests whether the walk has reached its goal."""
+"""Number of steps after which the walk tests again whether it has reached its goal."""
 _LOOK_AHEAD = 64
-"""Number of waiting tables of a round among which the next one is selected."""
+"""`_order_tables` selects the next table among this many of the remaining tables."""
 
 
 def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]:
-    """Return `matches` tables of the bots 0, 1, …, grouped into rounds, each table in ascending order.
+    """Return the tables of `matches` matches between the bots 0, 1, …, as a list of rounds.
 
-    All bots play equally often in each round. Only the last round may be shorter; after it the bots
-    differ by one match at most.
+    The bots of a table are in ascending order. The module's docstring says what a round is.
     """
     choice = _Choice(bots, seats)
     for _ in range(matches):
@@ -70,7 +78,7 @@ def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]
 
 
 class _Choice:
-    """The tables chosen so far, and how often each bot has played and each pair has met."""
+    """The tables chosen so far, how often each bot has played, and how often each pair of bots has met."""
 
     def __init__(self, bots: int, seats: int) -> None:
         self._tables: list[list[int]] = []
@@ -79,7 +87,11 @@ class _Choice:
         self._met = [[0] * bots for _ in range(bots)]
 
     def add(self) -> None:
-        """Add a table of the bots that have played least; among equals, of those that have met least."""
+        """Add a table of the bots that have played least.
+
+        Among bots that have played equally often, prefer those that have met the others at the table least
+        often.
+        """
         table: list[int] = []
         least = min(self._played)
         for level in (least, least + 1):
@@ -103,16 +115,23 @@ class _Choice:
         self._tables.append(table)
 
     def difference(self) -> int:
-        """Return the difference between the most and the fewest meetings of a pair."""
+        """Return how much the most frequent and the least frequent pair differ in their number of meetings."""
         meetings = [met for bot, others in enumerate(self._met) for met in others[:bot]]
         return max(meetings) - min(meetings)
 
     def copy(self) -> list[BotTable]:
-        """Return the tables as they are now, each in ascending order."""
+        """Return a copy of the tables; the bots of each table are in ascending order."""
         return [tuple(sorted(table)) for table in self._tables]
 
     def walk(self, length: int, random: Callable[[], float]) -> None:
-        """Exchange bots between matches of the same round of this length, at random, many times."""
+        """Exchange bots at random between matches of the same round.
+
+        Stop when no two pairs differ by more than one meeting, or after `_STEPS` attempts.
+
+        Args:
+            length: the number of matches of a round.
+            random: returns a random number that is at least 0 and less than 1.
+        """
         if length == 1:
             return
         for step in range(_STEPS):
@@ -127,7 +146,7 @@ class _Choice:
                 self._exchange(table, place, other, other_place)
 
     def _exchange(self, table: list[int], place: int, other: list[int], other_place: int) -> None:
-        """Exchange the bots at two places of two tables, unless that makes the meetings less even."""
+        """Exchange a bot of `table` and a bot of `other`, unless that increases the cost of the walk."""
         bot, guest = table[place], other[other_place]
         met_bot, met_guest = self._met[bot], self._met[guest]
         left = [each for each in table if each != bot and each not in other]
@@ -150,7 +169,7 @@ class _Choice:
 
 
 def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
-    """Yield the tables of a round, next always one whose bots have played least in it."""
+    """Yield the tables of a round. The next table is always one whose bots have played least in the round."""
     played = [0] * bots
     left = list(tables)
     while left:
@@ -170,7 +189,16 @@ def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
 def balanced_schedule(
     tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
 ) -> tuple[ScheduledGame, ...]:
-    """Return the schedule of a tournament, in the order of play. Raises ValueError as `check_stages`."""
+    """Return the schedule of a tournament of balanced stages, in the order of play.
+
+    Args:
+        tournament: the name of the tournament, used in ids.
+        bots: the names of the bots.
+        stages: the stages of the tournament.
+        lanes: the number of lanes, at least the number of seats of the largest table.
+
+    Raises ValueError if `check_stages` does.
+    """
     check_stages(bots, stages, lanes)
     matches = interleave_rounds(stages, _rounds(len(bots), stages))
     return expand_matches(tournament, bots, matches, lanes=lanes)
@@ -179,11 +207,11 @@ def balanced_schedule(
 def interleave_rounds(
     stages: Sequence[Stage], rounds: Iterable[Iterable[Sequence[BotTable]]]
 ) -> Iterator[Match]:
-    """Yield the matches of all stages; the next round is always of the stage with the fewest games.
+    """Yield all matches, round by round. The next round is from the stage with the fewest games so far.
 
     Args:
-        stages: the stages.
-        rounds: for each stage its rounds, each a list of tables in cyclic order.
+        stages: the stages of the tournament.
+        rounds: a list of rounds for each stage. A round is a list of tables, each in clockwise order.
     """
     left = [deque(enumerate(each)) for each in rounds]
     games = [0] * len(stages)
@@ -197,9 +225,10 @@ def interleave_rounds(
 
 
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
-    """Yield the rounds of each stage, with the bots of each table in cyclic order.
+    """Yield, for each stage, the list of its rounds. The bots of each table are in clockwise order.
 
-    If the bots cannot play equally often in a stage, those that played least in earlier stages play more.
+    If some bots must play more often than others in a stage, they are those that played least in earlier
+    stages.
     """
     played = Counter(range(bots))
     played.subtract(range(bots))

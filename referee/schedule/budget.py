@@ -1,7 +1,7 @@
 """Compute how many matches a tournament can have for a budget of games, games per bot, or minutes.
 
-The number of games is fixed before the first game. So a budget of minutes is turned into games by the mean
-duration of earlier games, which `Pace` provides.
+The number of games is fixed before the first game. So the number of games for a budget of minutes is computed
+from the mean duration of earlier games. `Pace` provides this mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from referee.clocks import SECOND_US
 from referee.schedule import Stage
 
 Affords = Callable[[Sequence[Stage]], bool]
-"""Return True if stages are within a budget. More matches must never turn False into True."""
+"""A function that returns True if the stages are within the budget.
+
+If it returns False for some stages, it must also return False for the same stages with more matches.
+"""
 
 
 def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
@@ -27,18 +30,19 @@ def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
 def buy(
     stages: Sequence[Stage], bots: int, affords: Affords, *, most_games: int
 ) -> tuple[Stage, ...]:
-    """Return the stages with as many matches as a budget affords.
+    """Return the stages with as many matches as the budget is enough for.
 
-    If the budget affords a round of all tables, the result has as many such rounds as possible. If not,
-    the result is a balanced choice: matches are added one by one to the stage with the fewest games, the first of
-    equals, until the budget does not afford the next one.
+    If the budget is enough for one match at every table of every stage, all tables play, and each plays the
+    same number of matches. If not, the result is a balanced choice. It starts with `smallest_choice`. Then it
+    gets matches one by one, until the budget is not enough for the next one. Each match goes to the stage
+    with the fewest games; if several have the fewest, to the first of them.
 
     Args:
-        stages: the stages; their numbers of matches are ignored.
+        stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
-        affords: returns True if stages are within the budget, as it must for `smallest_choice`.
-        most_games: limits the search: the result exceeds this number of games by one match at most, or by one round if
-            all tables play.
+        affords: returns True if the stages are within the budget. It must return True for `smallest_choice`.
+        most_games: the number of games at which the search ends. The result may have more games: by one match
+            in a balanced choice, by one match at every table if all tables play.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:
@@ -68,31 +72,34 @@ class Unit(Enum):
     GAMES = "games"
     """Games of the whole tournament."""
     GAMES_PER_BOT = "games_per_bot"
-    """Games of the bot that plays most."""
+    """Games of the bot that plays the most games."""
     MINUTES = "minutes"
-    """Expected minutes from the first game to the last."""
+    """Expected time from the start of the first game to the end of the last one, in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that a tournament may cost."""
+    """The largest size that a tournament may have, in games or minutes."""
 
     unit: Unit
     amount: float
-    """More than 0. Only minutes may be a fraction."""
+    """Number of units, more than 0. It is a whole number unless the unit is minutes."""
 
     def __str__(self) -> str:
         return f"{self.amount:.12g} {_WORDS[self.unit]}"
 
 
 class Pace(Protocol):
-    """The speed of games on this machine."""
+    """What is known about the duration of games on this machine."""
 
     cores: int
-    """Number of cores for workers."""
+    """Number of CPU cores on which workers may run."""
 
     def game_us(self, ruleset: str, seats: int) -> float | None:
-        """Return the mean duration of earlier games in microseconds; None if there are none."""
+        """Return the mean duration of earlier games of a ruleset and table size, in microseconds.
+
+        Return None if there is no such game.
+        """
         ...
 
 
@@ -105,18 +112,18 @@ def spend(
     pace: Pace | None,
     most_games: int,
 ) -> tuple[Stage, ...]:
-    """Return the stages with as many matches as a budget affords; see `buy`.
+    """Return the stages with as many matches as the budget is enough for; `buy` says how they are selected.
 
     Args:
-        budget: the budget.
-        stages: the stages; their numbers of matches are ignored.
+        budget: the budget of the tournament.
+        stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
         workers: the number of games that are played at the same time.
-        pace: used only for a budget of minutes; None if nothing is known.
-        most_games: see `buy`.
+        pace: the duration of earlier games, used only for a budget of minutes. None if no duration is known.
+        most_games: the argument of `buy`.
 
-    Raises ValueError if the budget is too small for every bot to play in every stage, or if the duration
-    of games is unknown.
+    Raises ValueError if the budget is too small for every bot to play in every stage. Raises ValueError also
+    if the budget is in minutes and `pace` does not know the duration of the games of a stage.
     """
     price = _Price(budget.unit, bots, workers, _durations(budget, stages, pace))
     smallest = smallest_choice(stages, bots)
@@ -131,15 +138,18 @@ def spend(
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Compute the price of stages in a unit."""
+    """Compute how much of a budget the games of some stages use. This amount is their price."""
 
     unit: Unit
     bots: int
+    """Number of bots of the tournament."""
     workers: int
+    """Number of games that are played at the same time."""
     durations_us: tuple[float, ...]
-    """Mean duration of a game of each stage; empty unless the unit is minutes."""
+    """For each stage, the mean duration of a game in microseconds. Empty unless the unit is minutes."""
 
     def compute(self, stages: Sequence[Stage]) -> float:
+        """Return the price of the stages, as a number of units."""
         if self.unit is Unit.GAMES_PER_BOT:
             each = [stage.most_games(self.bots) for stage in stages]
             return max(map(sum, zip(*each, strict=True)))
@@ -150,7 +160,7 @@ class _Price:
         return lasting_us / self.workers / _MINUTE_US
 
     def describe(self, stages: Sequence[Stage]) -> str:
-        """Return the price in words."""
+        """Return the price of the stages with its unit, for a message."""
         price = self.compute(stages)
         if self.unit is Unit.GAMES:
             return f"{price:.12g} games"
@@ -161,6 +171,10 @@ class _Price:
 
 
 def _durations(budget: Budget, stages: Sequence[Stage], pace: Pace | None) -> tuple[float, ...]:
+    """Return the mean duration of a game of each stage in microseconds; () unless the budget is in minutes.
+
+    Raises ValueError if the duration of the games of a stage is unknown.
+    """
     if budget.unit is not Unit.MINUTES:
         return ()
     durations = []

@@ -1,9 +1,12 @@
-"""Select the algorithm of a schedule, and make a schedule longer or shorter.
+"""Select the algorithm that makes a schedule, extend a schedule by matches, and shorten it.
 
-In a longer schedule all existing games keep their numbers, deals and lanes. If all tables play, an extension
-adds rounds. Their cyclic orders continue the old ones, so neighbours become as even as in a tournament that
-was that long from the start. To a balanced choice an extension adds another choice, as if every stage came
-again: bots that have played less so far play more of it.
+An extension changes no existing game: the number, the deal and the lane stay. What it adds depends on the
+stages:
+
+- If all tables play, the extension adds rounds. The new rounds take the cyclic orders that a longer tournament
+  would have had, so neighbours are as even as in a tournament of this length.
+- If the stages are balanced, the extension adds another balanced choice to each stage. If some bots must play
+  more often than others in the new choice, they are bots that have played less before.
 """
 
 from __future__ import annotations
@@ -26,11 +29,18 @@ GAUNTLET = "gauntlet-1"
 ALGORITHMS = MappingProxyType(
     {ROUND_ROBIN: round_robin, BALANCED: balanced_schedule, GAUNTLET: gauntlet}
 )
-"""The algorithms by the names that leagues store. An algorithm that changes must get a new name."""
+"""The algorithms by name. The database stores the name.
+
+If the code of an algorithm changes its schedules, it needs a new name: verification computes old schedules
+again.
+"""
 
 
 def select_algorithm(stages: Iterable[Stage]) -> str:
-    """Return the name of the algorithm for a new tournament. All its stages must be of one kind."""
+    """Return the name of the algorithm for a new tournament.
+
+    Either all stages or none must have challengers, and either all or none must be balanced.
+    """
     kinds = {(stage.challengers > 0, stage.balanced) for stage in stages}
     if any(challenged for challenged, _ in kinds):
         return GAUNTLET
@@ -38,15 +48,19 @@ def select_algorithm(stages: Iterable[Stage]) -> str:
 
 
 Schedule = Callable[[Sequence[Stage]], Sequence[ScheduledGame]]
+"""A function that returns the games of the stages, with all other arguments of the algorithm fixed."""
 
 
 def lengthen(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
-    """Return the stages with `matches` more matches, at each table or in each balanced choice."""
+    """Return the stages, each with `matches` added to `Stage.matches`."""
     return tuple(replace(stage, matches=stage.matches + matches) for stage in stages)
 
 
 def shorten(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
-    """Return the stages cut after `rounds` rounds. Their schedule is the start of the longer one."""
+    """Return the stages with only the first `rounds` rounds, for a tournament that stopped early.
+
+    All tables of the stages must play. The schedule of the result is the start of the full schedule.
+    """
     return tuple(replace(stage, matches=min(stage.matches, rounds)) for stage in stages)
 
 
@@ -59,20 +73,22 @@ def extended_schedule(
     *,
     lanes: int,
 ) -> tuple[tuple[ScheduledGame, ...], ...]:
-    """Return the schedule of a tournament, followed by the games that each extension adds.
+    """Return the games of the tournament at its creation, then for each extension the games that it adds.
 
     Args:
         algorithm: a name in `ALGORITHMS`.
-        tournament: the name of the tournament.
-        bots: as for the algorithm.
+        tournament: the name of the tournament, used in ids.
+        bots: the names of the bots; in a gauntlet, the challengers first.
         stages: the stages of the tournament at its creation.
-        extensions: the number of matches that each extension adds, at each table or to each balanced choice.
-        lanes: as for the algorithm.
+        extensions: for each extension, the number of matches that it adds. If all tables play, each table gets
+            this number of matches; if the stages are balanced, each stage.
+        lanes: the number of lanes, at least the number of seats of the largest table.
 
-    Raises ValueError as the algorithm does, and if an extension adds no match.
+    Raises ValueError if an extension adds no match, or if the algorithm cannot make the schedule of the
+    stages.
     """
     if any(matches < 1 for matches in extensions):
-        raise ValueError("an extension must add at least one match")
+        raise ValueError("an extension must add at least one match; give a number from 1")
     parts = [ALGORITHMS[algorithm](tournament, bots, stages, lanes=lanes)]
     added = _choices if any(stage.balanced for stage in stages) else _rounds
 
@@ -90,7 +106,11 @@ def extended_schedule(
 def _rounds(
     schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
 ) -> Iterator[list[ScheduledGame]]:
-    """Yield the games of the rounds that each extension adds; stages take turns, round by round."""
+    """Yield, for each extension, the games of the rounds that it adds. All tables of the stages play.
+
+    The games are sorted by round, then by stage: the first new round of each stage, then the second, and so
+    on.
+    """
     totals = accumulate(extensions, lengthen, initial=tuple(stages))
     for before, after in pairwise(totals):
         new = [game for game in schedule(after) if game.round >= before[game.stage].matches]
@@ -100,14 +120,14 @@ def _rounds(
 def _choices(
     schedule: Schedule, stages: Sequence[Stage], extensions: Sequence[int]
 ) -> Iterator[list[ScheduledGame]]:
-    """Yield the games of the choice that each extension adds.
+    """Yield, for each extension, the games of the balanced choices that it adds.
 
-    They come from the schedule of all stages so far, followed by the same stages once more.
+    For each extension the algorithm makes a schedule with the original stages once more at the end. The games
+    of these last stages are the new games. They get the numbers of the original stages.
     """
     repeated = list(stages)
-    done = Counter(
-        {game.stage: game.round + 1 for game in schedule(stages)}
-    )  # the last game of a stage counts
+    # The number of rounds of each stage so far. The last game of a stage overwrites the others.
+    done = Counter({game.stage: game.round + 1 for game in schedule(stages)})
     for matches in extensions:
         first = len(repeated)
         repeated += [replace(stage, matches=matches) for stage in stages]
@@ -123,7 +143,15 @@ def _choices(
 def _renumber(
     tournament: str, games: Iterable[ScheduledGame], index: int, match: int, *, lanes: int
 ) -> Iterator[ScheduledGame]:
-    """Yield the games with indexes and matches from these on, and with new ids, deals and lanes."""
+    """Yield the games with new numbers, and with the lanes and the ids that follow from the numbers.
+
+    Args:
+        tournament: the name of the tournament, used in ids.
+        games: the games in the order of play.
+        index: the number of the first game.
+        match: the number of the first match.
+        lanes: the number of lanes.
+    """
     for _, of_match in groupby(games, key=lambda game: game.match):
         for game in of_match:
             yield replace(

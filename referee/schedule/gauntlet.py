@@ -1,22 +1,28 @@
 """Schedule a gauntlet: challengers against a field.
 
 The first bots of the tournament are the challengers (`Stage.challengers`), the others are the field. Each
-table has one challenger and is filled up from the field, so challengers never meet.
+table has one challenger; the other seats are for bots of the field. So two challengers never meet.
 
-If all tables play, a round is one match of every table: each challenger with each group from the field.
-Challengers take turns, each next with the group that has played least.
+If all tables play, a round has one match of each challenger with each group of bots from the field.
+Challengers take turns. The next match of a challenger is with a group whose bots have played least.
 
-In a balanced choice, a round is one match of each challenger; the last round may be shorter. Then
+In a balanced choice, a round has one match of each challenger; the last round may be shorter. The schedule has
+these properties:
 
-- challengers have played equally often after each round, and the field at the end, within one match;
-- a challenger meets all bots of the field equally often in a stage, within one match;
-- every bot has each seat equally often, because a match has all cyclic seatings.
+- After each round, the numbers of matches of two challengers differ by one at most.
+- At the end, the numbers of matches of two bots of the field differ by one at most.
+- In a stage, the numbers of meetings of one challenger with two bots of the field differ by one at most.
+- Every bot has each seat equally often, because a match has all cyclic seatings.
 
-The quotas guarantee this: first the number of meetings of each challenger with each bot of the field is fixed.
-All numbers are equal; the remainder goes round the field, from one challenger to the next. Then the tables are
-filled one by one. A bot whose quota equals the number of remaining matches of the challenger must take part.
-The other places go to the bots that have played least, then to those with the largest remaining quota, then
-to those that have met the rest of the table least. This last criterion is greedy, not a search.
+Quotas guarantee this. A quota is the number of meetings of one challenger with one bot of the field. The
+quotas of a challenger are equal, if the number of places at the challenger's tables is a multiple of the size
+of the field. If not, some bots of the field get one meeting more. These bots follow each other in the list of
+the field, and the next challenger continues where the list was left.
+
+Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
+remaining matches of the challenger. The other places go to bots that have played least. If several have
+played least, the bot with the largest remaining quota comes first, then the bot that has met the others at
+the table least often.
 """
 
 from __future__ import annotations
@@ -32,7 +38,7 @@ from referee.schedule.round_robin import choose_orders, list_tables, whole_round
 BotTable = tuple[int, ...]
 
 _LOOK_AHEAD = 16
-"""Number of waiting tables of a challenger among which its next one in a round is selected."""
+"""`_round` selects the next group for a challenger among this many of the challenger's remaining groups."""
 
 
 def gauntlet(
@@ -42,11 +48,11 @@ def gauntlet(
 
     Args:
         tournament: the name of the tournament, used in ids.
-        bots: the challengers, then the field.
-        stages: stages with the same number of challengers; either all or none are balanced.
+        bots: the names of the bots: first the challengers, then the field.
+        stages: the stages. They must have the same number of challengers, and either all or none are balanced.
         lanes: the number of lanes, at least the number of seats of the largest table.
 
-    Raises ValueError as `check_stages`, if the stages differ in kind, and if a table cannot be filled.
+    Raises ValueError if `check_stages` or `_check` does.
     """
     check_stages(bots, stages, lanes)
     _check(len(bots), stages)
@@ -58,23 +64,39 @@ def gauntlet(
 
 
 def _check(bots: int, stages: Sequence[Stage]) -> None:
+    """Raise ValueError if `bots` bots cannot play a gauntlet of these stages.
+
+    The stages must have the same number of challengers, at least one. Either all or none must be balanced. The
+    field must be large enough to fill a table, and each bot must get at least one match.
+    """
     kinds = {(stage.challengers, stage.balanced) for stage in stages}
     if len(kinds) != 1:
         raise ValueError(
-            "all stages of a gauntlet must have the same challengers, and all or none must be balanced"
+            "all stages of a gauntlet must have the same challengers, and all or none must be balanced;"
+            " play different stages as tournaments of their own"
         )
     for stage in stages:
         field = bots - stage.challengers
         if stage.challengers < 1:
-            raise ValueError("a gauntlet needs at least one challenger")
+            raise ValueError("a gauntlet needs at least one challenger; add a challenger")
         if field < stage.seats - 1:
-            raise ValueError(f"a field of {field} does not fill {stage.seats - 1} seats")
-        if stage.balanced and stage.matches < stage.min_matches(bots):
-            raise ValueError(f"in {stage.matches} matches not every bot plays")
+            raise ValueError(
+                f"a field of {field} does not fill {stage.seats - 1} seats;"
+                " add bots to the field or choose smaller tables"
+            )
+        least = stage.min_matches(bots)
+        if stage.balanced and stage.matches < least:
+            raise ValueError(
+                f"in {stage.matches} matches not every bot plays; play at least {least} matches"
+            )
 
 
 def _round(bots: int, stage: Stage) -> Iterator[BotTable]:
-    """Yield all tables of a stage. Challengers take turns and start at different groups of the field."""
+    """Yield all tables of a stage, for a stage that is not balanced.
+
+    Challengers take turns. Each challenger goes through the list of groups of the field from another start, so
+    that two challengers do not use up the same groups first.
+    """
     first = stage.challengers
     groups = [
         tuple(first + bot for bot in group) for group in list_tables(bots - first, stage.seats - 1)
@@ -97,7 +119,7 @@ def _round(bots: int, stage: Stage) -> Iterator[BotTable]:
 
 
 def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
-    """Yield the rounds of each stage, with tables in cyclic order."""
+    """Yield, for each balanced stage, the list of its rounds. The bots of each table are in clockwise order."""
     quotas = _Quotas(bots, stages[0].challengers)
     for stage in stages:
         tables = quotas.tables(stage.seats, stage.matches)
@@ -109,24 +131,25 @@ def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]
 
 
 class _Quotas:
-    """Fix how often each challenger meets each bot of the field, and fill tables accordingly.
+    """Make the tables of balanced stages from quotas. The module's docstring explains quotas.
 
-    A stage continues where the previous one ended, both in the turns of the challengers and in the field.
-    So a stage compensates for what the previous one left uneven.
+    If the last round of a stage is shorter, the next stage begins with the first challenger that has no match
+    in that round. The extra meetings also continue in the list of the field. So bots that got less in one
+    stage get more in the next one.
     """
 
     def __init__(self, bots: int, challengers: int) -> None:
         self._challengers = challengers
         self._field = range(challengers, bots)
         self._first = 0
-        """The challenger of the next match."""
+        """The challenger of the first match of the next stage."""
         self._next = 0
-        """Position in the field of the bot that gets the next extra match."""
+        """Position, in the field, of the bot that gets the next extra meeting."""
         self._played: Counter[int] = Counter()
         self._met: Counter[tuple[int, int]] = Counter()
 
     def tables(self, seats: int, matches: int) -> list[BotTable]:
-        """Return the tables of a stage in the order of play, each in ascending order."""
+        """Return the tables of the next stage in the order of play, each with its bots in ascending order."""
         in_turn = [
             (self._first + number) % self._challengers for number in range(self._challengers)
         ]
@@ -142,7 +165,11 @@ class _Quotas:
         return tables
 
     def _quota(self, places: int) -> dict[int, int]:
-        """Return how often each bot of the field plays, if one challenger has `places` places for them."""
+        """Return how often a challenger meets each bot of the field.
+
+        Args:
+            places: the number of places for bots of the field at all the challenger's tables together.
+        """
         times, more = divmod(places, len(self._field))
         quota = dict.fromkeys(self._field, times)
         for number in range(more):
@@ -151,7 +178,13 @@ class _Quotas:
         return quota
 
     def _fill(self, places: int, quota: dict[int, int], matches: int) -> list[int]:
-        """Return the bots of the field for the next match of a challenger with `matches` left."""
+        """Return the bots of the field for the next match of a challenger.
+
+        Args:
+            places: the number of bots to return.
+            quota: the remaining quota of each bot of the field with the challenger.
+            matches: the number of the challenger's remaining matches, the next one included.
+        """
         table = [bot for bot in self._field if quota[bot] == matches]
         while len(table) < places:
             waiting = [bot for bot in self._field if quota[bot] and bot not in table]
@@ -165,5 +198,5 @@ class _Quotas:
         return table
 
     def _rank(self, bot: int, quota: dict[int, int], table: list[int]) -> tuple[int, int, int]:
-        """Return the sort key of a waiting bot: the bot with the smallest one plays next."""
+        """Return the sort key of a bot of the field. The bot with the smallest key gets the next place."""
         return self._played[bot], -quota[bot], sum(self._met[bot, other] for other in table)

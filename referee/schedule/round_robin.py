@@ -1,10 +1,10 @@
-"""Schedule a round robin: every table of k bots, in rounds, with varied neighbours.
+"""Schedule a round robin: in every round, every table of bots plays one match.
 
-A table is a set of k of the n bots; a stage has all C(n, k) of them. A round is one match of every table of a
-stage. The next table is always one whose bots have played least so far, and the stages take turns round by
-round, so that the standings mean something at any time.
+If a stage has n bots and tables of k seats, every set of k bots is a table. A round is one match of every
+table of a stage. The next table of a round is one whose bots have played least so far, and the stages take
+turns, round by round. So at any time during the tournament all bots have played about equally often.
 
-Snatching goes clockwise, so it matters who sits to the left. All seatings of a match have the same cyclic
+Snatching goes clockwise, so the left neighbour of a bot matters. All seatings of a match have the same cyclic
 order of bots, and so the same neighbours. The next match of the table gets another cyclic order.
 """
 
@@ -21,18 +21,19 @@ from referee.schedule import Match, Stage, check_stages, expand_matches
 
 
 def list_tables(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
-    """Yield each table of `seats` of the bots 0, 1, … once, in ascending order.
+    """Yield every set of `seats` of the bots 0, 1, … once. The bots of a table are in ascending order.
 
-    A table is built bot by bot. The next bot is the one that has played least so far (of equals, the one with
-    the lowest number) and still has an unused table with the bots before it. So no bot is ever more than
-    `seats` matches ahead of another, and usually one or two.
+    A table is filled bot by bot, beginning with the bot that has played least so far; among equals, the one
+    with the lowest number comes first. A bot is skipped if all tables that contain it and the bots already
+    selected have been yielded. So no bot is ever more than `seats` matches ahead of another; usually one or
+    two.
     """
     left = Counter(
         chain.from_iterable(
             _subsets(frozenset(table)) for table in combinations(range(bots), seats)
         )
     )
-    """For each set of bots: the number of unused tables that contain all of them."""
+    """For each set of bots: the number of tables that contain all of these bots and are still to yield."""
     played = [0] * bots
     nobody = frozenset[int]()
     while left[nobody]:
@@ -56,19 +57,20 @@ def _subsets(table: frozenset[int]) -> Iterator[frozenset[int]]:
 
 
 _EFFORT = 300_000
-"""Approximate number of cyclic orders to try for even neighbours."""
+"""The approximate limit on the number of cyclic orders that `choose_orders` tries."""
 _MOST_PASSES = 200
+"""The largest number of passes of `choose_orders`."""
 _FIRST_CHANCE = 0.05
-"""Chance of a random order in the first passes. Only every other pass uses random orders."""
+"""The probability, in the first pass of `choose_orders` with random orders, that a match gets one."""
 
 
 class SeatingOrders:
     """Select the cyclic orders of all tables of one stage, match after match.
 
-    A table uses all (k-1)! cyclic orders of its k bots before one is repeated. Then every bot has had every
-    other one of the table as left neighbour equally often. Among the unused orders, the next one is the order
-    that keeps neighbours most even over all tables. Only earlier matches count, so a longer schedule starts
-    like a shorter one.
+    A table of k bots uses each of its (k-1)! cyclic orders once before it repeats one. By then every bot has
+    had every other bot of the table as left neighbour equally often. The next order is the unused order whose
+    neighbours have been neighbours least often so far, at all tables. The selection depends only on earlier
+    matches, so a longer schedule starts like a shorter one.
     """
 
     def __init__(self) -> None:
@@ -87,15 +89,21 @@ class SeatingOrders:
         return order
 
     def _met_before(self, order: Sequence[int]) -> int:
+        """Return how often the neighbours of an order have been neighbours in earlier matches."""
         return sum(self._met[pair] for pair in _pairs(order))
 
 
 def choose_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the clockwise orders of all matches of one stage, with neighbours as even as possible.
+    """Return the clockwise order of the bots in each match of a stage. The search keeps left neighbours even.
 
-    The search starts with the orders of `SeatingOrders`. Each pass selects the best order of each match, given
-    all others. Every other pass selects some orders at random, fewer each time, to leave local optima. The
-    result is the state with the smallest sum of squares over all ordered pairs.
+    The cost is the sum of squares of how often each bot had each other bot as left neighbour. The search
+    starts with the orders of `SeatingOrders`. A pass goes through the matches and gives each match the order
+    of the lowest cost, while the orders of all other matches stay. In every other pass some matches get a
+    random order instead, to leave local optima; there are fewer of these matches each time. The result is the
+    best state after any pass.
+
+    Args:
+        tables: the table of each match.
     """
     neighbours = SeatingOrders()
     orders = [neighbours.seat(table) for table in tables]
@@ -119,7 +127,14 @@ def _replace_orders(
     chance: float,
     random: Callable[[], float],
 ) -> None:
-    """Replace each order: with the probability `chance` by a random order, else by one of the best orders."""
+    """Make one pass of `choose_orders`: select a new order for each match, and update `orders` and `met`.
+
+    Args:
+        orders: the clockwise order of each match.
+        met: how often each bot has each other bot as left neighbour.
+        chance: the probability that a match gets a random order and not an order of the lowest cost.
+        random: returns a random number that is at least 0 and less than 1.
+    """
     for match, (first, *others) in enumerate(orders):
         met.subtract(_pairs(orders[match]))
         choice = [(first, *each) for each in permutations(others)]
@@ -132,11 +147,12 @@ def _replace_orders(
 
 
 def _squares(met: Counter[tuple[int, int]]) -> int:
+    """Return the cost of `choose_orders`."""
     return sum(times * times for times in met.values())
 
 
 def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
-    """Return a lower bound of `_squares`: its value if no two ordered pairs differ by more than one."""
+    """Return a lower bound of `_squares`: the cost if all pairs of neighbours are equally frequent, within one."""
     bots = len(set(chain.from_iterable(tables)))
     pairs = bots * (bots - 1)
     times, more = divmod(sum(map(len, tables)), pairs)
@@ -144,7 +160,7 @@ def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
 
 
 def _pairs(order: Sequence[int]) -> list[tuple[int, int]]:
-    """Return each bot of a clockwise order with the bot's left neighbour."""
+    """Return pairs of a bot and its left neighbour, one pair for each bot of a clockwise order."""
     return list(pairwise((*order, order[0])))
 
 
@@ -153,8 +169,16 @@ def round_robin(
 ) -> tuple[ScheduledGame, ...]:
     """Return the schedule of a tournament, in the order of play.
 
-    If only the stages with the most matches get more, the longer schedule starts with the shorter one, and
-    ids stay the same. Raises ValueError as `check_stages`.
+    If `Stage.matches` grows, and only in the stages that had the most matches, the longer schedule starts with
+    all games of the shorter one.
+
+    Args:
+        tournament: the name of the tournament, used in ids.
+        bots: the names of the bots.
+        stages: the stages of the tournament.
+        lanes: the number of lanes, at least the number of seats of the largest table.
+
+    Raises ValueError if `check_stages` does.
     """
     check_stages(bots, stages, lanes)
     tables = [list(list_tables(len(bots), stage.seats)) for stage in stages]
@@ -164,7 +188,12 @@ def round_robin(
 def whole_rounds(
     stages: Sequence[Stage], tables: Sequence[Sequence[tuple[int, ...]]]
 ) -> Iterator[Match]:
-    """Yield the matches of stages round by round; each round has all `tables` of its stage, in the order given."""
+    """Yield all matches: the first round of each stage, then the second round of each stage, and so on.
+
+    Args:
+        stages: the stages of the tournament.
+        tables: for each stage, all its tables in the order of play in a round.
+    """
     neighbours = [SeatingOrders() for _ in stages]
     for round_number in range(max(stage.matches for stage in stages)):
         for number, stage in enumerate(stages):
