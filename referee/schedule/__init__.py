@@ -1,7 +1,8 @@
 """Compute the whole schedule of a tournament before its first game.
 
-The same arguments always give the same schedule, so anyone can compute it again. This module defines stages and matches, and expands matches into games. The other modules of the package choose
-which bots meet at which table.
+The same arguments always give the same schedule, so anyone can compute it again. This module defines stages
+and matches, and expands matches into games. The other modules of the package choose which bots meet at which
+table.
 
 - A match is one deal at one table of k bots, played in all k cyclic seatings: k games. Every match of a
   tournament has its own deal.
