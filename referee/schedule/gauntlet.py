@@ -14,10 +14,11 @@ these properties:
 - In a stage, the numbers of meetings of one challenger with two bots of the field differ by one at most.
 - Every bot has each seat equally often, because a match has all cyclic seatings.
 
-Quotas guarantee the middle two properties. A quota is the number of meetings of one challenger with one bot of the field. The
-quotas of a challenger are equal, if the number of seats for the field at the challenger's tables is a multiple of the
-size of the field. If not, some bots of the field get one meeting more. These bots follow each other in the list of
-the field, and the next challenger continues with the bot after the last of them.
+Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
+one bot of the field. A challenger needs a number of bots from the field for all matches together. If this
+number is a multiple of the size of the field, the challenger's quotas are equal. If not, some bots of the
+field get one meeting more. These bots follow each other in the list of the field. The next challenger's extra
+meetings begin with the bot after them.
 
 Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
 remaining matches of the challenger. The other places go to bots that have played least. If several have
