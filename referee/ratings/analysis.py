@@ -1,10 +1,10 @@
 """Estimate the strength of the bots of one ruleset from all their games at once, with intervals.
 
 Each interval covers the true value with a chance of 95 %. It comes from resampling the matches
-(`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often the intervals really cover it.
+(`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often an interval covers the true value.
 
 In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bots that met, B of resamples, and
-F of figures, which is n, P or 1.
+F of figures. F is n, P or 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, ResultColumns
 
 _CHUNK = 2_000_000
-"""About the most numbers that one array of a fit may have, to limit memory.
+"""Approximate upper limit for the size of one array in a fit, in numbers. It limits memory.
 
 If fitting all resamples in one call would need larger arrays, they are fitted in several calls.
 """
@@ -71,7 +71,7 @@ class PairFigures:
     rating_lead: Estimate
     """Rating of the first bot minus that of the second."""
     chance: float | None
-    """Probability that the true rating of the first bot is the higher one.
+    """Probability that the true rating of the first bot is higher than that of the second.
 
     None if one of the bots has played fewer than two matches.
     """
@@ -186,7 +186,7 @@ class Analysis:
 
     @cached_property
     def _meetings(self) -> dict[tuple[int, int], _Meeting]:
-        """For each ordered pair of bots that met: the figures from the games of both."""
+        """For each ordered pair of bots that met: the figures from the games with both bots."""
         certainty = Certainty(np.diff(self._sums.meetings.tocsc().indptr).astype(np.float64))
         meetings = _sum(self._sums.meetings)
         leads = _sum(self._sums.lead) / meetings
@@ -207,9 +207,9 @@ class Analysis:
     def _resampled_ratings(self) -> Floats:
         """(B, n) the ratings in each resample.
 
-        Each resample gets other prior means, drawn at random from the prior. Without this, a bot that lost
-        all games would lose all games of every resample too, and its interval would be far too narrow. With
-        it, that interval is roughly as wide as the prior. For a bot with wins and losses the prior hardly counts.
+        Each resample gets its own prior means, drawn at random from the prior. A bot that lost all games also
+        loses all games of every resample. With equal prior means its interval would be far too narrow. With random
+        prior means it is roughly as wide as the prior. For a bot with wins and losses the prior hardly counts.
         """
         draws, bots = self._resampling.draws, len(self.results.bots)
         priors = np.random.default_rng(_SEED).normal(
@@ -239,10 +239,10 @@ class Analysis:
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:
-        """Return (B, n) deviations: of a bot's mean in a resample from its mean in all games.
+        """Return (B, n) differences: a bot's mean in a resample minus its mean in all games.
 
         A resample can contain stronger or weaker opponents than the schedule. The schedule is fixed, so this
-        is no uncertainty: only what `OpponentEffects` does not explain is resampled.
+        difference in opponents is no uncertainty. Only what `OpponentEffects` does not explain is resampled.
 
         Args:
             values: (M, n) the sum of points or wins of each bot in each match.

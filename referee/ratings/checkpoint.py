@@ -28,11 +28,11 @@ The states before the last game are for games that are stored late but come earl
 makes the states after its place useless, but not those before it.
 """
 _MIN_NEW_GAMES = 200
-"""No checkpoint is made for fewer games than this after the last state that fits."""
+"""If fewer games than this follow the last state that fits, no checkpoint is made."""
 _MAX_SEATS = 5
-"""Size of the largest table. All games are padded to it, because a digest includes the empty columns.
+"""Size of the largest table. All games are padded to this size, and a digest includes the empty columns.
 
-So old digests stay valid when the first game at a larger table is played.
+So the first game at a larger table does not change the digest of the games before it.
 """
 
 
@@ -56,7 +56,7 @@ def rate_from_checkpoint(
 ) -> tuple[Ratings, bytes | None]:
     """Return the ratings after all games, and a new checkpoint.
 
-    The new checkpoint is None if fewer than 200 games had to be rated: then the old one is good enough.
+    If fewer than 200 games had to be rated, the second value is None: the old checkpoint is good enough.
 
     Args:
         checkpoint: an earlier checkpoint, or None. Bytes that are no checkpoint are ignored.
@@ -171,7 +171,7 @@ class _GameSequence:
         return digest.hexdigest()
 
     def _line(self, bot: str) -> list[str]:
-        """Return a bot, its predecessor, the predecessor of that one, and so on."""
+        """Return `bot`, its predecessor, the predecessor's own predecessor, and so on."""
         line = [bot]
         while (before := self._predecessors.get(line[-1])) is not None:
             line.append(before)
@@ -187,7 +187,7 @@ def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[s
     """
     backwards = numbers.ravel()[::-1]
     first = np.full(len(names) + 1, len(backwards))  # NOBODY is the index of the last item
-    # If a number occurs several times, the last write stays: as the order is reversed, its first occurrence.
+    # If a number occurs several times, the last write stays. The order is reversed, so it is the first occurrence.
     first[backwards] = np.arange(len(backwards))[::-1]
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]

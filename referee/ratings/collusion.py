@@ -25,13 +25,13 @@ class CollusionFigures:
     matches: int
     """Number of matches in which both bots played."""
     with_other: float
-    """Mean points of the bot per game of these matches."""
+    """Mean points of `bot` per game in the matches with `other`."""
     without_other: float | None
-    """Mean points of the bot per game of the matches without `other`; None if there are no such matches."""
+    """Mean points of `bot` per game in its matches without `other`; None if it has none."""
     excess: Estimate
     """Points per game that `bot` gains in the matches with `other`, beyond what `OpponentEffects` explains.
 
-    That model explains the strength of `bot` and the effect that `other` has on every opponent.
+    `OpponentEffects` explains the strength of `bot` and the effect that `other` has on every opponent.
     """
     suspicious: bool
     """True if the excess is surely above 0.
@@ -83,7 +83,7 @@ class OpponentEffects:
         """Return the (M, n) residuals of (M, n) sums per match, enlarged to the size expected in new matches.
 
         The enlargement is needed because least squares make the residuals of the fitted data too small. All
-        values are NaN if the data are too few: if the model has as many numbers as there are means.
+        values are NaN if the data are too few, so that the model fits every mean exactly.
         """
         if self._free <= 0:
             return np.full_like(sums, np.nan)
@@ -95,9 +95,9 @@ class OpponentEffects:
 def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
     """Return the figures of the ordered pairs of bots that met.
 
-    A pair is left out if its excess cannot be told from the model of `OpponentEffects`, for example because
-    the two bots met in every match. A positive excess is a hint at collusion, no proof: two styles of play may
-    simply fit together.
+    A pair is left out if `OpponentEffects` would explain its excess fully, for example because the two bots
+    met in every match. All pairs are left out if the data are too few. A positive excess is a hint at collusion,
+    not a proof, because two styles of play may simply fit together.
     """
     effects_of_pairs = _PairEffects(results)
     bots = range(len(results.bots))
@@ -120,7 +120,7 @@ class _PairEffects:
         self._resampling = Resampling.from_matches(results.matches)
 
     def figures(self, bot: int, other: int, pairs: int) -> CollusionFigures | None:
-        """Return the figures of a pair; None if its excess cannot be told from the model.
+        """Return the figures of a pair; None if the pair is left out, see `collusion_figures`.
 
         Args:
             bot: index of the bot.

@@ -1,7 +1,7 @@
 """Estimate what decides a game besides the bots: the seat and the hand.
 
-Only whole matches count, that is, matches with a game of every seating. In a whole match each bot has had each
-seat of the deal once.
+Only whole matches count. A whole match has a played game of every seating, so each bot has had each seat of the
+deal once.
 
 In the shapes of arrays, M is the number of whole matches, k the number of seats, and B the number of resamples.
 """
@@ -41,15 +41,15 @@ class LuckFigures:
 
     seats: int
     matches: int
-    """Number of whole matches; in duels only the matches of pairs of bots that played several."""
+    """Number of whole matches; in duels only those of pairs of bots with several whole matches."""
     deviation: float
     """Standard deviation: the square root of the variance."""
     hand: Estimate
-    """Share of the luck of the deal: what the hand of a seat gives to every bot that gets it."""
+    """Share caused by the deal: what the hand of a seat gives to every bot that gets it."""
     bots: Estimate
-    """Share of the strength of the bots."""
+    """Share caused by the strength of the bots."""
     rest: Estimate
-    """Share of everything else, such as how these bots played these hands in this cyclic order."""
+    """Share caused by everything else, such as how well these bots played these hands."""
 
 
 def seat_figures(results: ResultColumns) -> tuple[SeatFigures, ...]:
@@ -75,13 +75,13 @@ def _estimate_seats(whole: _WholeMatches) -> Iterator[SeatFigures]:
 
 
 def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
-    """Return the figures of each table size with enough whole matches."""
+    """Return the figures of each table size for which `LuckFigures.matches` is at least 2."""
     found = (_estimate_luck(whole) for whole in _whole_matches(results))
     return tuple(figures for figures in found if figures is not None)
 
 
 def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
-    """Return the figures from whole matches; None if fewer than two can be used.
+    """Return the figures from whole matches; None if fewer than two matches can be used.
 
     This is an analysis of variance. The points of a match are a Latin square: the rows are the bots, the columns
     are the seats with their hands, and each of the k games occurs once in every row and every column.

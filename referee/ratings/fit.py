@@ -3,7 +3,7 @@
 The model is that of TrueSkill. The performance of a seat is normally distributed around the skill of its bot, with
 the deviation `beta`; a better performance ranks higher. Let s1 and s2 be the skills of two bots at a table, and
 Phi the normal distribution function. Then the first bot ranks higher with the probability
-Phi((s1 - s2) / (sqrt(2) beta)), whoever else plays. This is the model of Thurstone and Mosteller; a tie counts as
+Phi((s1 - s2) / (sqrt(2) beta)), whatever other bots play. This is the model of Thurstone and Mosteller; a tie counts as
 half a win. The prior of each skill is a normal distribution too. The fit is the set of skills with the highest
 posterior probability. There is exactly one, because the log posterior (the logarithm of that probability) is
 strictly concave.
@@ -42,10 +42,10 @@ def fit(
 
     Args:
         pairs: (P, 2) the two bots of each pair, as indexes from 0 to n - 1.
-        compared: (B, P) how often each pair was compared, in each fit.
-        better: (B, P) how often the first bot of the pair ranked higher; a tie counts one half.
+        compared: (B, P) sum of the weights of the meetings of each pair, as in `intervals.MatchSums`.
+        better: (B, P) the same for meetings in which the first bot ranked higher; a tie counts one half.
         priors: (B, n) the mean of the prior for each bot.
-        settings: `sigma` is the deviation of the prior, `beta` that of a performance; the rest is not used.
+        settings: `sigma` is the deviation of the prior, `beta` that of a performance. No other setting is used.
         start: (n,) skills at which the search starts; `priors` if omitted.
         within: the search ends after a step that changes no skill by more than this.
 
@@ -85,9 +85,10 @@ def _hazard(lead: Floats) -> Floats:
 
 
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
-    """Return the (B, n) first derivatives from the (B, P) derivatives `pull` by the lead of each pair.
+    """Return the (B, n) sums of `pull` over the pairs of each bot.
 
-    A pair adds its value for its first bot and subtracts it for its second bot.
+    `pull` has the (B, P) derivatives with respect to the lead of each pair. The value of a pair is added for its
+    first bot and subtracted for its second bot.
     """
     incidence = np.zeros((len(first), bots))
     rows = np.arange(len(first))
@@ -101,7 +102,7 @@ def _curvature(first: Ints, second: Ints, bend: Floats, bots: int, precision: fl
     Args:
         first: (P,) the first bot of each pair.
         second: (P,) the second bot of each pair.
-        bend: (B, P) the second derivatives by the lead of each pair, with the sign reversed.
+        bend: (B, P) the second derivatives with respect to the lead of each pair, with the sign reversed.
         bots: the number n of bots.
         precision: 1 / sigma² of the prior.
     """

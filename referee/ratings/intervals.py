@@ -1,8 +1,8 @@
 """Sum up results by match, and compute intervals for figures by resampling the matches.
 
-The match is the unit of all statements about certainty. The games of a match share a deal, so they are not
-independent; matches are. A resample draws as many matches as there are, with replacement. If there are more than
-4,000, it draws from 2,000 random groups of matches instead, which is faster and shows a deviation just as well.
+The match is the unit of all statements about certainty. The games of a match share a deal, so these games are not
+independent. Different matches are independent. A resample of M matches draws M of them, with replacement. If M is
+above 4,000, it draws 2,000 random groups of matches: this is faster and gives standard errors that are just as good.
 
 In the shapes of arrays, M is the number of matches, n of bots, P of pairs of bots that met, B of resamples, G of
 groups, and F of figures, such as one for each bot or each pair.
@@ -48,7 +48,7 @@ class Estimate:
 
 
 _SPARSE = 8
-"""`_number_values` sorts if there are more than 8 possible values for each given value; else it counts."""
+"""`_number_values` sorts if `limit` is more than 8 times the number of values. If not, it counts."""
 
 Matrix = sparse.csr_array[np.float64, tuple[int, int]]
 
@@ -68,18 +68,19 @@ class MatchSums:
     meetings: Matrix
     """(M, P) number of games with both bots."""
     lead: Matrix
-    """(M, P) points of the first bot minus those of the second."""
+    """(M, P) points of the first bot in the games with both bots, minus those of the second."""
     compared: Matrix
     """(M, P) sum of the weights of the meetings. A meeting at a table of k seats has the weight 2 / k.
 
-    A game of k seats has k (k - 1) / 2 meetings, but ranks only k bots, which is worth k - 1 comparisons.
+    A game of k seats has k (k - 1) / 2 meetings, but its ranking tells only as much as k - 1 comparisons. With the
+    weight 2 / k the meetings of a game add up to k - 1.
     """
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
 
 
 def sum_matches(results: ResultColumns) -> MatchSums:
-    """Return the sums over the games of each match, from one part of `ResultColumns.by_ruleset`."""
+    """Return the sums for `results`, which must be one part of `ResultColumns.by_ruleset`."""
     matches, bots = results.matches, len(results.bots)
     seated = results.bot != NOBODY
     match = np.broadcast_to(results.match[:, None], seated.shape)[seated]
@@ -162,7 +163,7 @@ def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
 
 
 _GROUPS = 2_000
-"""Number of groups of matches. Up to twice this number of matches, each match is a group of its own."""
+"""Number of groups. If there are at most twice as many matches, each match is a group of its own."""
 _DRAWS = 2_000_000
 """Upper limit of the number of resamples times the number of groups."""
 _MAX_RESAMPLES = 2_000
@@ -201,7 +202,7 @@ class Resampling:
     def sums(self, values: Floats | Matrix, resamples: slice = slice(None)) -> Floats:
         """Return the (B, F) sums of (M, F) values over the matches of each resample.
 
-        `resamples` selects some of the resamples; then B is their number.
+        If `resamples` selects only some of the resamples, B is the number of selected ones.
         """
         grouped = values if len(self.group) == len(self.counts) else self._members @ values
         return np.asarray((grouped.T @ self.counts[:, resamples]).T)
@@ -220,9 +221,9 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certainty:
-    """Compute intervals of F figures, from the (B, F) values `drawn` of the figures in the resamples.
+    """Compute intervals of F figures. A figure from fewer than two matches gets no interval.
 
-    A figure from fewer than two matches gets no interval.
+    The methods take `drawn`: (B, F) the value of each figure in each resample.
     """
 
     matches: Floats
@@ -249,7 +250,7 @@ class Certainty:
         return _make_estimates(values, values - margins, values + margins)
 
     def percentile_intervals(self, values: Floats, drawn: Floats) -> list[Estimate]:
-        """Return intervals of (F,) values with a skewed distribution, from percentiles of `drawn`."""
+        """Return intervals of (F,) values with a skewed distribution, from the percentiles of `drawn`."""
         tails = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tails, 1 - tails], axis=0)
         wider = self._quantiles() / ndtri(1 - tails) * self._enlarge()
@@ -258,15 +259,15 @@ class Certainty:
         )
 
     def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
-        """Return Wilson's intervals of (F,) shares. They have a width even if a share is 0 or 1.
+        """Return Wilson's intervals of (F,) shares. The interval of a share of 0 or 1 has a width too.
 
         Wilson's formula assumes independent games, but games of one match are not independent. So the formula
-        gets the number of independent games that would give the same deviation as the resamples.
+        gets the number of independent games that would give the standard error measured by resampling.
 
         Args:
             values: the shares.
-            drawn: the shares in the resamples, or their deviations from `values`.
-            counts: (F,) the number of games of each share, which the formula gets if the share is 0 or 1.
+            drawn: the shares in the resamples, or `values` subtracted from these; only their spread is used.
+            counts: (F,) the number of games of each share. Used if the share is 0 or 1, or its standard error 0.
         """
         spread = values * (1 - values)
         deviation = self.deviation(drawn)
@@ -296,9 +297,9 @@ class Certainty:
         return np.where(self.freedom > 0, quantiles, np.nan)
 
     def _enlarge(self) -> Floats:
-        """Return the (F,) factors by which the deviations of resamples are too small: sqrt(m / (m - 1)).
+        """Return the (F,) factors sqrt(m / (m - 1)), which correct the spread of resamples; it is too small.
 
-        Here m is the number of matches of the figure. NaN for fewer than two matches.
+        Here m is the number of matches of the figure. The factor is NaN for fewer than two matches.
         """
         known = self.freedom > 0
         return np.sqrt(self.matches / np.where(known, self.freedom, np.nan))

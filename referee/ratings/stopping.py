@@ -1,8 +1,8 @@
 """Decide whether the games have settled the standings, so that a tournament can stop early.
 
-The standings are settled when every two neighbours have a verdict: one is ahead, or both are equal. Testing after
-every round, and stopping at the first success, would inflate false positives. So the tests, called looks, are
-planned before the first game, and the allowed error is divided among all looks and all pairs of neighbours.
+The standings are settled when every two neighbours have a verdict: one is ahead, or both are equal. Each test
+can give a wrong verdict, so a test after every round would often stop a tournament wrongly. So the tests, called
+looks, are planned before the first game. The allowed error is divided among all looks and all pairs of neighbours.
 `tests/bench/bench_settled.py` measures how often settled standings are wrong.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # `tournament/config.py` imports this module, and must load f
     from referee.ratings.analysis import Analysis
 
 _GROWTH = 1.2
-"""Factor between the rounds of one look and the next. Too few new games between looks rarely change a verdict."""
+"""Factor by which the number of rounds grows from one look to the next; a few new games rarely change a verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,8 @@ class Settings:
     """Probability of a tie between two equally strong bots that are neighbours in rank.
 
     In simulated games this share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, five seats, only
-    the sample bot greedy). 0.1 is also the default of the library, so anyone can check ratings from games without
-    ties with `trueskill.TrueSkill(tau=0)`.
+    the sample bot greedy). 0.1 is also the default of the library. So anyone can check ratings with
+    `trueskill.TrueSkill(tau=0)`, if no game has a tie.
     """
 
 
@@ -155,7 +155,7 @@ class Ratings:
         return self._model.prior
 
     def add(self, game: GameResult) -> None:
-        """Rate one game. Raises ValueError as `rate`."""
+        """Rate one game. Raises ValueError in the same cases as `rate`."""
         self.rate(game.ruleset, game.bots, game.ranks)
 
     def rate(self, ruleset: str, bots: Sequence[str], ranks: Sequence[int]) -> None:
