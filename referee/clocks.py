@@ -33,8 +33,8 @@ class Clocks:
 def parse_bank(text: str) -> tuple[int, int]:
     """Parse a bank and an increment in seconds, such as `30+0.1`, or a bank alone, such as `30`.
 
-    Returns both in microseconds; the increment is 0 if the text has none. Raises ValueError for any other
-    text. Chess programs use the same notation.
+    Returns bank and increment in microseconds. The increment is 0 if the text has none. Raises ValueError
+    for any other text. Chess programs use the same notation.
     """
     match = _BANK.fullmatch(text.strip())
     if match is None:
@@ -52,11 +52,11 @@ class DecisionTime:
     bank_left_us: int | None
     """The rest of the bank; None in a game without a bank."""
     last_elapsed_us: int
-    """The time that the seat's last decision in this game took; 0 before the first."""
+    """The time that the seat's last decision in this game took; 0 before its first decision."""
 
     @property
     def ends_the_bank(self) -> bool:
-        """True if using up this time would empty the bank."""
+        """True if a decision that takes `limit_us` empties the bank."""
         return self.bank_left_us is not None and self.limit_us >= self.bank_left_us
 
 

@@ -10,18 +10,18 @@ check a deal.
     block(purpose, id, number) = HMAC-SHA256(key = seed,
         message = purpose ‖ 0x00 ‖ id ‖ 0x00 ‖ number)
 
-with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. Decks, seeds for bots and ids
-have different purposes, so a bot that sees one of them learns nothing about the others.
+with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. Decks, seeds for bots and opaque
+ids come from blocks with different purposes. So a bot's seed and opaque id tell nothing about the deck.
 
 **A deck.** Before the shuffle the cards are in ascending order: eight 1s, eight 2s, …, eight 13s, then
 the jokers (14). There are five jokers. The duel's deck has only one, because the other four are dealt from
 outside the deck. So a deck has 109 cards, 105 in the duel. Positions count from 0.
 
-1. Make a stream of 32-bit words: cut block("deal", deal id, 0), block("deal", deal id, 1), … into eight
-   words of 4 bytes each, big-endian.
+1. Make a stream of 32-bit words from block("deal", deal id, 0), block("deal", deal id, 1), and so on. Cut
+   each block into eight words of 4 bytes, big-endian.
 2. To get a number below n, take the next word w of the stream. If w < 2^32 - (2^32 mod n), the number is
    w mod n. Otherwise drop w and take the next word.
-3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1: get a number j below i + 1
+3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1, get a number j below i + 1
    (step 2) and exchange the cards at the positions i and j.
 
 The card at position 0 is drawn first (ruling R14).
@@ -57,22 +57,23 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 
 
 def commitment(seed: bytes) -> str:
-    """Return the SHA-256 of the seed in hexadecimal, which is published before the first game."""
+    """Return the SHA-256 of the seed in hexadecimal. It is published before the first game."""
     return hashlib.sha256(_checked(seed)).hexdigest()
 
 
 def bot_seed(seed: bytes, game_id: str, seat: int) -> int:
     """Return the 64-bit seed that a bot gets for its own random numbers in a game.
 
-    It is the first 8 bytes, big-endian, of block("bot seed", game id, seat).
+    It is the first 8 bytes, big-endian, of the block with the purpose "bot seed", the id `game_id` and the
+    number `seat`.
     """
     return int.from_bytes(_block(seed, "bot seed", game_id, seat)[:8], "big")
 
 
 def opaque_id(seed: bytes, game_id: str) -> str:
-    """Return the game id that bots see: 16 hexadecimal digits without any meaning.
+    """Return the opaque id, which bots see instead of `game_id`: 16 hexadecimal digits without any meaning.
 
-    It is the first 8 bytes of block("game id", game id, 0).
+    They are the first 8 bytes of the block with the purpose "game id", the id `game_id` and the number 0.
     """
     return _block(seed, "game id", game_id, 0)[:8].hex()
 
@@ -96,6 +97,6 @@ def _words(seed: bytes, deal_id: str) -> Iterator[int]:
 
 
 def _below(limit: int, words: Iterator[int]) -> int:
-    """Return the next number below `limit`; every number is equally likely."""
+    """Return a number below `limit` (step 2 above). Every such number is equally likely."""
     accepted = _WORDS - _WORDS % limit
     return next(word for word in words if word < accepted) % limit

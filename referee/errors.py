@@ -7,7 +7,7 @@
     ├── BotFault             a bot did something wrong: recorded and charged to the bot
     │   ├── Strike           the bot loses one decision
     │   └── Forfeit          the bot loses the game
-    └── VoidGame             the referee or the machine failed: nobody is charged, the game is replayed
+    └── VoidGame             the referee or the machine failed: nobody is charged, the game is played again
 
 Any other exception is a bug of the referee.
 """
@@ -56,7 +56,7 @@ class Cause(Enum):
     STRIKES = "strikes"
     """The bot lost `max_strikes` decisions."""
     SUSPENDED = "suspended"
-    """The tournament had suspended the bot after too many forfeits and did not start it."""
+    """The tournament had suspended the bot after too many forfeits in a row and did not start it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Evidence:
     signal: str | None = None
     """The name of the signal that ended the process, such as `SIGSEGV`; None if no signal did."""
     elapsed_us: int = 0
-    """Microseconds between the request (or the start of the process) and the fault."""
+    """Microseconds from the request to the fault; if the bot did not start, from its start to the fault."""
     stderr_tail: str = ""
     """The last part of the process's standard error."""
 
@@ -80,7 +80,7 @@ class RefereeError(Exception):
 
 
 class UserError(RefereeError):
-    """The user's input is wrong. The message is one line that names file, key and reason."""
+    """The user's input is wrong. The message is one line. For a file it names file, key and reason."""
 
     output: str = ""
     """The output of a program that failed, such as a build. The CLI prints it before the message."""
@@ -112,4 +112,4 @@ class Forfeit(BotFault):
 
 
 class VoidGame(RefereeError):
-    """The game cannot be finished, and no bot caused this. The game is replayed."""
+    """The game cannot be finished, and no bot caused this. The game is played again."""

@@ -80,8 +80,8 @@ class Move:
     """Microseconds from sending the request to the reply or the fault, at most the time limit of the
     decision; 0 if the bot got no request."""
     lag_us: int
-    """Microseconds from the time limit until the referee saw the reply or stopped waiting for it; 0 if this
-    was within the limit."""
+    """Microseconds from the time limit until the referee saw the reply or stopped waiting for it; 0 if
+    the limit was not exceeded."""
     stand_in: bool
     """True if the stand-in chose the action."""
 
@@ -194,7 +194,7 @@ class GameResult:
 
     @classmethod
     def from_record(cls, tournament: str, game: ScheduledGame, record: GameRecord) -> Self:
-        """Return the result of a game that `tournament` scheduled, from its record."""
+        """Return the result of `game`, which belongs to the tournament `tournament`, from its record."""
         return cls(
             game_id=game.game_id,
             tournament=tournament,
@@ -217,8 +217,8 @@ class GameResult:
 def final_ranks(rule_ranks: Sequence[int], faults: Sequence[Fault]) -> tuple[int, ...]:
     """Return the final rank of each seat, from the ranks by the rules and the faults of the game.
 
-    Seats that forfeited rank behind all other seats. Among them, the seat that forfeited later ranks better;
-    seats that forfeited at the same move share a rank. Shared ranks count as in 1-2-2-4.
+    Seats that forfeited rank behind all other seats. Of two seats that forfeited, the seat that forfeited
+    later ranks better. Seats that forfeited at the same move share a rank. Ranks are numbered as in 1-2-2-4.
     """
     forfeited_at = {fault.seat: fault.move for fault in faults if fault.forfeit}
     return competition_ranks(
@@ -264,9 +264,9 @@ class Player(Protocol):
     """Make the decisions of one seat of one game."""
 
     async def decide(self, request: Request) -> Reply:
-        """Return the player's decision, within `request.time` and a fixed grace period.
+        """Return the player's decision, within `request.time.limit_us` and a fixed grace period.
 
         Raises `Strike` if the player loses this decision, and `Forfeit` if the player loses the game. The
-        evidence of both has the time since the request.
+        evidence of the error has the time since the request.
         """
         ...

@@ -1,7 +1,7 @@
 """Hold the results of many games as numpy arrays, for statistics.
 
 Creating a `GameResult` takes a microsecond or two. A league can have a hundred thousand games, so the store
-fills arrays directly, and the ratings compute with these arrays.
+fills arrays without creating `GameResult`s, and the ratings compute with these arrays.
 
 In the shapes below, G is the number of games and S the number of seats of the largest table.
 """
@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 NOBODY = -1
-"""The value of `ResultColumns.bot` in an empty column. A game with fewer than S seats has empty last columns."""
+"""`ResultColumns.bot` of a missing seat. If a game has k seats, the seats from k on are missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -39,11 +39,11 @@ class ResultColumns:
     match: Ints
     """(G,) the match of each game, as a number. Games of one match have the same number."""
     bot: Ints
-    """(G, S) the bot of each seat, as an index of `bots`; NOBODY in an empty column."""
+    """(G, S) the bot of each seat, as an index of `bots`; NOBODY for a missing seat."""
     score: Ints
-    """(G, S) points; 0 in an empty column."""
+    """(G, S) points; 0 for a missing seat."""
     rank: Ints
-    """(G, S) final rank, 1 the best; 0 in an empty column."""
+    """(G, S) final rank, 1 the best; 0 for a missing seat."""
     forfeited: Flags
     """(G, S) True where the seat forfeited."""
     strikes: Ints
@@ -60,7 +60,7 @@ class ResultColumns:
 
     @property
     def matches(self) -> int:
-        """The number of matches. It is right only if the numbers in `match` have no gaps, as after `by_ruleset`."""
+        """The number of matches. It is right only if `match` has all numbers from 0, as after `by_ruleset`."""
         return int(self.match.max()) + 1 if len(self) else 0
 
     @classmethod
@@ -89,7 +89,7 @@ class ResultColumns:
     def select(self, games: Flags | Ints | slice) -> ResultColumns:
         """Return only the rows that `games` selects: a mask, row numbers or a slice.
 
-        `bots`, `rulesets` and the numbers of matches do not change.
+        `bots`, `rulesets` and the numbers in `match` stay the same.
         """
         return replace(
             self,
@@ -103,7 +103,7 @@ class ResultColumns:
         )
 
     def by_ruleset(self) -> dict[str, ResultColumns]:
-        """Return the games of each ruleset by its name, sorted by this name.
+        """Return a dictionary from the name of each ruleset to its games, sorted by name.
 
         In each value of the dictionary, `bots` has only the bots that played with the ruleset, sorted by
         name, and matches are numbered from 0 without gaps. The games are sorted, so that statistics do not
@@ -137,7 +137,7 @@ def _normalise(games: ResultColumns) -> ResultColumns:
     """Return the games of one ruleset as `by_ruleset` describes."""
     played = np.unique(games.bot[games.bot != NOBODY]).tolist()
     played.sort(key=games.bots.__getitem__)
-    numbers = np.full(len(games.bots) + 1, NOBODY)  # NOBODY is -1, so it indexes the last item
+    numbers = np.full(len(games.bots) + 1, NOBODY)  # the last item is for NOBODY, which is -1
     numbers[played] = np.arange(len(played))
     bot = numbers[games.bot]
     order = np.lexsort((*bot.T[::-1], games.match))

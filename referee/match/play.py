@@ -1,8 +1,8 @@
 """Play one game from the deal to its record.
 
-`play_game` requests every decision from the player of a seat. After a fault of the player it charges the
-seat with the fault, and the stand-in decides. `EventLog` keeps the events that each seat has not seen yet.
-This module knows nothing of bot processes: it uses only the protocol `Player` in `referee/records.py`.
+`play_game` requests every decision from the player of a seat. After a fault of the player, `play_game`
+charges the seat with the fault, and the stand-in decides. `EventLog` keeps the events for each seat.
+This module knows nothing of bot processes. It uses only the protocol `Player` in `referee/records.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from referee.rules.ruleset import Ruleset
 
 
 class EventLog:
-    """Keep the events of a game, and return to each seat the events that it has not seen yet.
+    """Keep the events of a game, and give each seat the events that the seat has not seen yet.
 
     One list serves all seats, because all events except draws from the deck look the same to every seat.
 
@@ -43,7 +43,7 @@ class EventLog:
         self._public: list[Event] = []
         """Every event. In draws from the deck the card is hidden."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: its own draws from the deck that it has not seen, each with its index in `_public`."""
+        """For each seat: its draws from the deck that `take` has not returned, each with its index in `_public`."""
         self._seen = [0] * seats
         """For each seat: how many events it has seen."""
 
@@ -89,7 +89,7 @@ class GameSetup:
     max_strikes: int
     """The number of strikes at which a seat forfeits the game."""
     isolation: str
-    """The rung of the bots and the protections that were off, as text for the record."""
+    """The rung of the bots and the protections that are off, as text for the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,13 @@ async def play_game(
         now_us: returns the time of day in microseconds since 1970; only for the record.
         monotonic_us: returns the time of any monotonic clock in microseconds; only for the
             duration in the record.
-        game: an unstarted game built from `setup`; created here if omitted.
+        game: an unstarted game built from `setup`; created here if None.
         watch: called with every event.
         on_forfeit: called with the number of a seat as soon as the seat forfeits. The seat gets no
-            further request. It is not called for a seat whose player could not start.
+            further request. `on_forfeit` is not called for a seat whose player could not start.
 
-    A fault (`BotFault`) of a player is recorded and does not end the game. `VoidGame` and any other exception
-    of a player end the game, and the caller gets the exception. The record has no resource usage; the
+    If a player raises `BotFault`, the fault is recorded and the game goes on. If a player raises `VoidGame` or
+    any other exception, the game ends and the caller gets the exception. The record has no resource usage; the
     caller adds it.
     """
     started_at_us, began_us = now_us(), monotonic_us()
@@ -248,7 +248,7 @@ class _Run:
                 self._watch(event)
 
     def _charge(self, number: int, fault: BotFault) -> None:
-        """Record a fault of seat `number`. After strike `max_strikes` also record the forfeit."""
+        """Record a fault of seat `number`. If it is strike number `max_strikes`, also record the forfeit."""
         seat = self.seats[number]
         forfeit = isinstance(fault, Forfeit)
         move = len(self.moves)

@@ -1,7 +1,7 @@
 """Replay the record of a game, for verification, debugging and showing the game.
 
-The replay checks three things: that the record follows the rules, that the stand-in decided where it had to
-and as its policy says, and that each fault cost what it must cost.
+The replay checks three things: the moves and the result follow the rules, the stand-in decided where it had
+to decide and followed its policy, and each fault cost the bot what it must cost.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Difference(Exception):
 def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     """Replay a record move by move.
 
-    Raises Difference if the deck, a seat, an action or the result does not follow from the rules and the
-    policy of the stand-in, or if a fault did not cost the decision or the game that it must cost.
+    Raises Difference at the first error: the deck has other cards than the ruleset's, a move or the result
+    breaks the rules, the stand-in made a wrong move, or a fault did not cost what it must cost.
     """
     try:
         game = Game(record.ruleset, len(record.seating), record.deck)
@@ -85,8 +85,8 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 def _check_faults(record: GameRecord) -> None:
     """Check what the faults cost, and raise Difference at the first error.
 
-    Each strike must cost one decision, and strike number `max_strikes` must cost the game. A seat can have no
-    fault after its forfeit.
+    Each strike must cost one decision, and strike number `max_strikes` must cost the game. A seat must not have
+    a fault after its forfeit.
     """
     seats = range(len(record.seating))
     for fault in record.faults:
@@ -119,16 +119,16 @@ def _is_stand_in_move(record: GameRecord, seat: int, index: int) -> bool:
 
 
 class _StandInCheck:
-    """Check that the stand-in decided only after faults, and always after a forfeit."""
+    """Check that the stand-in decided only after faults, always after a forfeit, and by its policy."""
 
     def __init__(self, record: GameRecord) -> None:
         self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
         self._faults = {(fault.seat, fault.move) for fault in record.faults}
 
     def check(self, number: int, move: Move, decision: Decision) -> None:
-        """Raise Difference if move `number` is not as the rules of the stand-in say.
+        """Raise Difference if move `number` has one of three errors.
 
-        The three errors are: the seat decided after its forfeit, the stand-in decided without a fault of the
+        The errors are: the seat decided after its forfeit, the stand-in decided without a fault of the
         seat, and the stand-in chose another action than its policy.
         """
         forfeited = self._forfeited_at.get(move.seat, number) < number

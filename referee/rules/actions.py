@@ -49,7 +49,7 @@ class Play(NamedTuple):
 class DrawDisplay(NamedTuple):
     """Draw the cards in a slot of the display.
 
-    If several slots have the same cards, only the leftmost one is legal (ruling R8).
+    If several slots have the same cards, only the leftmost of these slots is legal (ruling R8).
     """
 
     slot: int
@@ -59,7 +59,7 @@ class DrawDisplay(NamedTuple):
 
 
 class SnatchGhost(NamedTuple):
-    """Snatch a set of the ghost, which is all its cards of one value (only in a duel)."""
+    """Snatch a set of the ghost (only in a duel). A set is all the ghost's cards of one value."""
 
     value: int
 
@@ -77,9 +77,9 @@ class DecisionKind(Enum):
     RECLAIM_OR_DISCARD = "reclaim-or-discard"
     """What the victim does with the layer after `LEAVE`: `Choice.RECLAIM` or `Choice.DISCARD`."""
     DRAW = "draw"
-    """Where to draw one card: `Choice.DRAW_DECK` or a `DrawDisplay`."""
+    """Where to draw: `Choice.DRAW_DECK` or a `DrawDisplay`."""
     OPTIONAL_DRAW = "optional-draw"
-    """Whether and where to draw one card: `Choice.PASS`, `Choice.DRAW_DECK` or a `DrawDisplay`."""
+    """Whether and where to draw: `Choice.PASS`, `Choice.DRAW_DECK` or a `DrawDisplay`."""
     GHOST_SET = "ghost-set"
     """Which set of the ghost to snatch (only in a duel): a `SnatchGhost`."""
 
@@ -90,8 +90,8 @@ class DecisionKind(Enum):
 class Decision:
     """A decision that one seat has to take.
 
-    Treat it as immutable. It is not frozen, because creating a frozen object takes three times as long,
-    and the referee creates one for every decision. `Request` and `Reply` in `referee/records.py` are not
+    Treat it as immutable. The class is not frozen, because creating a frozen object takes three times as
+    long, and the referee creates a `Decision` for every decision. `Request` and `Reply` in `referee/records.py` are not
     frozen for the same reason.
     """
 

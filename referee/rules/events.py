@@ -42,9 +42,9 @@ class View(NamedTuple):
     snatched: Layer | None
     """The snatched layer while a seat decides about it; None at all other times."""
     victim: int | None
-    """The seat that lost the snatched layer, until it has reclaimed or drawn; None at all other times."""
+    """The seat that lost the snatched layer, until this seat has reclaimed or drawn; else None."""
     cards_to_draw: int
-    """How many times a seat still draws, the current draw included; 0 if nobody has to draw."""
+    """How many draws are left, the current one included; 1 in an optional draw, 0 if nobody draws."""
 
 
 class Termination(Enum):

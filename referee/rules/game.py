@@ -47,7 +47,7 @@ class Game:
 
     @classmethod
     def from_table(cls, table: Table) -> Game:
-        """Return a game that begins with a turn of `table.active`. The game changes `table` itself."""
+        """Return a game that begins with a turn of `table.active`. The game changes `table`, not a copy."""
         game = cls.__new__(cls)
         game._start(table)  # noqa: SLF001 - its own class
         return game
@@ -61,7 +61,7 @@ class Game:
         self._base = self.table.copy()
         """A copy of the table at the start of this turn or of an earlier turn. `copy` needs it."""
         self._since: list[Action] = []
-        """All actions since `_base` was copied."""
+        """All actions that were applied after the position in `_base`."""
         self._before_turn = 0
         """The number of actions in `_since` that belong to earlier turns."""
         self._begin_turn()
@@ -81,7 +81,7 @@ class Game:
         return self.table.view(seat)
 
     def apply(self, action: Action) -> tuple[Event, ...]:
-        """Apply the action to the current decision and play on to the next one.
+        """Apply the action to the current decision and play on to the next decision.
 
         Returns the events in order, unredacted (see `events.redact`); the last event of a game is
         `GameOver`. Raises IllegalActionError and changes nothing when the action is not legal or the
@@ -89,7 +89,7 @@ class Game:
         """
         legal = () if self.decision is None else self.decision.legal
         try:
-            # `action` may be an equal value of another type, so the listed action is applied.
+            # `action` may be a plain tuple, which can equal a legal action. The legal action is applied.
             listed = legal[legal.index(action)]
         except ValueError:
             raise IllegalActionError(f"{action} is not legal now") from None
@@ -108,8 +108,8 @@ class Game:
 
         Python cannot copy a generator. So the copy starts from a copy of the table at the start of the turn
         and replays the actions of the turn. A game does not copy its table at every turn, because most games
-        are never copied. Therefore the first call of `copy` in a turn also replays all turns since the last
-        call of `copy`.
+        are never copied. Therefore the first call of `copy` in a turn also replays the earlier turns that
+        were played since `_base`.
         """
         if self.outcome is not None:
             copied = Game.__new__(Game)
@@ -142,7 +142,7 @@ class Game:
 
 
 def _replay(table: Table, actions: Iterable[Action]) -> Game:
-    """Return a game that starts from a copy of `table`, after `actions`."""
+    """Start a game from a copy of `table`, apply `actions`, and return the game."""
     game = Game.from_table(table.copy())
     for action in actions:
         game.apply(action)
@@ -158,9 +158,9 @@ def competition_ranks(keys: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
 def score(table: Table, termination: Termination) -> Outcome:
     """Score a table as it stands ("The end" in section 2 of `proto/README.md`).
 
-    A seat has one point for each card on its own table, minus one for each card in its hand. Seats with
-    equal points share a rank. But if the ruleset has `hand_size_breaks_ties`, the seat with the smaller hand
-    ranks higher, and only seats with equal points and equally large hands share a rank.
+    A seat has one point for each card on its own table, minus one for each card in its hand. More
+    points rank higher. If the ruleset has `hand_size_breaks_ties`, the smaller hand ranks higher among seats
+    with equal points. Seats that are still equal share a rank.
     """
     played = [sum(layer.size for layer in layers) for layers in table.layers]
     scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))

@@ -1,7 +1,7 @@
 """Define the rulesets: their options and their decks.
 
-The options are the differences between the rulebooks that `referee/rules/README.md` lists, together with
-the rulings. `turn`, `table` and `game` implement the options.
+The options are the differences between the rulebooks. `referee/rules/README.md` lists the rulebooks.
+`turn`, `table` and `game` implement the options.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Ruleset:
     ones_snatch_thirteens: bool = False
     """A layer of 1s snatches a layer of 13s of the same size."""
     hand_size_breaks_ties: bool = True
-    """True: of two seats with equal scores, the seat with fewer cards in its hand ranks higher. False: two
-    seats with equal scores share a rank."""
+    """If True, of two seats with equal scores the seat with fewer cards in its hand ranks higher. If False,
+    two seats with equal scores share a rank."""
     ghost: bool = False
     """The game is a duel: it has a ghost and groups, and each player is dealt two jokers."""
     end_on: EndOn = EndOn.DECK_AND_DISPLAY
@@ -57,7 +57,7 @@ class Ruleset:
             raise ValueError(f"max_turns is {self.max_turns}, but it must be at least 1")
 
     def with_options(self, *, end_on: EndOn | None = None, max_turns: int | None = None) -> Ruleset:
-        """Return a copy of this ruleset with changed options. An option that is None here stays as it is."""
+        """Return a copy with changed options. If an argument is None, its option does not change."""
         return replace(
             self,
             end_on=self.end_on if end_on is None else end_on,
@@ -65,9 +65,9 @@ class Ruleset:
         )
 
     def snatches(self, attacker: Layer, victim: Layer) -> bool:
-        """Return True when `attacker`, the layer just played, snatches `victim`, a top layer.
+        """Return True if `attacker`, the layer just played, snatches `victim`, a top layer.
 
-        Step 3 of "A turn" in section 2 of `proto/README.md` has the rule, which ruling R2 completes.
+        Step 3 of "A turn" in section 2 of `proto/README.md` and ruling R2 have the rule.
         """
         value, naturals, jokers = attacker
         other_value, other_naturals, other_jokers = victim

@@ -40,7 +40,7 @@ from referee.rules.events import (
 from referee.rules.ruleset import JOKERS_DEALT, EndOn, Ruleset, full_deck
 
 GHOST_LIMIT = 13
-"""The ghost has only cards lower than this."""
+"""All cards of the ghost are lower than this number."""
 _draw_display = lru_cache(1 << 10)(DrawDisplay)  # the same few draws recur all the time
 
 
@@ -85,7 +85,7 @@ class Table:
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """The number of cards left in the deck; these are the last ones of `deck`."""
+        """The number of cards that are not drawn yet. They are the last cards of `deck`, which never changes."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
@@ -95,7 +95,7 @@ class Table:
         self.snatched: Layer | None = None
         """The snatched layer, until it is taken, reclaimed or discarded."""
         self.victim: int | None = None
-        """The seat that lost the snatched layer, until it has drawn or reclaimed."""
+        """The seat that lost the snatched layer, until this seat has drawn or reclaimed."""
         self.cards_to_draw = 0
         """How many times the victim, or the active player in an optional draw, still draws."""
         self.events: list[Event] = []
@@ -178,7 +178,7 @@ class Table:
     def play(self, layer: Layer) -> None:
         """Move a layer from the active player's hand onto its table (step 1 of a turn).
 
-        Raises GameEnded when the hand is empty then (step 2).
+        Raises GameEnded if the hand is empty after the move (step 2).
         """
         seat = self.active
         hand = self.hands[seat]

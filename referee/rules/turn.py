@@ -2,8 +2,8 @@
 
 Section 2 of `proto/README.md` describes steps 1 to 4 of a turn, and `referee/rules/README.md` has the
 rulings. The functions here are generators. They yield a decision and receive an action, which `Game` has
-checked. At every `yield`, `Table` must have all cards, because views are made from it. So no card may be
-in a local variable only.
+checked. At every `yield`, all cards must be in the `Table`, because views are made from the `Table`. So no
+card may be in a local variable only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from referee.rules.table import GHOST_LIMIT, Table
 Steps = Generator[Decision, Action, None]
 
 # The decisions of a turn. A is the active player (the attacker), V the owner of the snatched layer.
-# The game can also end at any draw or refill (`GameEnded`). A set: all the ghost's cards of one value.
+# The game can also end at any draw or refill (`GameEnded`). A set is all the ghost's cards of one value.
 #
 #   A: PLAY --its last card--> game over
 #     |
@@ -37,7 +37,7 @@ Steps = Generator[Decision, Action, None]
 #     v
 #   next opponent clockwise whose top layer is snatched <---------------------------+
 #     |                    |                                                        |
-#     | none left          +--> A: TAKE_OR_LEAVE --take--> V: DRAW, once a card ----+
+#     | none left          +--> A: TAKE_OR_LEAVE --take--> V: DRAW, once per card --+
 #     |                                     |                   ^                   |
 #     |                                   leave                 | discard           |
 #     |                                     v                   |                   |
@@ -52,7 +52,7 @@ Steps = Generator[Decision, Action, None]
 
 
 def turn(table: Table) -> Steps:
-    """Run one turn of the active player, steps 1 to 4. Raises GameEnded when the game ends."""
+    """Run one turn of the active player, steps 1 to 4. Raises GameEnded if a move of cards ends the game."""
     seat = table.active
     play = yield Decision(seat, DecisionKind.PLAY, legal_plays(table.hands[seat]))
     assert isinstance(play, Play)  # noqa: S101 - `Game` checked it against the legal actions
