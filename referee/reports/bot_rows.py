@@ -49,9 +49,9 @@ class BotRow:
     added_at_us: Annotated[int, Column("added", show=moment, drop=3)]
     """Microseconds since 1970-01-01 UTC."""
     checked_at_us: Annotated[int | None, Column("checked", show=moment, empty="no", drop=6)]
-    """Time when the version last passed the check, as `added_at_us`; None if it never did."""
+    """Time when the version last passed the check, in microseconds like `added_at_us`; None if it never passed."""
     retired_at_us: Annotated[int | None, Column("retired", show=moment, empty="no", drop=4)]
-    """Time when the version was retired, as `added_at_us`; None if it is not retired."""
+    """Time when the version was retired, in microseconds like `added_at_us`; None if it is not retired."""
     games: Annotated[int, Column("games", right=True)]
     strikes: Annotated[int, Column("strikes", right=True)]
     forfeits: Annotated[int, Column("forfeits", right=True)]
@@ -69,7 +69,7 @@ class LogRow:
     bot: Annotated[str, Column("bot", wrap=True)]
     """`name@version`."""
     move: Annotated[int, Column("move", right=True)]
-    """Number of moves before the fault."""
+    """Number of moves in the game before the fault."""
     cause: Annotated[str, Column("cause")]
     forfeit: Annotated[bool, Column("cost", show=lambda yes: "forfeit" if yes else "strike")]
     detail: Annotated[str, Column("detail", wrap=True)]
@@ -80,7 +80,7 @@ class LogRow:
 def bot_rows(
     bots: Iterable[StoredBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
 ) -> tuple[BotRow, ...]:
-    """Return a row for each version in `bots`, in the same order. Games and faults are counted for each version."""
+    """Return a row for each version in `bots`, in the same order. Games and faults of other bots do not count."""
     played = Counter(bot for game in games for bot in game.bots)
     charged = defaultdict[str, Counter[bool]](Counter)
     for each in faults:

@@ -32,7 +32,7 @@ _LAST_LINES = 10
 def step_view(step: Step) -> Group:
     """Return the lines of a step.
 
-    For a failed step they say what should have happened, what happened, and what the bot printed.
+    The lines of a failed step say what should have happened, what happened, and what the bot printed.
     """
     finding = step.finding
     failed = finding.verdict is StepVerdict.FAIL
@@ -66,9 +66,9 @@ def check_summary(report: Report) -> Text:
 
 
 def check_lines(data: Mapping[str, Any]) -> Table:
-    """Return a summary of a passed check: the number of passed steps, then all other steps with their texts.
+    """Return a summary of a passed check: the number of passed steps, then the other steps with their findings.
 
-    A passed check has no failed step. The other steps were skipped, or they give information only.
+    The other steps were skipped or give information only, because a passed check has no failed step.
 
     Args:
         data: the stored report, as `check_data` returns it.
@@ -112,7 +112,7 @@ def check_data(report: Report) -> dict[str, object]:
 
 
 def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
-    """Return cells side by side. All have fixed widths except the last one."""
+    """Return cells side by side. All cells except the last one have a fixed width."""
     grid = Table.grid(padding=(0, 2, 0, 0), expand=False)
     for width in widths:
         grid.add_column(width=width, no_wrap=True)
@@ -122,7 +122,7 @@ def _grid(*cells: Text, widths: tuple[int, ...]) -> Table:
 
 
 def _last_lines(output: str) -> str:
-    """Return the last `_LAST_LINES` lines of an output, after an ellipsis if it has more lines."""
+    """Return the last `_LAST_LINES` lines of an output, after an ellipsis if the output has more lines."""
     lines = output.rstrip().split("\n")
     return "\n".join((["…"] if len(lines) > _LAST_LINES else []) + lines[-_LAST_LINES:])
 

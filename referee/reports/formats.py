@@ -7,11 +7,11 @@ A row is a frozen dataclass. The `Column` beside each field says how a table sho
         bot: Annotated[str, Column("bot")]
         mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
 
-`RowsTable` in `terminal.py` shows such rows as tables; `json_text` and `csv_text` write them for programs. The names of the fields are
-the keys in JSON and CSV and never change. Numbers in JSON and CSV are not rounded.
+`RowsTable` in `terminal.py` shows rows as tables; `json_text` and `csv_text` write rows for programs. The names of
+the fields are the keys in JSON and CSV and must never change. Numbers in JSON and CSV are not rounded.
 
-Texts may come from bots. `visible` escapes what would have an effect on a terminal. Other modules pass such texts
-to Rich as `Text`, never as markup, because Rich interprets brackets in markup.
+A text may come from a bot. Before a module prints the text, it must call `visible`, which escapes control characters.
+Rich must get the text as `Text`, never as markup, because Rich interprets brackets in markup.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from referee.clocks import SECOND_US
 from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
 
 _SURELY_NOT = 0.001
-"""Smaller probabilities are shown as `< 0.1 %`."""
+"""Probabilities below this value are shown as `< 0.1 %`."""
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
@@ -48,7 +48,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
     Args:
         text: any text.
-        lines: keep line feeds, and replace tabs by spaces.
+        lines: True to keep line feeds and replace tabs by spaces.
     """
     if lines:
         return "\n".join(visible(line.expandtabs()) for line in text.split("\n"))
@@ -134,7 +134,7 @@ def layer_name(layer: Layer) -> str:
 
 
 def group_name(cards: Group) -> str:
-    """Return the cards of a display slot, bottom card first: `7`, `7+13+J`, or a dash if it is empty."""
+    """Return the cards of a display slot, bottom card first: `7`, `7+13+J`, or a dash if the slot is empty."""
     return "+".join(map(card_name, cards)) or NOTHING
 
 
@@ -170,13 +170,13 @@ class Column:
     wrap: bool = False
     """Allow the text to wrap."""
     show: Callable[[Any], str] = plain
-    """Formats a value that is not None."""
+    """The function that formats a value other than None."""
     empty: str = NOTHING
     """The text for None."""
     drop: int = 0
-    """When the column is hidden on a narrow terminal: 1 is hidden first, then 2, and so on. 0 is never hidden."""
+    """Columns are hidden on a narrow terminal in the order of `drop`: first 1, then 2, and so on. 0 is never hidden."""
     section: bool = False
-    """The field is not a column. Each of its values has a table of its own, with the value in the title."""
+    """The field is not a column. The rows of each value stand in a table of their own, with the value in the title."""
     data_only: bool = False
     """The field is in JSON and CSV only, not in tables."""
     interval: bool = False
@@ -235,7 +235,7 @@ def fields_of(row_type: type) -> tuple[Field, ...]:
 
 
 def json_text(value: object) -> str:
-    """Return rows, or plain values that contain rows, as JSON without a line feed at the end."""
+    """Return any value that may contain rows as JSON, without a line feed at the end."""
     return json.dumps(_plain(value), indent=2)
 
 

@@ -65,10 +65,10 @@ class SeatRow:
     dropped: Annotated[int, Column("dropped", right=True, drop=2)]
     """Number of replies and hellos that the referee dropped because they came late, twice or without a request."""
     mean_us: Annotated[int | None, Column("mean time", right=True, show=duration)]
-    """Mean time of the bot's own decisions; None if there are none."""
+    """Mean time of the decisions that the bot made itself; None if it made none."""
     max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
     lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
-    """The longest lag of a decision in microseconds: the referee's own delay after the limit."""
+    """The longest lag of a decision, in microseconds. Lag is the referee's own delay after a time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class ChargeRow:
     """A fault in a game."""
 
     move: Annotated[int, Column("move", right=True)]
-    """Number of moves before the fault."""
+    """Number of moves in the game before the fault."""
     seat: Annotated[int, Column("seat", right=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     cause: Annotated[str, Column("cause")]
@@ -108,7 +108,7 @@ def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
 
 
 def game_head(record: GameRecord) -> GameHead:
-    """Return the row of a game as a whole."""
+    """Return the figures of a game as a whole."""
     return GameHead(
         game_id=record.game_id,
         ruleset=record.ruleset.name,
@@ -177,7 +177,7 @@ FORMAT = "linko-game-1"
 
 
 def record_json(record: GameRecord) -> dict[str, Any]:
-    """Return the whole record as a JSON value. Another engine can replay the game from it."""
+    """Return the whole record as a JSON value, from which another engine can replay the game."""
     return {
         "format": FORMAT,
         "game_id": record.game_id,

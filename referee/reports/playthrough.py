@@ -1,7 +1,7 @@
 """Show a game to people: a line for each event, and the table with all cards.
 
 `Narrator` writes the lines while a game is played. `playthrough` writes the same lines from the record of a game.
-Hidden cards are shown, so this output may never reach a bot.
+The lines and the table show hidden cards, so they must never reach a bot.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from referee.rules.game import Game
 def table_view(game: Game, names: Sequence[str]) -> Group:
     """Return points, hand and layers of each seat, then display, deck, discard pile and ghost.
 
-    The active seat is marked with `>`. The top layer of a seat comes last in its row.
+    The active seat is marked with `>`. The layers of a seat are listed from the oldest to the top layer.
 
     Args:
-        game: the game at this moment.
+        game: the game to show.
         names: the names of the bots, seat 0 first.
     """
     views = [game.view(seat) for seat in range(game.players)]
@@ -104,10 +104,10 @@ _INDENT = " " * 10
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line about a game. If it is wrapped, the next lines are indented, so that turn numbers stand alone at the left."""
+    """A line about a game. If the line is too long for the terminal, its continuation is indented."""
 
     text: Text
-    """The whole line, with the number of the turn or an indent at its start."""
+    """The whole line. It starts with the turn number, an indent or `game over`, each with the width of the indent."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         start, text = self.text.divide([len(_INDENT)])

@@ -24,7 +24,7 @@ class RatingRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
-    """Rank by conservative rating, then by mu; equal bots share a rank."""
+    """Rank by conservative rating, then by mu. Bots that are equal in both share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2), drop=4)]
     """TrueSkill's estimate of the skill, over the games in schedule order."""
@@ -51,7 +51,7 @@ class RatingRow:
     mean_score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
-    """Mean points of the bot in a game by the rules, whether it forfeited or not."""
+    """Mean points of the bot in a game. A forfeit does not change the points."""
     strikes: Annotated[int, Column("strikes", right=True, drop=1)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=8)]
 
@@ -138,7 +138,7 @@ class StandingRow:
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
-    """Rank by conservative rating, then by mu; equal bots share a rank."""
+    """Rank by conservative rating, then by mu. Bots that are equal in both share a rank."""
     bot: Annotated[str, Column("bot", wrap=True)]
     mu: Annotated[float, Column("mu", right=True, show=decimal(2))]
     sigma: Annotated[float, Column("sigma", right=True, show=decimal(2))]
@@ -151,7 +151,7 @@ class StandingRow:
     win_share: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
-    """Mean points of the bot in a game by the rules, whether it forfeited or not."""
+    """Mean points of the bot in a game. A forfeit does not change the points."""
     strikes: Annotated[int, Column("strikes", right=True, drop=3)]
     forfeits: Annotated[int, Column("forfeits", right=True, drop=4)]
 
@@ -168,7 +168,7 @@ class _Sums:
 
 
 class Tally:
-    """Sums games and faults for the standings while a tournament runs. They can be added in any order."""
+    """Sums games and faults for the standings while a tournament runs. The order of `add` and `charge` does not matter."""
 
     def __init__(self) -> None:
         self._sums: dict[str, dict[str, _Sums]] = {}

@@ -59,14 +59,14 @@ class NeighbourRow:
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("above", wrap=True)]
-    """The next bot in the table, which is sorted by the fit."""
+    """The next bot in the standings, which are sorted here by the fit."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
     """Probability, by the fit, that the bot is better than the next bot.
 
     None if one of the two bots has played fewer than two matches.
     """
     verdict: Annotated[str, Column("verdict")]
-    """`ahead`: the bot is surely better. `equal`: both are surely equally good, within a margin. `open`: neither."""
+    """`ahead`: `bot` is surely better. `equal`: the ratings surely differ by less than a margin. `open`: neither is sure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +100,15 @@ class LuckRow:
     """Number of seats of the table."""
     matches: Annotated[int, Column("matches", right=True)]
     deviation: Annotated[float, Column("deviation", right=True, show=decimal(1))]
-    """Standard deviation of the points of a seat in one game, around the mean of the match."""
+    """Standard deviation of the points of a seat in one game, around the mean points of the match."""
     hand: Annotated[
         Estimate, Column("the hand [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """Share of the luck of the deal: what a seat of a deal gives to any bot."""
+    """Share that comes from the luck of the deal: the same hand is good or bad for every bot."""
     bots: Annotated[
         Estimate, Column("the bots [95 %]", right=True, show=percent_estimate, interval=True)
     ]
-    """Share of the strength of the bots."""
+    """Share that comes from the different strength of the bots."""
     rest: Annotated[
         Estimate, Column("the rest [95 %]", right=True, show=percent_estimate, interval=True)
     ]
@@ -127,13 +127,13 @@ class CollusionRow:
     with_other: Annotated[float, Column("with", right=True, show=decimal(2), drop=1)]
     """Mean points of the bot in these matches."""
     without_other: Annotated[float | None, Column("without", right=True, show=decimal(2), drop=2)]
-    """Mean points of the bot in its matches without the other bot; None if there are none."""
+    """Mean points of the bot in its matches without the other bot; None if there are no such matches."""
     excess: Annotated[
         Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
     ]
     """Points per game that neither the bot's strength nor the other bot's usual effect on its opponents explains."""
     suspicious: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
-    """True if the excess is above 0 with 95 % confidence for all pairs together."""
+    """True if the excess is surely above 0. The confidence is 95 % for all pairs together."""
 
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:

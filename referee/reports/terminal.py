@@ -1,7 +1,7 @@
 """Show rows on a terminal: several rows as a table, one row as a card, a rating as a diagram.
 
 A table that is wider than the terminal hides the columns that matter least and lists their titles below. Long
-text wraps, numbers never do. `RowsTable` selects the columns when it is printed, because the width is known only then.
+texts wrap, numbers never do. `RowsTable` selects the columns when it is printed, because only then the width of the terminal is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.statistics import PairRow
 
 _WRAPPED = 24
-"""The width in characters at which text wraps, if columns would be hidden otherwise."""
+"""When columns are selected, a column of wrapping text counts as at most this wide, so text wraps before columns are hidden."""
 _NARROWEST = 8
 """The smallest width of a column whose text may wrap, in characters."""
 _EDGES = 2
@@ -38,8 +38,8 @@ class RowsTable:
 
     Args:
         row_type: a dataclass whose fields are declared with `Column`.
-        rows: the rows. Rows of the same section stand together.
-        title: stands above the table.
+        rows: the rows. Rows of the same section must follow each other.
+        title: the text above each table. The section is added to it.
     """
 
     def __init__(self, row_type: type, rows: Iterable[object], title: str = "") -> None:
@@ -64,7 +64,7 @@ class RowsTable:
         return "" if self._section is None else str(getattr(row, self._section))
 
     def _table(self, title: str, rows: Sequence[object], width: int) -> Table:
-        """Return a table of the columns that fit into a width."""
+        """Return a table of the columns that fit into `width` characters."""
         cells = {field: [_cell(field, row) for row in rows] for field in self._fields}
         fields = _select_fields(cells, width)
         table = _empty_table(title)
@@ -101,10 +101,10 @@ def _cell(field: Field, row: object) -> Text:
 
 
 def _select_fields(cells: Mapping[Field, Sequence[Text]], width: int) -> list[Field]:
-    """Return the fields whose columns fit into a width, without the least important columns.
+    """Return the fields that a table of `width` characters shows: columns are left out in the order of `Column.drop`.
 
-    Here each column is measured once. If Rich measured the whole table again after each removed column, this would
-    take ten times as long.
+    Each column is measured only once. With Rich, the whole table would be measured again after each removed column,
+    and that takes ten times as long.
     """
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
@@ -139,7 +139,7 @@ def _empty_table(title: str) -> Table:
 
 
 def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
-    """Return the end of the bot's standard error for each fault, without faults for which it is empty."""
+    """Return the end of the bot's standard error for each fault. Faults with an empty standard error are left out."""
     return Group(
         *(
             Text(f"{visible(title)}\n", style="bold").append(
@@ -153,7 +153,7 @@ def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
 
 
 def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], title: str) -> Table:
-    """Return a table with a row and a column for each bot, in the given order.
+    """Return a table with a row and a column for each bot, in the order of `bots`.
 
     A cell has the percentage of the common games of two bots in which the bot of the row ranked higher than the bot of
     the column. A tie counts half. A dash means that the two bots have never met.

@@ -39,10 +39,10 @@ class TournamentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRow:
-    """The progress of a round. The last row has the progress of the whole tournament."""
+    """The progress of the rounds with one number, in all stages together. The last row is for the whole tournament."""
 
     round: Annotated[int | None, Column("round", right=True, empty="all")]
-    """Round number, from 0; None for the whole tournament."""
+    """Round number inside a stage, from 0; None for the whole tournament."""
     done: Annotated[int, Column("done", right=True)]
     games: Annotated[int, Column("games", right=True)]
     share: Annotated[float, Column("share", right=True, show=percent)]
@@ -50,7 +50,7 @@ class StatusRow:
     playing_us: Annotated[int, Column("playing time", right=True, show=duration)]
     """Sum of the durations of the finished games. It exceeds the elapsed time if games were played at the same time."""
     mean_us: Annotated[int | None, Column("per game", right=True, show=duration)]
-    """Mean duration of a finished game; None if there is none."""
+    """Mean duration of a finished game; None if no game is finished."""
 
 
 def tournament_row(
@@ -79,7 +79,7 @@ def tournament_row(
 def status_rows(
     schedule: Iterable[ScheduledGame], durations_us: Mapping[str, int]
 ) -> tuple[StatusRow, ...]:
-    """Return the progress of each round, then of the whole schedule.
+    """Return the progress for each round number, then of the whole schedule.
 
     Args:
         schedule: the games of the tournament.
@@ -97,7 +97,7 @@ def status_rows(
 
 
 def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRow:
-    """Return the row of a round; `number` is None for the whole tournament."""
+    """Return the row of a round number; `number` is None for the whole tournament."""
     done, playing_us = len(durations_us), sum(durations_us)
     return StatusRow(
         round=number,
@@ -110,7 +110,7 @@ def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRo
 
 
 ASSUMED_GAME_US = SECOND_US // 10
-"""The expected duration of a game of a kind without stored games. Games between the sample bots in Python are shorter."""
+"""The expected duration of a game if no game of the same kind is stored."""
 
 
 class Spread(NamedTuple):
@@ -147,12 +147,13 @@ class PlanRow:
     rounds: Annotated[int, Column("rounds")]
     games_per_bot: Annotated[Spread, Column("games of a bot", show=_spread)]
     games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
-    """Number of games of one bot in one seat, over all bots and seats. Each table size has its own seats."""
+    """Number of games of one bot in one seat, over all bots and seats. Seats with the same number at tables of different sizes
+    count as different seats."""
     meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
     """Number of matches that two bots play together, over all pairs. In a gauntlet only pairs of a challenger and a
     bot of the field count."""
     neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
-    """Number of matches in which one bot sits to the right of another, over the pairs of `meetings` in both orders."""
+    """Number of matches in which one bot sits to the right of another, over the pairs of `meetings`, each in both orders."""
     playing_us: Annotated[int, Column("playing time", show=duration)]
     """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
@@ -184,7 +185,7 @@ def plan_rows(
         times: durations of played games by kind, in microseconds (`game_times`).
         rulesets: the name of the ruleset of each stage.
         workers: number of games that are played at the same time.
-        challengers: number of challengers in a gauntlet, which come first in `bots`; 0 in other formats.
+        challengers: number of challengers in a gauntlet; 0 in other formats. `bots` must start with the challengers.
     """
     pairs = _pairs(bots, challengers)
     stages = defaultdict[int, list[ScheduledGame]](list)
@@ -242,7 +243,7 @@ def _row(
 
 
 def _pairs(bots: Sequence[str], challengers: int) -> list[tuple[str, str]]:
-    """Return the pairs of bots that should meet equally often: in a gauntlet, only challengers with field bots."""
+    """Return all pairs of bots; in a gauntlet only the pairs of a challenger and a bot of the field."""
     if challengers:
         return list(product(bots[:challengers], bots[challengers:]))
     return list(combinations(bots, 2))
