@@ -43,7 +43,7 @@ class BotFigures:
     rating: Estimate
     """The skill from `fit.fit`, shifted so that the mean of all bots is `Settings.mu`.
 
-    The shift makes ratings comparable, because games show only differences of skill.
+    Games show only differences of skill, so the mean must be fixed.
     """
     score: Estimate
     """Mean points per game."""

@@ -1,7 +1,7 @@
 """Continue ratings from a checkpoint, so that only the games after the checkpoint are rated.
 
 TrueSkill rates one game after another; a hundred thousand games take half a minute. A checkpoint is a byte
-string with up to four states. A state is the ratings after the first games, with a digest of everything that
+string with up to four states. A state has the ratings after the first n games, and a digest of everything that
 determines these ratings: the games and their order, the predecessors of the bots, and the settings. If no digest
 fits the given games, for example because the checkpoint is damaged, all games are rated from the first one.
 """

@@ -1,8 +1,9 @@
 """Sum up results by match, and compute intervals for figures by resampling the matches.
 
 The match is the unit of all statements about certainty. The games of a match share a deal, so these games are not
-independent. Different matches are independent. A resample of M matches draws M of them, with replacement. If M is
-above 4,000, it draws 2,000 random groups of matches: this is faster and gives standard errors that are just as good.
+independent, but matches are. A resample of M matches draws M of them, with replacement. If M is
+above 4,000, the matches are divided into 2,000 random groups, and a resample draws groups instead of matches. This
+is faster and gives standard errors that are just as good.
 
 In the shapes of arrays, M is the number of matches, n of bots, P of pairs of bots that met, B of resamples, G of
 groups, and F of figures, such as one for each bot or each pair.
@@ -31,7 +32,7 @@ class Estimate:
 
     value: float
     low: float | None
-    """The lower end. Both ends are None if there are too few matches for an interval."""
+    """The lower end of the interval. Both ends are None if there are too few matches for an interval."""
     high: float | None
 
     def negate(self) -> Estimate:
@@ -163,7 +164,7 @@ def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
 
 
 _GROUPS = 2_000
-"""Number of groups. If there are at most twice as many matches, each match is a group of its own."""
+"""Number of groups of matches. With at most 4,000 matches, each match is a group of its own."""
 _DRAWS = 2_000_000
 """Upper limit of the number of resamples times the number of groups."""
 _MAX_RESAMPLES = 2_000
@@ -299,7 +300,7 @@ class Certainty:
     def _enlarge(self) -> Floats:
         """Return the (F,) factors sqrt(m / (m - 1)), which correct the spread of resamples; it is too small.
 
-        Here m is the number of matches of the figure. The factor is NaN for fewer than two matches.
+        Here m is the number of matches of the figure. NaN if m is below 2.
         """
         known = self.freedom > 0
         return np.sqrt(self.matches / np.where(known, self.freedom, np.nan))

@@ -19,7 +19,7 @@ class StoredBot:
     version: str
     """Label of the version in this league.
 
-    It is the version in the manifest, or `1.0+2` for the second content whose manifest says 1.0.
+    It is the version in the manifest, for example 1.0. If another content has this label, it becomes `1.0+2`.
     """
     author: str
     language: str
@@ -32,7 +32,7 @@ class StoredBot:
     checked_at_us: int | None = None
     """Time of the last passed check; None if there was none."""
     check_report: str | None = None
-    """Report of that check, as JSON."""
+    """Report of the last passed check, as JSON."""
     retired_at_us: int | None = None
     """Time when the version was retired; None if it is active."""
 
@@ -65,7 +65,7 @@ class StoredTournament(NewTournament):
     stored: int
     """Number of games that were played and stored."""
     finished_at_us: int | None
-    """When the last game ended, games of extensions not counted; None until all these games are played."""
+    """When the last game outside extensions ended; None until all games outside extensions are played."""
     stopped_after: int | None
     """Number of rounds after which the tournament stopped early; None if it did not."""
 
@@ -76,7 +76,7 @@ class NewExtension:
 
     created_at_us: int
     matches: int
-    """Number of matches added: at each table of a stage or, if the tables are a balanced choice, to the stage."""
+    """Number of matches added at each table of each stage. If `Stage.balanced`, number added to the stage."""
     first_match: int
     """Number of the extension's first match. The extension ends before `first_match` of the next extension."""
     seed: bytes
@@ -127,6 +127,6 @@ class StoredUsage:
     mean_cpu_us: float
     """Mean CPU time of a game."""
     max_cpu_us: int
-    """CPU time of the game that used the most CPU time."""
+    """CPU time of the game in which the bot used the most."""
     mean_peak_memory_kib: float
     max_peak_memory_kib: int

@@ -4,8 +4,8 @@ A user names a database by an SQLAlchemy URL. If the user's text is not such a U
 repeat the text, because it may contain a password.
 
 A reading transaction sees the database as it was at one moment. Writing transactions run one after the
-other: each takes a lock when it begins, in SQLite the write lock of the file, in PostgreSQL an advisory lock.
-It waits up to `BUSY_MS` for the lock. So of two writers one waits, instead of failing half-way.
+other. Each takes a lock when it begins: in SQLite the write lock of the file, in PostgreSQL an advisory lock.
+If another writer has the lock, the transaction waits up to `BUSY_MS` before it fails, and has written nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def without_password(url: URL) -> str:
 BUSY_MS = 5_000
 """Milliseconds to wait for the lock of a writing transaction while another process has it."""
 _FORMAT = (
-    "page_size = 8192",  # a page of 4096 wastes more space behind its last record
+    "page_size = 8192",  # pages of 4096 bytes waste more space behind the last record of a page
     "journal_mode = WAL",  # readers do not block the writer
 )
 """Settings of a new SQLite file, which the file keeps."""
@@ -85,7 +85,7 @@ class Sqlite:
         self.writing: Engine = self._engine.execution_options(writing=True)
 
     def may_exist(self) -> bool:
-        """Return whether the file exists, because opening a missing file would create it."""
+        """Return True if the file exists. Opening a missing file would create it."""
         try:
             return Path(self.where).is_file()
         except OSError:
@@ -200,8 +200,8 @@ class Postgres:
     def lock(self) -> Iterator[None]:
         """Hold the advisory lock of a playing referee on a separate connection.
 
-        The server frees the lock when this connection ends, also when this process or the server ends.
-        Raises UserError if another process has the lock; the message names that process.
+        The server frees the lock when this connection ends, for example because this process is killed.
+        Raises UserError if another process has the lock; the message names the other process.
         """
         self._holder = self._connect_with_lock()
         try:
@@ -226,7 +226,7 @@ class Postgres:
         Raises UserError if another referee holds the lock.
         """
         connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
-        connection.detach()  # so that close() really closes it; the pool would keep it open, with its lock
+        connection.detach()  # else close() would return the connection to the pool, open and with the lock
         try:
             name = f"process {os.getpid()} on {socket.gethostname()}"
             connection.execute(_SET_NAME, {"name": name})
@@ -244,7 +244,7 @@ class Postgres:
         return connection
 
 
-# The lock itself has no text, so the name of its owner is the name of the connection that holds it.
+# An advisory lock has no text. So the connection that holds the lock gets the name of the process.
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
 _OWNER = text(
     "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"

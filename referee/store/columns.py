@@ -35,7 +35,7 @@ T = TypeVar("T")
 _SCORE_OFFSET = 1 << 15
 """Added to scores before packing, so that no packed number is negative."""
 _POSITION_BITS = 32
-"""Number of bits for the position in the schedule, where a tournament and a position become one number."""
+"""Number of bits for a position in the schedule, in numbers that contain a tournament's key and a position."""
 _RULESETS = tuple(sorted(RULESETS))
 
 
@@ -48,7 +48,7 @@ class _Bits(NamedTuple):
     """Number of its own bits."""
 
     def pack(self, column: ColumnElement[int]) -> ColumnElement[int]:
-        """Return the column moved to this place. The sum of several such columns is a packed number.
+        """Return the column, moved to this place. Columns moved to different places add up to a packed number.
 
         The factor is cast to 64 bits, because in PostgreSQL the product of two 32-bit numbers has 32 bits.
         """
@@ -114,7 +114,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
 
 
 def _find_tournament(connection: Connection, name: str) -> int:
-    """Return the key of a tournament, or `NOBODY`, which is no key, if no tournament has that name."""
+    """Return the key of the tournament `name`. If there is none, return `NOBODY`, which is never a key."""
     table = schema.tournaments.c
     key = connection.scalar(select(table.id).where(table.name == name))
     return NOBODY if key is None else int(key)
@@ -186,7 +186,7 @@ def _read_strikes(connection: Connection) -> Ints:
 
 
 def _inline(value: T) -> ColumnElement[T]:
-    """Return `value` as SQL text, which is faster than a parameter: that is evaluated for each row."""
+    """Return `value` as SQL text. A parameter would be slower, because it is evaluated for each row."""
     return literal(value, literal_execute=True)
 
 
@@ -209,7 +209,7 @@ def _drop_unused(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...]
 
 
 def _read_bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
-    """Return the `name@version` of all bots, and an array that maps the key of a bot to its position."""
+    """Return the `name@version` of all bots, and an array that maps the key of a bot to its index among these."""
     table = schema.bots.c
     known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()
     numbers = np.full(max((key for key, _, _ in known), default=0) + 1, NOBODY)

@@ -32,9 +32,9 @@ class Backend(Protocol):
     """Engine for writing. Its transactions and those of other processes run one after the other."""
 
     def may_exist(self) -> bool:
-        """Return False if the database does not exist, so that opening it would create it.
+        """Return True if the database exists, or if only opening it can tell.
 
-        Return True if it exists, or if only opening it can tell.
+        Return False if the database is missing. In this case opening it would create it.
         """
 
     def prepare(self) -> None:
@@ -43,7 +43,7 @@ class Backend(Protocol):
     def lock(self) -> AbstractContextManager[None]:
         """Return a context that holds the lock of a playing referee, if this kind of database has such a lock.
 
-        Only one referee can hold it, whatever its league folder. Raises UserError if another one does.
+        Only one referee can hold it, whatever its league folder. Raises UserError if another referee holds it.
         """
 
     def renew_lock(self) -> None:
@@ -54,7 +54,7 @@ class Backend(Protocol):
 
 
 class Database:
-    """The database of a league, of the kind that its URL names."""
+    """The database of a league. The URL decides whether it is SQLite or PostgreSQL."""
 
     def __init__(self, url: URL) -> None:
         self._backend: Backend = Sqlite(url) if url.drivername == backends.SQLITE else Postgres(url)
@@ -134,12 +134,12 @@ class Database:
 
 
 def _line(error: DatabaseError) -> str:
-    """Return the database's own message as one line."""
+    """Return the message of the database driver as one line, without the text that SQLAlchemy adds."""
     return " ".join(str(error.orig).split())
 
 
 def _revision(connection: Connection) -> str | None:
-    """Return the id of the migration that the database is at; None if it has no league."""
+    """Return the id of the last migration of the database; None if the database has no league."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))

@@ -46,14 +46,14 @@ class League:
         self.folder = folder
         """The folder with the copies of the bots."""
         self.db = db
-        """URL of the database without the password; None if it is a file in the folder."""
+        """URL of the database without the password; None if the database is a file in the folder."""
         self.where = str(folder) if db is None else database.where
         """Name of the league in messages."""
         self._database = database
 
     @staticmethod
     def exists_at(folder: Path, db: str | None = None) -> bool:
-        """Return True if the database at the URL `db` has a league or, if `db` is None, the folder has one.
+        """Return True if there is a league in the database at the URL `db`, or in `folder` if `db` is None.
 
         Raises UserError if the database cannot be used.
         """
@@ -111,8 +111,8 @@ class League:
 
         The lock is a file in the league folder. A database on a server is locked too, because referees with
         other folders or on other machines may use it. The locks end with this process, even if the process
-        is killed. Raises UserError if another process has a lock (the message names that process), or if
-        the folder cannot be written.
+        is killed. Raises UserError if another process has one of the locks (the message names the process), or
+        if the folder cannot be written.
         """
         path = self.folder / _LOCK
         try:
@@ -137,7 +137,7 @@ class League:
     # Bots and tournaments
 
     def add_bot(self, bot: StoredBot) -> None:
-        """Add a version of a bot. Raises UserError if the bot has this version or this content already."""
+        """Add a version of a bot. Raises UserError if the league already has this version or content of the bot."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
 
@@ -206,7 +206,7 @@ class League:
     def stop_early(self, tournament: str, *, rounds: int, games: int) -> None:
         """Note that a stored tournament ended early after `rounds` rounds, and remove its later games.
 
-        The first `games` games of the schedule belong to these rounds and must have been played. Raises
+        `games` must be the number of games in these rounds, and all of them must have been played. Raises
         UserError if a later game has been played.
         """
         with self._database.writing() as connection:
@@ -240,7 +240,7 @@ class League:
                 writes.add_game(connection, record)
 
     def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
-        """Map the id of each played game of a tournament to the seats that forfeited, often none."""
+        """Map the id of each played game of a tournament to the seats that forfeited, if any."""
         return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
 
     def record(self, game_id: str) -> GameRecord:
@@ -271,14 +271,14 @@ class League:
     def results(self, *, tournament: str | None = None, free: bool = False) -> list[GameResult]:
         """Return the results of one tournament, or of all if `tournament` is None.
 
-        They are sorted by tournament, oldest first, and by schedule. If `free` is True and `tournament` is
+        They are in schedule order, the oldest tournament first. If `free` is True and `tournament` is
         None, free games (outside tournaments) follow at the end.
         """
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
 
     def columns(self, *, tournament: str | None = None) -> ResultColumns:
-        """Return what `results` returns without free games, but as arrays. This is much faster."""
+        """Return the same results as `results` with `free=False`, but as arrays. This is much faster."""
         from referee.store.columns import read_result_columns  # noqa: PLC0415 - loading numpy takes time
 
         with self._database.reading() as connection:
@@ -287,7 +287,7 @@ class League:
     def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
         """Return the faults of one tournament, or of all games, free games included, if `tournament` is None.
 
-        The games have the order of `results`, and the faults of a game the order in which they happened.
+        The faults are sorted by game, in the order of `results`, and within a game by time.
         The texts in a fault have no NUL characters; see `escape_nul`.
         """
         with self._database.reading() as connection:
@@ -301,7 +301,7 @@ class League:
         with self._database.reading() as connection:
             return queries.usage(connection)
 
-    # Checkpoints: saved results of computations that can be repeated
+    # Checkpoints: saved results of long computations. If one is lost, the computation is repeated.
 
     def checkpoint(self, name: str) -> bytes | None:
         """Return the content of a checkpoint, or None if there is no checkpoint of this name.

@@ -129,7 +129,7 @@ def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
 
 
 def _tables_of_bots(connection: Connection, name: str) -> dict[int, tuple[str, ...]]:
-    """Return the bots of each match of the tournament `name`, in their cyclic order, by the match's row id."""
+    """Return the bots of each match of the tournament `name`, in their cyclic order, by the key of the match."""
     tables: dict[int, tuple[str, ...]] = defaultdict(tuple)
     rows = connection.execute(
         select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)
@@ -226,7 +226,7 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
 def _result(rows: list[Any], names: dict[int, str]) -> GameResult:
     """Return the result of one game from its rows, one for each seat.
 
-    A free game has no match; the key of the game serves as its match number.
+    A free game has no match. Its match number is the key of the game.
     """
     key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
     return GameResult(

@@ -12,10 +12,10 @@ Only migrations create and change tables and views; a test compares the migratio
 Every scheduled game gets its row in `games` when the schedule is stored. A game is played when it has a row
 in `results`. A free game is outside tournaments: it has no match. The k bots of a match have the places 0 to
 k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. The table `extensions` (not in
-the picture) refers to `tournaments`. An extension has all matches from its `first_match` up to the
-`first_match` of the next extension.
+the picture) refers to `tournaments`. An extension has all matches from its `first_match` to the last one
+before the `first_match` of the next extension.
 
-The rows of `checkpoints` save repeated computation and can be deleted. The views are for people
+The rows of `checkpoints` only save time and can be deleted. The views are for people
 (`tournaments/README.md`); the referee does not read them.
 """
 

@@ -107,7 +107,7 @@ def _add_schedule(
 def _add_matches(
     connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> dict[int, int]:
-    """Add the matches of a schedule, and map the number of each match of the tournament to its key."""
+    """Add the matches of a schedule. Return the key of each match of the tournament, by its number."""
     table = schema.matches
     firsts = {game.match: game for game in reversed(schedule)}
     connection.execute(
@@ -140,7 +140,7 @@ def _add_matches(
 
 
 def _base_order(game: ScheduledGame) -> tuple[str, ...]:
-    """Return the bots by place, which is their order in seating 0; see `schema`."""
+    """Return the bots by place; see `schema`. In seating 0 the bot at place s has seat s."""
     size = len(game.bots)
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
 
@@ -233,9 +233,9 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
 
 
 def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
-    """Mark the tournament or the extension of the game `key` as finished, if all its games are played.
+    """If `key` was the last missing game of a tournament or an extension, mark this part as finished.
 
-    `at_us` is the end of the game. A free game belongs to no tournament, so nothing is marked.
+    `at_us` is the end of the game `key`. A free game belongs to no tournament, so it finishes nothing.
     """
     games, matches, results = schema.games, schema.matches, schema.results
     place = connection.execute(
@@ -266,7 +266,7 @@ def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
         )
         .order_by(
             matches.c.id.desc()
-        )  # games are played in about this order: a late match misses a game most likely
+        )  # games are played in about schedule order, so a search from the end soon finds a missing one
         .limit(1)
     )
     if end is not None:
