@@ -64,8 +64,8 @@ def commitment(seed: bytes) -> str:
 def bot_seed(seed: bytes, game_id: str, seat: int) -> int:
     """Return the 64-bit seed that a bot gets for its own random numbers in a game.
 
-    It is the first 8 bytes, big-endian, of the block with the purpose "bot seed", the id `game_id` and the
-    number `seat`.
+    The seed is the first 8 bytes, big-endian, of the block with the purpose "bot seed", the id `game_id`
+    and the number `seat`.
     """
     return int.from_bytes(_block(seed, "bot seed", game_id, seat)[:8], "big")
 

@@ -182,7 +182,7 @@ class GameResult:
     round: int
     """Round number inside the stage, from 0; 0 for a game outside tournaments."""
     match: int
-    """Number of the match, unique within the tournament. Each game outside tournaments counts as one match."""
+    """Number of the match, unique within the tournament. Each game outside tournaments is a match of its own."""
     bots: tuple[str, ...]
     """`name@version` of each seat, seat 0 first."""
     scores: tuple[int, ...]

@@ -21,7 +21,7 @@ def stand_in_action(decision: Decision) -> Action:
     The stand-in plays the largest layer. Of several largest layers it plays the one with the fewest jokers. If
     several have equally few jokers, it plays the one with the lowest value. It leaves a snatched layer to the
     victim. As the victim it discards the layer. It passes an optional draw. It draws from the deck. If the
-    deck is empty, it draws from the leftmost filled slot of the display. From the ghost it snatches the cards of the lowest value.
+    deck is empty, it draws from the leftmost filled slot. From the ghost it snatches the lowest value.
 
     It never reclaims, because two players that leave and reclaim all the time would play until `max_turns`
     (ruling R12 in `referee/rules/README.md`).

@@ -90,9 +90,9 @@ class DecisionKind(Enum):
 class Decision:
     """A decision that one seat has to take.
 
-    Treat it as immutable. The class is not frozen, because creating a frozen object takes three times as
-    long, and the referee creates a `Decision` for every decision. `Request` and `Reply` in `referee/records.py` are not
-    frozen for the same reason.
+    Treat it as immutable. The class is not frozen, because the referee creates very many decisions, and
+    creating a frozen object takes three times as long. `Request` and `Reply` in `referee/records.py` are
+    not frozen for the same reason.
     """
 
     seat: int

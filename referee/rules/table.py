@@ -85,7 +85,7 @@ class Table:
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """The number of cards that are not drawn yet. They are the last cards of `deck`, which never changes."""
+        """The number of cards not drawn yet. They are the last cards of `deck`, which never changes."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
