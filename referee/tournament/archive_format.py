@@ -1,8 +1,8 @@
 """Define the file format of an archive: a tournament in one zip file that anybody can check.
 
 The zip has five members: three JSON texts, the game records, and the file `SHA256SUMS` with the checksums of the
-other four. The zip does not compress its members, and gives all of them the same date. So the same tournament always
-gives the same bytes, and `check_members` refuses a zip file that differs in a single byte.
+other four. The zip does not compress its members, and gives all of them the same date. So the same members always
+give the same bytes. `check_members` packs the members again, and refuses an archive with other bytes.
 
 `archive_writer` exports a tournament of a league, `archive_reader` checks an archive.
 """
@@ -40,7 +40,7 @@ MEMBERS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
 )
 """The names of the members before `SHA256SUMS`, in their order in the zip."""
 SUMS = "SHA256SUMS"
-"""The name of the last member. It has a line `DIGEST  NAME` for each other member, as `sha256sum --check` reads it."""
+"""The name of the last member. Its lines `DIGEST  NAME`, one for each other member, suit `sha256sum --check`."""
 MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
 MAX_RECORD_SIZE = 2**20
@@ -58,7 +58,7 @@ class ArchiveModel(BaseModel):
 
 
 class Head(BaseModel):
-    """The key of `tournament.json` that every format has. It is read first, to recognise an unknown format."""
+    """The key of `tournament.json` that every format has. It is read first, to refuse an unknown format."""
 
     format: int
 
@@ -84,10 +84,10 @@ class Extension(ArchiveModel):
 
     created_at_us: int
     matches: Annotated[int, Field(ge=1)]
-    """Number of added matches: at each table, or in each stage of a balanced choice."""
+    """As in `config.Part`."""
     commitment: Digest
     seed: Digest | None
-    """The seed of the added games. It is secret until all of them are played; None until then."""
+    """The seed of the added games; None until all added games are played."""
 
 
 class TournamentModel(ArchiveModel):
@@ -101,9 +101,9 @@ class TournamentModel(ArchiveModel):
     schedule: tuple[Match, ...]
     commitment: Digest
     seed: Digest | None
-    """The seed of all games except those of extensions. It is secret until all of them are played; None until then."""
+    """The seed of all games except those of extensions; None until all games with this seed are played."""
     stopped_after: Annotated[int, Field(ge=1)] | None
-    """The number of rounds after which the tournament stopped early; None if it did not. `schedule` ends there."""
+    """The number of rounds after which the tournament stopped early; None if it did not stop early."""
     extensions: tuple[Extension, ...]
 
 
@@ -154,8 +154,8 @@ class RatingsModel(RootModel[dict[str, dict[str, Rating]]]):
         return cls(ratings)
 
 
-# The member `records.binpb.gz` is compressed with gzip. For each record it has the length as a varint, and then the
-# message `linko.v1.GameRecord`. The libraries of protobuf call this format "delimited messages".
+# The member `records.binpb.gz` is compressed with gzip. Each record is a message `linko.v1.GameRecord`, and before it
+# the number of its bytes as a varint. The libraries of protobuf call this format "delimited messages".
 
 _VARINT_BITS = 7
 _VARINT_MORE = 1 << _VARINT_BITS
@@ -176,7 +176,7 @@ def dump_records(records: Iterable[GameRecord]) -> bytes:
 
 
 def load_records(data: bytes) -> Iterator[GameRecord]:
-    """Yield the records in the bytes of `records.binpb.gz` one by one, because all together may fill the memory.
+    """Yield the records in the bytes of `records.binpb.gz` one by one, because all of them may not fit into memory.
 
     Raises Difference at the first record that cannot be read.
     """
@@ -256,7 +256,7 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:
-    """Return the content of each member of an archive by its name. Their content is checked in `check_members`.
+    """Return the content of each member of an archive by its name. `check_members` checks this content.
 
     Raises UserError if the data are not a zip file, and Difference if the zip file is damaged.
     """
@@ -276,13 +276,13 @@ def unpack(path: Path, data: bytes) -> dict[str, bytes]:
 
 
 def check_members(data: bytes, members: Mapping[str, bytes]) -> None:
-    """Check the members of an archive against `SHA256SUMS`, and `data` against what `pack` makes of the members.
+    """Check the members of an archive against `SHA256SUMS`, and compare `data` with the members packed again.
 
     Args:
         data: the bytes of the archive.
         members: the content of each member by its name, from `unpack`.
 
-    Raises Difference at the first error. Its message names the wrong member or the wrong byte.
+    Raises Difference at the first error, with the name of the wrong member or the number of the wrong byte.
     """
     for name in (*MEMBERS, SUMS):
         if name not in members:

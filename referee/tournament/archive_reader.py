@@ -1,7 +1,8 @@
 """Read an archive and check its members against each other.
 
-`ArchivedTournament` lets `verify_tournament` check the tournament. Then it checks what only archives must have: the
-right ratings, and all seeds if all games are played. `archive_format` defines the members of the zip file.
+`ArchivedTournament` lets `verify_tournament` check the tournament. Then it checks
+the ratings, that no record is left over, and that no seed is missing if all games are played. `archive_format` defines
+the members of the zip file.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class ArchivedTournament:
         self._indices = {game.game_id: game.index for game in self.schedule}
         self._records = archive_format.load_records(members[archive_format.RECORDS])
         self._next: GameRecord | None = None
-        """A record that was read from `_records` too early: no game of the schedule has taken it yet."""
+        """The last record that was read from `_records`, until `record` returns it; None if it was returned."""
         self._ratings = _parse(RatingsModel, archive_format.RATINGS, members)
         self._results: list[GameResult] = []
 
@@ -97,14 +98,14 @@ class ArchivedTournament:
         return record
 
     def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:
-        """See `Claim.on_game_checked`: collect the result of a game, from which `verify` computes the ratings."""
+        """See `Claim.on_game_checked`. `verify` computes the ratings from the collected results."""
         self._results.append(GameResult.from_record(self.config.name, game, record))
 
     def verify(self) -> int:
         """Check everything in the archive; return the number of its played games.
 
-        Raises Difference and UserError as `verify_tournament` does, and Difference if a record belongs to no game, a
-        seed is missing though all games are played, or a rating is wrong.
+        Raises Difference and UserError as `verify_tournament` does. Raises Difference, too, if a record belongs to no
+        game, if a seed is missing though all games are played, or if a rating is wrong.
         """
         games = verify_tournament(self)
         rest = self._next or next(self._records, None)
@@ -142,7 +143,7 @@ def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _
 
 
 def _describe(error: ValueError) -> str:
-    """Return the first error of a validation as one line, `KEY: reason`; any other error as it is."""
+    """Return a text about an error. For a ValidationError it is one line about its first error, `KEY: reason`."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors(include_url=False)[0]
@@ -150,10 +151,10 @@ def _describe(error: ValueError) -> str:
 
 
 def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
-    """Return the configuration. Only values with which the later checks would fail or never end are checked here.
+    """Return the configuration, after a check of the values that could crash or block the later checks.
 
-    Raises Difference for such a value, and UserError if the configuration has a format that this version of the
-    referee does not know.
+    Raises Difference if one of these values is wrong, and UserError if this version of the referee does not know the
+    format of the configuration.
     """
     where = f"{archive_format.TOURNAMENT}: configuration"
     try:
@@ -222,10 +223,10 @@ def _count_games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
 def _make_schedule(
     config: TournamentConfig, parts: Sequence[Part], tournament: TournamentModel
 ) -> tuple[ScheduledGame, ...]:
-    """Return the games of the schedule in the archive. `verify_tournament` checks later that they are the right ones.
+    """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Raises Difference if their number does not follow from the configuration. This is checked here because
-    `verify_tournament` makes the schedule of the configuration: a forged configuration could make it huge.
+    Raises Difference if a match has an unknown stage or a wrong number of lanes, or if the number of games does not
+    follow from the configuration. Without this check a forged configuration could make `verify_tournament` endless.
     """
     where = f"{archive_format.TOURNAMENT}: schedule"
     count = sum(len(match.games) for match in tournament.schedule)

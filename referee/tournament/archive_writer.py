@@ -1,7 +1,7 @@
 """Export a finished or unfinished tournament of a league as an archive.
 
-The archive has nothing that must stay secret. A seed is left out until all games with this seed are played. The
-folder of the tournament file on this machine is removed. `archive_format` defines the members of the zip file.
+The archive has nothing that must stay secret. It has no seed of which a game is still missing. It has the name of the
+tournament file, but not the folder of the file. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Export:
 def export_archive(league: League, roster: Roster, name: str) -> Export:
     """Return the archive of a tournament.
 
-    Raises NotFoundError if there is no such tournament, and UserError or RefereeError if the league is
-    damaged or its copy of a bot is gone.
+    Raises NotFoundError if the league has no tournament of this name. Raises UserError or RefereeError if the league
+    is damaged, or if the league's copy of a bot is gone.
     """
     tournament = find_tournament(league, name)
-    # Read `played` after `tournament`. In the other order, a game that is stored in between could finish a part that
-    # lacks this game in `played`: the archive would have the seed of the part, but not all of its records.
+    # Read `played` after `tournament`, because the last game of a part may be stored between the two reads. In the other
+    # order the archive would then have the seed of the part, but not the record of this game.
     played = league.forfeits(name)
     seeds = tuple(_publishable_seed(tournament, part, played) for part in tournament.parts)
     games = [game for game in tournament.schedule if game.game_id in played]

@@ -1,11 +1,11 @@
-"""Decide which games a worker plays next, and define the values that are sent to it.
+"""Decide which games a worker plays next, and define the values that the driver sends to workers.
 
-A lane plays its games in schedule order, one bundle at a time. The bundles follow from the schedule alone. So the
-number of workers and interruptions do not change which games the bot processes of a lane have seen, or when a bot is
+A lane plays its games in schedule order, one bundle at a time. The bundles do not depend on the number of workers or
+on interruptions. So neither of these changes which games the bot processes of a lane have seen, or when a bot is
 suspended in a lane.
 
-`conduct` takes a `Bundle` from `Lanes` and makes an `Assignment` of it, which `workers` sends to a worker. This module
-does no I/O.
+`conduct` takes a `Bundle` from `Lanes` and makes an `Assignment` of the bundle. `workers` sends the assignment to a
+worker. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from referee.records import ScheduledGame
 from referee.sandbox.rungs import Isolation
 
 MAX_LOSSES = 3
-"""How often the same bundle may lose its worker before the run stops."""
+"""The run stops when one bundle has lost its worker this many times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class GameTask:
     names: tuple[str, ...]
     """The names of the bots, shown to all of them; empty unless the tournament shows names."""
     suspended: frozenset[str]
-    """Suspended bots (`name@version`). They are not started, and forfeit the game."""
+    """Suspended bots (`name@version`). These bots are not started, and forfeit the game."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class WorkerSettings:
     """What a worker process needs to know at its start."""
 
     cores: frozenset[int]
-    """The CPU cores for the worker and its bots; empty to leave them unpinned."""
+    """The CPU cores for the worker and its bots; empty: the worker is not bound to cores."""
     clocks: Clocks
     max_processes: int
-    """Number of bot processes that the worker keeps. For one more, it ends the idle process that was used least recently."""
+    """Number of bot processes that the worker keeps. To start one more, it ends the process that is idle longest."""
     isolation: Isolation
     """The isolation of the bots, chosen by the driver."""
     folder: Path
@@ -74,7 +74,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Games of one lane that are played at the same time, and the bots that are suspended in this lane."""
+    """Games of one lane to send to a worker together, and the bots that are suspended in this lane."""
 
     lane: int
     games: tuple[ScheduledGame, ...]
@@ -82,15 +82,15 @@ class Bundle:
 
 
 class Lanes:
-    """Knows for each lane which games are missing, whether a worker plays them now, and who has forfeited in a row.
+    """Knows for each lane the missing games, whether a worker has a bundle now, and how often each bot forfeited in a row.
 
     Args:
         schedule: the games to play, in schedule order.
         stored: for each game that is stored already, by its id, the seats that forfeited the game.
-        bounds: sorted indices of games at which a new bundle begins, such as the first game of an extension: then
-            the bundles are the same, whether the tournament was extended before or after its first games.
+        bounds: sorted indices in the schedule. A bundle never has games from both sides of a bound. If the first game
+            of an extension is a bound, the bundles do not depend on the time when the tournament was extended.
         games_in_flight: number of consecutive games of a lane in a bundle.
-        workers: the number of workers W; worker w plays the lanes l with l mod W = w.
+        workers: number of workers W; worker w plays lane n if n mod W = w.
         suspend_after: number of forfeits in a row, within a lane, after which a bot is suspended in this lane; 0: never.
     """
 
@@ -108,7 +108,7 @@ class Lanes:
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
         self._forfeits_in_a_row: dict[tuple[int, str], int] = {}
-        """For each lane and bot: how many of its latest games in the lane it has forfeited without a break."""
+        """For each lane and bot: the number of forfeits since the last game in the lane that the bot did not forfeit."""
         self._losses: dict[int, int] = {}
         """How often the current bundle of a lane has lost its worker."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
@@ -134,7 +134,7 @@ class Lanes:
     def take(self, worker: int) -> Bundle | None:
         """Return the bundle that worker number `worker` plays next; None if it can start no bundle now.
 
-        That is the earliest bundle in the schedule among the lanes of the worker that are not busy.
+        If several lanes of the worker are free, the bundle that is first in the schedule is taken.
         """
         free = [
             lane
@@ -153,7 +153,7 @@ class Lanes:
         self._losses.pop(lane, None)
 
     def put_back(self, bundle: Bundle) -> None:
-        """Note that the worker of a bundle was lost. The bundle is the next one of its lane again.
+        """Note that the worker of a bundle was lost. Its lane will play the same bundle next.
 
         Raises RefereeError if the same bundle has lost its worker `MAX_LOSSES` times.
         """

@@ -1,8 +1,8 @@
 """Conduct a tournament: send its missing games to the workers, and store the records that they return.
 
-`Conductor` plays one tournament of a league from where it was interrupted. It decides which games come before the
-next look, and whether the tournament stops early at this look. A `Feeder` sends these games to the workers. `create`
-creates tournaments, `workers` starts the worker processes.
+`Conductor` plays one tournament of a league from where it was interrupted. A `Feeder` sends the games before the next
+look to the workers. At each look the `Conductor` decides whether the tournament stops early.
+`create` creates tournaments, `workers` starts the worker processes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError, Workers
 
 BUNDLES_PER_WORKER = 2
-"""Number of bundles that a worker has at the same time: it plays one, and the other waits, so that it is never idle."""
+"""Number of bundles that a worker has at the same time. It plays one. The other waits, so that the worker is never idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What all games of a tournament have in common. With it, `make_task` makes a `GameTask` of a scheduled game."""
+    """What all games of a tournament have in common."""
 
     parts: Sequence[Part]
     """The parts of the tournament, with their seeds."""
@@ -112,8 +112,8 @@ class Feeder:
     async def feed_worker(self, number: int) -> None:
         """Send one bundle after the other to worker `number`, and store the games of each.
 
-        If the worker is lost, the worker that replaces it plays the bundle. Raises RefereeError if a bundle loses
-        its worker `MAX_LOSSES` times, and all other errors of `Workers.submit` and `store_games`.
+        If the worker is lost, a new worker plays the bundle, unless `drain` was called. Raises RefereeError if a bundle
+        loses its worker `MAX_LOSSES` times, and all other errors of `Workers.submit` and `store_games`.
         """
         while not self._draining and (bundle := self._lanes.take(number)) is not None:
             try:
@@ -132,7 +132,6 @@ class Feeder:
 
 # The states of a tournament:
 #
-#                          all games are stored
 #     created ──► playing ──────── all games are stored ────────► finished
 #                 │  │ ▲                                             ▲
 #                 │  ▼ │ the standings are not settled               │
@@ -142,7 +141,8 @@ class Feeder:
 #                draining ──► interrupted ──► playing, when it is resumed
 #
 # - looking: all games before a look are stored, and no later game has started. Needs `until`.
-# - draining: games in play are finished and stored; after `kill` they are lost and played again later.
+# - draining: after `drain`, the games in play are finished and stored. After `kill` or an error they are lost, and
+#   a resumed run plays them again.
 #
 # The league stores the games, and whether the tournament is finished. The other states exist only while
 # `play_missing_games` runs.
@@ -156,7 +156,7 @@ class Conductor:
         tournament: the tournament to play.
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
-        on_game_stored: called after each game is stored.
+        on_game_stored: called for each game of a bundle, when the whole bundle is stored.
         on_worker_lost: called with a sentence about each worker that died or hung. A new worker replaces it.
 
     Raises UserError if the league's copy of a bot is gone.
@@ -222,9 +222,9 @@ class Conductor:
             self._workers.kill()
 
     def _list_milestones(self) -> list[tuple[int, Look | None]]:
-        """Return each look that is still ahead, with the number of games before it.
+        """Return for each look that is still ahead the number of games before the look, and the look.
 
-        The last item has the number of all games, and no look.
+        The last item has the number of all games, and None.
         """
         stored = self._count_stored()
         looks = list_looks(self._tournament.config)[:-1] if self._tournament.may_stop else ()

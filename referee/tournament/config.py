@@ -1,6 +1,6 @@
 """Define what describes a tournament: its configuration, its parts, and the looks at which it may stop early.
 
-- A `TournamentConfig` comes from a tournament file (`config_reader`) and is stored as JSON in the league.
+- A `TournamentConfig` comes from a tournament file. It is stored as JSON in the league.
 - A `Part` is a range of games with one seed. The first part has the games that the tournament was created with;
   each extension is another part with another seed.
 - A `Look` is a test, after a round, whether the standings are settled. Only a tournament with `until` has looks.
@@ -38,17 +38,17 @@ class FaultPolicy:
     """What faults cost a bot."""
 
     max_strikes: int
-    """A bot forfeits the game with its strike of this number."""
+    """Number of strikes in one game with which a bot forfeits this game."""
     suspend_after: int
     """Number of forfeits in a row, within a lane, after which a bot is suspended in this lane; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotEntry:
-    """A bot as the tournament file names it."""
+    """A bot as the configuration names it."""
 
     text: str
-    """The text in the file."""
+    """The text in the tournament file; in a stored configuration `name@version`."""
     folder: Path | None
     """Absolute path of the bot's folder; None if `text` is the name of a bot in the league."""
 
@@ -66,7 +66,7 @@ class TournamentConfig:
     lanes: int | None
     """Number of lanes; None until `create_tournament` chooses a number that suits the number of workers."""
     games_in_flight: int = 1
-    """Number of games in a bundle. They are played at the same time if every bot in them can play that many at once."""
+    """Number of games in a bundle. They are played at the same time if every bot in them can play so many games at once."""
     clocks: Clocks
     faults: FaultPolicy
     limits: Limits = DEFAULT_LIMITS
@@ -78,7 +78,7 @@ class TournamentConfig:
     cores_per_game: int
     """Number of CPU cores of each worker, shared by the worker and the bots that it runs."""
     max_processes: int
-    """Number of bot processes that a worker keeps. For one more, it ends the idle process that was used least recently."""
+    """Number of bot processes that a worker keeps. To start one more, it ends the process that is idle longest."""
     isolation: Rung | None = None
     """The isolation of the bots; None: the strongest that the machine gives."""
     schedule: str = ROUND_ROBIN
@@ -88,7 +88,7 @@ class TournamentConfig:
     until: StopCondition | None = None
     """The condition under which the tournament stops early; None: it never does."""
     seed: bytes | None = None
-    """The seed in the file, 32 bytes; None if the file has no seed: then the command that creates the tournament draws one."""
+    """The seed in the file, 32 bytes; None if the file has none. Then the command that creates the tournament draws one."""
 
     @property
     def games(self) -> int:
@@ -110,7 +110,8 @@ class TournamentConfig:
 def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes: int | None) -> int:
     """Return how many workers a tournament gets on a machine with `cores` CPU cores.
 
-    That is `workers`, or as many as fit on the cores if `workers` is None; but never more than `lanes`.
+    The number is `workers`. If `workers` is None, it is the number of workers that fit on the cores. It is at most
+    `lanes`, unless `lanes` is None.
     """
     count = workers or cores // min(cores_per_game, cores)
     return count if lanes is None else min(count, lanes)
@@ -119,7 +120,7 @@ def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes:
 def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
     """Return one set of CPU cores for each worker of a tournament on this machine.
 
-    No core is in two sets if the machine has enough cores. With more workers than that, workers share cores.
+    If the machine has enough cores for all workers, no core is in two sets. If not, workers share cores.
     """
     cores = sorted(os.sched_getaffinity(0))
     per_game = min(config.cores_per_game, len(cores))
@@ -168,8 +169,7 @@ _ADAPTER = TypeAdapter(TournamentConfig)
 class Part:
     """A range of consecutive games in the schedule, with the seed of their deals.
 
-    The first part has the games that a tournament was created with. Each extension adds a part with a new
-    seed, because the older seeds may be public already.
+    Each extension is a part with a new seed, because the older seeds may be public already.
     """
 
     first: int
@@ -177,7 +177,8 @@ class Part:
     games: int
     """Number of games of the part."""
     matches: int | None
-    """Number of added matches: at each table, or in each stage of a balanced choice. None for the first part."""
+    """Number of matches that the extension adds: at each table, or to each stage if its tables are a balanced choice.
+    None for the first part."""
     commitment: str
     """SHA-256 of the seed, hexadecimal."""
     seed: bytes | None
@@ -202,17 +203,17 @@ def find_part(parts: Sequence[Part], index: int) -> Part:
 
 
 def part_title(number: int) -> str:
-    """Return the title of part `number` for people, such as `extension 1`; an empty text for part 0, which has none."""
+    """Return the title of part `number` for people, such as `extension 1`; an empty text for part 0."""
     return f"extension {number}" if number else ""
 
 
-# A look uses only the games before it, and no game after it starts before the look is over. So the number of workers
-# and interruptions do not change where a tournament stops, and `verify` can check that it stopped at the right look.
+# A look uses only the games before the look. Later games do not start before the look is over. So a tournament stops
+# at the same look with any number of workers and after any interruption. `verify` checks that it was the right look.
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A test after a round, when all stages have played this round, whether the tournament stops early."""
+    """A test whether the standings are settled. It takes place when all stages have played a round."""
 
     rounds: int
     """Number of rounds before the look."""
@@ -221,7 +222,7 @@ class Look:
 
 
 def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
-    """Return all looks of a tournament; an empty tuple if it has no `until`.
+    """Return all looks of a tournament; an empty tuple if the configuration has no `until`.
 
     The last look is after the last round, when the tournament ends anyway.
     """
@@ -240,9 +241,9 @@ def count_rounds(config: TournamentConfig) -> int:
 
 
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
-    """Return the stages as they were played, without extensions.
+    """Return the stages without extensions, and without the rounds after `stopped_after`.
 
-    If the tournament stopped early, they end after `stopped_after` rounds. If it did not, `stopped_after` is None.
+    `stopped_after` is None if the tournament did not stop early. Then the stages have all their rounds.
     """
     return config.stages if stopped_after is None else shorten(config.stages, stopped_after)
 

@@ -1,7 +1,7 @@
 """Define the keys of a tournament file: their types, ranges and default values.
 
 Each class is a table of the TOML file. This module checks each value alone. `config_reader` checks whether the
-values of several keys fit each other, and makes a `TournamentConfig` of them.
+values of several keys fit each other, and makes a `TournamentConfig` of the file.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Format(Enum):
     ROUND_ROBIN = "round-robin"
     """Every bot meets every other bot."""
     GAUNTLET = "gauntlet"
-    """Every table has one challenger and bots of the field; challengers never meet."""
+    """Every table has one challenger; its other bots are from the field. Challengers never meet each other."""
 
 
 class StageTable(FileModel):

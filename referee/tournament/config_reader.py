@@ -36,8 +36,8 @@ def load_tournament(path: Path, pace: Pace | None = None) -> TournamentConfig:
     """Read a tournament file.
 
     Args:
-        path: the file; paths in it are relative to its folder.
-        pace: knows how long games last; needed only if the file has a budget of minutes.
+        path: the file; paths of bots in the file are relative to the folder of the file.
+        pace: the duration of earlier games; needed only if the file has a budget of minutes.
 
     Raises UserError if the file cannot be read, or if a key or a value in it is wrong.
     """
@@ -150,7 +150,7 @@ class _ConfigReader:
         return stages
 
     def _list_stage_tables(self) -> list[tuple[str, StageTable]]:
-        """Return for each `[[stage]]` the prefix of its keys, such as `stage[0].`, and its table with the defaults."""
+        """Return each table that describes stages, with the prefix of its keys in messages, such as `stage[0].`."""
         if self._file.stage is None:
             return [("", self._file)]
         return [
@@ -192,7 +192,7 @@ class _ConfigReader:
             raise self._error("bots", f"{field} do not fill the {field_seats} {words} of a table")
 
     def _list_table_sizes(self, prefix: str, table: StageTable) -> dict[str, int]:
-        """Return the numbers of seats of a stage, each by the key in the file that gives it, such as `tables[1]`."""
+        """Return the table sizes in a table of the file, each by its key in the file, such as `tables[1]`."""
         if table.tables is None:
             if table.seats is None:
                 raise self._error(f"{prefix}seats", "missing")

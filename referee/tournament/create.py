@@ -41,9 +41,9 @@ class Tournament:
 
     config: TournamentConfig
     parts: tuple[Part, ...]
-    """First the games that the tournament was created with, then the games of each extension. Every part has its seed."""
+    """The part that the tournament was created with, then one part for each extension. The seed of no part is None."""
     schedule: tuple[ScheduledGame, ...]
-    """All games, with those of extensions."""
+    """All games, those of extensions included."""
     bots: dict[str, BotId]
     """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
     stopped_after: int | None = None
@@ -67,9 +67,9 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
         config: the configuration of the tournament.
         roster: the roster of the league; None if there is no league yet.
 
-    Raises an error at the first bot that cannot play, with a message of one line. It is a UserError if the bot has a
-    bad manifest, does not play a ruleset of the tournament, sets a higher limit than the tournament allows, or is
-    listed twice. It is a NotFoundError if the league has no bot of that name.
+    Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
+    the tournament allows, or is listed twice. Raises NotFoundError if a bot is listed by name, and the league has no
+    bot of this name. The message is one line about the first such bot.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
@@ -99,11 +99,10 @@ async def enter_bots(
 ) -> tuple[BotSpec, ...]:
     """Return the bots of a tournament, in the order of its configuration.
 
-    A bot that the configuration names by its folder is copied into the league and built. A bot that it names by its
-    name is in the league already.
+    If an entry has a folder, the bot is copied into the league and built. If not, the league must have the bot.
 
     Raises UserError as `Roster.submit` does, and if two entries are the same bot. Raises NotFoundError if the league
-    has no bot of a name.
+    does not have the bot of an entry without a folder.
     """
     numbers: dict[BotId, int] = {}
     specs: list[BotSpec] = []
@@ -184,15 +183,15 @@ def extend_tournament(
     Args:
         league: where the tournament is stored; the caller holds the lock of the league.
         tournament: as `find_tournament` returned it.
-        matches: number of matches to add, at least 1: at each table, or in each stage of a balanced choice.
-        seed: a new secret seed for the new games, 32 bytes. The older seeds may be public already.
+        matches: as in `Part.matches`.
+        seed: a new secret seed for the new games, 32 bytes.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament may still stop early, if it would have more than `MAX_GAMES` games, or if
-    `matches` is too small: less than 1, or not enough for every bot to play in the balanced choice of a gauntlet.
+    Raises UserError if the tournament may still stop early, if it would have more than `MAX_GAMES` games, if
+    `matches` is less than 1, or if not every bot can play in so few matches of a gauntlet's balanced choice.
     """
     config = tournament.config
-    assert config.lanes is not None  # noqa: S101 - `create_tournament` sets them
+    assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes
     if tournament.may_stop:
         raise UserError(
             f"{config.name}: its games decide when it stops, so it cannot be extended before its end:"
@@ -246,7 +245,7 @@ def _stored_parts(
 
 
 def _find_bot(config: TournamentConfig, number: int, entry: BotEntry, roster: Roster) -> BotSpec:
-    """Return the bot of entry `number`, which has no folder. Raises NotFoundError if the league has no such bot."""
+    """Return the bot of an entry without a folder. Raises NotFoundError if the league does not have this bot."""
     try:
         return roster.active_spec(entry.text)
     except NotFoundError as error:

@@ -1,7 +1,7 @@
 """Play the games of an assignment, with a process for each bot.
 
 `GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself, and
-adds usage and standard error of the bot processes to the record. Between two games it keeps only these processes.
+adds usage and standard error of the bot processes to the record. It keeps the bot processes for the next games.
 `play_free_game` plays one game outside of tournaments. `worker` uses a `GamePlayer` in a worker process.
 """
 
@@ -33,9 +33,9 @@ from referee.sandbox.rungs import Isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
-"""How often a game is played that is void each time. Then VoidGame is raised, which stops the tournament."""
+"""Number of attempts to play a game. If it is void each time, VoidGame is raised and the tournament stops."""
 VOID_PAUSE_S = 0.5
-"""Seconds before the second attempt to play a void game; twice as long before the third."""
+"""Seconds before the second attempt to play a void game; twice as many before the third."""
 FREE_GAME_MAX_STRIKES = 3
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -57,7 +57,7 @@ E = TypeVar("E", bound=BaseException)
 
 
 class GamePlayer:
-    """Plays games with bots. It starts their processes when needed and keeps them. Use it in one event loop only."""
+    """Plays games with bots. It starts bot processes when a game needs them, and keeps them. Use it in one event loop only."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._launcher = make_launcher(settings.isolation)
@@ -73,8 +73,8 @@ class GamePlayer:
     ) -> list[GameRecord]:
         """Play the games of an assignment in batches. A batch has as many games as every bot in them can play at once.
 
-        A void game is played again with new processes, because the old processes have seen the deal. It waits until
-        the other games of its batch have ended, because the old processes may be playing these games.
+        A void game is played again with new processes, because the old processes have seen the deal. The void game
+        waits until the other games of its batch have ended, because the old processes may still play those games.
 
         Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
         """
@@ -107,8 +107,8 @@ class GamePlayer:
     async def _choose_batch_size(self, assignment: Assignment) -> int:
         """Return how many games of an assignment every bot in them can play at once.
 
-        Each bot is started in this lane to find that out, even if this worker has seen the bot in another lane: the
-        batches must be the same after an interruption, when the worker has seen nothing.
+        To find this number, each bot is started in this lane. The number from another lane is not used, because a worker
+        does not know it after an interruption. The batches must be the same with and without interruptions.
         """
         if len(assignment.tasks) == 1:
             return 1
@@ -150,7 +150,7 @@ class GamePlayer:
     async def _seat_bot(
         self, lane: int, task: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
     ) -> BotPlayer:
-        """Return the bot of a seat when it is ready for the game.
+        """Make the bot of a seat ready for the game, and return it as a player.
 
         Raises Forfeit if the bot fails or is suspended, and VoidGame if the machine lacks resources for its process.
         """
@@ -174,7 +174,7 @@ class GamePlayer:
         except Forfeit as fault:
             if fault.cause is not Cause.CRASH or not process.has_played:
                 raise
-        # The process may have ended unnoticed between two games. That is no fault: start another one.
+        # The process may have ended unnoticed between two games. That is no fault, so another process is started.
         return await BotPlayer.join(await self._pool.acquire(lane, spec), opening, limit_us)
 
 
@@ -245,7 +245,7 @@ def make_free_task(
     Args:
         specs: the bots, seat 0 first; all different.
         rules: the ruleset.
-        text: any text, from which the deal and the seeds of the bots are derived.
+        text: any text; the deal and the seeds of the bots are derived from it.
         isolation: the isolation of the bots.
     """
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()

@@ -2,8 +2,8 @@
 
 `verify_tournament` compares the seed with its commitment, and the schedule with the configuration. It compares each
 game record with the schedule, with the deck that the seed gives, and with a replay. The tournament may be in a league
-(`LeagueTournament`) or in an archive (`ArchivedTournament` in `archive_reader`). Both implement `Claim`. A league
-stores some data of a record in other tables, too; they must agree with the record.
+(`LeagueTournament`) or in an archive (`ArchivedTournament` in `archive_reader`). Both classes implement
+`Claim`. A league has some data of a record in other tables, too. These tables must agree with the record.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Claim(Protocol):
     """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
     schedule: tuple[ScheduledGame, ...]
     parts: tuple[Part, ...]
-    """The parts of the tournament. A seed of None is still secret: then the decks of the part are not checked."""
+    """The parts of the tournament. If the seed of a part is None, the decks of this part are not checked."""
     stopped_after: int | None
     """How many rounds were played when the tournament stopped early; None if it did not stop early."""
 
@@ -65,7 +65,7 @@ class Claim(Protocol):
 
 
 def verify_tournament(claim: Claim) -> int:
-    """Check everything about a tournament; return the number of games that were checked.
+    """Check seeds, schedule, games and early stop of a tournament; return the number of games that were checked.
 
     A game without a record is an error if its part of the tournament is finished. Raises Difference at the first
     error. Raises UserError if this version of the referee does not know the algorithm of the schedule.
@@ -97,7 +97,7 @@ def verify_tournament(claim: Claim) -> int:
 
 @contextmanager
 def add_game_id(game_id: str) -> Iterator[None]:
-    """Put the id of a game in front of the message of a Difference or UserError, and raise it as a Difference."""
+    """Replace a Difference or UserError by a Difference that has the id of a game before the message."""
     try:
         yield
     except (Difference, UserError) as difference:
@@ -105,7 +105,7 @@ def add_game_id(game_id: str) -> Iterator[None]:
 
 
 def format_value(value: object) -> str:
-    """Return a value as text for people: a tuple as its items with spaces between them, or `none` if it is empty."""
+    """Return a value as text for people: an empty tuple as `none`, any other tuple as its items with spaces."""
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
@@ -155,12 +155,12 @@ def _check_that_stop_is_a_look(claim: Claim) -> None:
     stop = claim.stopped_after
     if stop is not None and stop not in {look.rounds for look in list_looks(claim.config)[:-1]}:
         raise Difference(
-            f"it cannot have stopped after {stop} rounds: there is no look after that round"
+            f"the tournament cannot have stopped after {stop} rounds: there is no look after that round"
         )
 
 
 def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
-    """Check that the tournament stopped at the first look with settled standings, or did not stop early.
+    """Check that the tournament stopped at the first look with settled standings, if there is such a look.
 
     Args:
         claim: the tournament.
@@ -178,7 +178,7 @@ def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
             )
         if are_standings_settled(claim.config, games) != (look.rounds == stop):
             stopped = look.rounds == stop
-            error = "not settled, but it stopped" if stopped else "settled, but it went on"
+            error = "not settled, but the games ended" if stopped else "settled, but games followed"
             raise Difference(f"after {look.rounds} rounds the standings were {error}")
         if look.rounds == stop:
             return
@@ -245,7 +245,7 @@ def verify_free_games(league: League) -> int:
 
 
 class _Tables:
-    """The rows of the database about the games of `tournament`; about all games of the league if it is None."""
+    """The rows of the database about the games of a tournament, or about all games if `tournament` is None."""
 
     def __init__(self, league: League, tournament: str | None) -> None:
         results = league.results(tournament=tournament, free=True)
@@ -302,9 +302,9 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
 
 
 def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
-    """Return the values of a fault in which the table and the record must agree.
+    """Return the values of a fault that must be equal in the table of faults and in the record.
 
-    The table of faults stores its texts as `escape_nul` returns them.
+    `escape_nul` is applied because the table has only texts that went through it.
     """
     return (
         fault.seat,

@@ -40,7 +40,7 @@ class Worker:
 
     @property
     def player(self) -> GamePlayer:
-        """The player of all games. The first game creates it, so that an error at its creation fails this game."""
+        """The player of all games. The first assignment creates it, so that its errors are errors of this assignment."""
         if self._heartbeat is None:
             self._heartbeat = self.runner.get_loop().create_task(_beat(self._settings))
         if self._player is None:
@@ -85,12 +85,12 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
 
 
 def stop_worker() -> None:
-    """End all bots of this worker and close its event loop. The executor ends the process itself."""
+    """End all bots of this worker and close its event loop. The executor ends the process."""
     _WORKERS.pop().stop()
 
 
 def read_heartbeat(settings: WorkerSettings) -> int | None:
-    """Return a number that changes with every heartbeat of a worker; None before the first one."""
+    """Return a number that changes with every heartbeat of a worker; None before the first heartbeat."""
     try:
         return _heartbeat_file(settings).stat().st_mtime_ns
     except OSError:
@@ -98,7 +98,7 @@ def read_heartbeat(settings: WorkerSettings) -> int | None:
 
 
 def forget_heartbeat(settings: WorkerSettings) -> None:
-    """Remove the heartbeat file of a lost worker, so that the worker that replaces it starts without one."""
+    """Remove the heartbeat file of a lost worker, so that the new worker starts without a heartbeat."""
     _heartbeat_file(settings).unlink(missing_ok=True)
 
 
@@ -117,8 +117,8 @@ def _heartbeat_file(settings: WorkerSettings) -> Path:
 def _raise_priority() -> None:
     """Let the worker run before its bots even on a busy core, so that no bot pays for a delay of the worker.
 
-    The worker needs little CPU time, and sleeps while bots think. It becomes a real-time process if the system allows
-    that. Its bots do not (see `sandbox/shim.py`). If the user lowered the priority with `nice`, it stays low.
+    The worker needs little CPU time, and sleeps while bots think. If the system allows real-time processes, the worker
+    becomes one; its bots do not (see `sandbox/shim.py`). A priority that the user lowered with `nice` stays low.
     """
     if sys.platform != "linux":
         return

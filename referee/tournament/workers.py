@@ -27,9 +27,9 @@ from referee.tournament.assignments import Assignment, WorkerSettings
 HANG_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a running worker is killed."""
 _START_TIMEOUT_S = 120.0
-"""Seconds without a first heartbeat after which a starting worker is killed. Busy machines need that long."""
+"""Seconds without a first heartbeat after which a starting worker is killed. On a busy machine the start takes long."""
 _CHECKS_PER_TIMEOUT = 12
-"""How often the heartbeat is read in HANG_TIMEOUT_S seconds."""
+"""How often the heartbeat is read within the timeout of a running worker."""
 _SHUTDOWN_POLL_S = 0.01
 """Seconds between two checks at shutdown whether the processes have ended."""
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Workers:
     Args:
         settings: the settings of each worker.
         on_worker_lost: called with a sentence about each worker that died or hung, unless `kill` killed it.
-        hang_timeout_s: seconds without a heartbeat after which a worker is killed.
+        hang_timeout_s: seconds without a heartbeat after which a running worker is killed.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Workers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Let worker `number` play an assignment; return the records of the games.
 
-        Raises WorkerLostError if the worker died or hung; a new worker has replaced it then. Raises VoidGame if a
+        Raises WorkerLostError if the worker died or hung, after a new worker has replaced it. Raises VoidGame if a
         game is void again and again, or if the machine lacks the resources to start the worker. Raises RefereeError
         if the machine runs out of descriptors, memory or threads while the worker starts or plays.
         """
@@ -103,9 +103,9 @@ class Workers:
                 raise WorkerLostError(f"worker {number} died") from error
 
     async def aclose(self) -> None:
-        """End all bots and workers, gracefully if possible.
+        """End all bots and workers. A worker that does not end by itself is killed.
 
-        This starts no thread, because the machine may have no room for one.
+        This method starts no thread, because the machine may have no room for a thread.
         """
         numbers = list(self._processes)
         results = await asyncio.gather(*map(self._stop, numbers), return_exceptions=True)
@@ -136,9 +136,9 @@ class Workers:
 
     @contextmanager
     def _remember_process(self, number: int) -> Iterator[None]:
-        """Store in `_processes` the process that the executor of a worker starts for its first job, inside this block.
+        """Store the process of a worker in `_processes`, if its executor starts the process inside this block.
 
-        A terminal sends Ctrl-C to the new process, too. So SIGINT is blocked until the process ignores it.
+        The terminal sends Ctrl-C to the new process, too. So the process starts with SIGINT blocked, until it ignores it.
         """
         if number in self._processes:
             yield
@@ -156,8 +156,8 @@ class Workers:
     async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
         """Return the result of a worker's job; kill the worker if it hangs.
 
-        The time without a heartbeat is the number of rounds of this loop times their length, not a difference of
-        clocks. So it does not grow while a user has stopped all processes, the driver included.
+        The time without a heartbeat is counted in intervals of this loop, not read from a clock. So the time does not
+        grow while the user has paused all processes, the driver included.
         """
         process = self._processes[number]
         last_heartbeat, silent_s, is_gone = None, 0.0, False

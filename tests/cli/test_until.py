@@ -166,23 +166,23 @@ def test_stop_that_came_too_early_is_detected(here, copy):
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1
     assert done.stderr == (
-        f"referee: cup: after {early} rounds the standings were not settled, but it stopped\n"
+        f"referee: cup: after {early} rounds the standings were not settled, but the games ended\n"
     )
     words = ("cup", "--league", copy, "--output", "early.zip")
     assert here.referee("tournament", "export", *words).returncode == 0
     done = here.referee("verify", "./early.zip")
     assert done.returncode == 1
-    assert "rounds the standings were not settled, but it stopped" in done.stderr
+    assert "rounds the standings were not settled, but the games ended" in done.stderr
 
 
 SPOILT = {
     "went on": (
         "UPDATE tournaments SET config = replace(config, '0.8', '0.51')",
-        "rounds the standings were settled, but it went on",
+        "rounds the standings were settled, but games followed",
     ),
     "a round without a look": (
         "UPDATE tournaments SET stopped_after = 13",
-        "it cannot have stopped after 13 rounds: there is no look after",
+        "the tournament cannot have stopped after 13 rounds: there is no look after",
     ),
     "no word of it": ("UPDATE tournaments SET stopped_after = NULL", f"games, not {2 * ROUNDS}"),
 }
@@ -202,7 +202,7 @@ SPOILT_ARCHIVES = {
     "other rounds": (("stopped_after",), 1, "the configuration makes 2"),
     "no rounds": (("stopped_after",), 0, "stopped_after: Input should be greater than"),
     "nothing to stop it": (("configuration", "until"), None, "there is no look after"),
-    "less to stop it": (("configuration", "until", "confidence"), 0.51, "but it went on"),
+    "less to stop it": (("configuration", "until", "confidence"), 0.51, "but games followed"),
     "endless": (
         ("configuration", "stages", 0, "matches"),
         10**400,
