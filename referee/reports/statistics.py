@@ -36,7 +36,10 @@ class PairRow:
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches in which both bots played."""
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
-    """Share of the meetings in which the bot ranked higher than the other; a tie counts half. None without meetings."""
+    """Share of the meetings in which the bot ranked higher than the other; a tie counts half.
+
+    A meeting at a table of k seats has the weight 2 / k. None without meetings.
+    """
     lead: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
     ]

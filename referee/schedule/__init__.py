@@ -7,8 +7,8 @@ table.
 - A match is one deal at one table of k bots, played in all k cyclic seatings: k games. Every match of a
   tournament has its own deal.
 - A lane has its own process of each bot. If there are L lanes, game i is played in lane i mod L. The k games
-  of a match have consecutive numbers, and L is at least k. So they are played in k different lanes, and no
-  process ever meets a deal twice.
+  of a match have consecutive numbers, and L is at least k. So these games are played in k different lanes,
+  and no process ever meets a deal twice.
 - If there are W workers, worker w plays the lanes l with l mod W = w.
 """
 
@@ -56,7 +56,7 @@ class Stage:
         )
 
     def min_matches(self, bots: int) -> int:
-        """Return how many matches a balanced choice needs so that each of `bots` bots plays at least once."""
+        """Return the smallest number of matches of a balanced choice in which each of `bots` bots plays."""
         if not self.challengers:
             return -(-bots // self.seats)
         return max(self.challengers, -(-(bots - self.challengers) // (self.seats - 1)))
@@ -100,7 +100,7 @@ def expand_matches(
     """Return the games of all matches, numbered in the order of play.
 
     Args:
-        tournament: the name of the tournament, with which the ids of deals and games begin.
+        tournament: the name of the tournament; the ids of deals and games begin with this name.
         bots: the names of all bots of the tournament.
         matches: the matches in the order of play.
         lanes: the number of lanes.
@@ -131,8 +131,8 @@ def expand_matches(
 def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> None:
     """Raise ValueError if the stages cannot be scheduled.
 
-    `bots` must not contain a name twice. Each stage needs a table size that its ruleset allows, and at least
-    as many bots and lanes as its tables have seats.
+    `bots` must not contain a name twice. The ruleset of each stage must allow the stage's table size. The
+    tournament needs at least as many bots as the largest table has seats, and at least as many lanes.
     """
     if len(set(bots)) != len(bots):
         raise ValueError(f"a bot is named twice: {', '.join(bots)}; name each bot once")
@@ -154,11 +154,11 @@ def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> No
 
 
 def default_lanes(seats: Iterable[int], workers: int) -> int:
-    """Return the number of lanes of a tournament whose file does not set `lanes`.
+    """Return the number of lanes that a tournament has if its file does not set `lanes`.
 
     The result is the smallest multiple of `workers` that is at least 4 and at least the size of the largest
-    table. A multiple gives all workers equally many lanes. The smallest one saves memory, because each lane
-    has a process of each bot.
+    table. With a multiple, all workers get equally many lanes. The smallest multiple saves memory, because
+    each lane has a process of each bot.
 
     Args:
         seats: the table size of each stage.

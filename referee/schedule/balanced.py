@@ -6,24 +6,24 @@ stage may be shorter. Each stage has these properties:
 - After each round all bots have played equally often. After a shorter last round their numbers of matches
   differ by one at most.
 - Every bot has each seat equally often, because a match has all cyclic seatings.
-- A search makes the numbers of meetings of all pairs as equal as it can. In the best case they differ by one
-  at most.
-- Another search, `round_robin.choose_orders`, does the same for left neighbours.
+- All pairs of bots meet about equally often. A search, `balanced_tables`, makes the numbers of meetings as
+  equal as it can.
+- All bots have all others as left neighbour about equally often, by another search, `choose_orders`.
 
-Stages take turns: the next round is always from the stage with the fewest games so far. If some bots must play
-more often than others in a stage, they are bots that played less in earlier stages.
+Stages take turns: the next round is always from the stage with the fewest games so far. If a stage must let
+some bots play more often than others, it prefers the bots that play least in the stages before it in the list.
 
-The search for the tables (`balanced_tables`) has two steps:
+The search of `balanced_tables` has two steps:
 
 1. A greedy choice fills the tables: the next bot is always one that has played least. This step fixes how
    often each bot plays in each round.
 2. A random walk exchanges bots between two matches of a round. Its cost is the sum, over all pairs of bots,
-   of the squared number of meetings. The cost is smallest when no two pairs differ by more than one meeting.
-   The walk makes only exchanges that do not increase the cost. Exchanges of equal cost lead out of most dead
-   ends. If the walk still does not reach its goal, it continues with rounds of double length, which allow
-   more exchanges.
+   of the squared number of meetings. The goal is that no two pairs differ by more than one meeting; then the
+   cost is smallest. The walk makes only exchanges that do not increase the cost. Exchanges that keep the cost
+   lead out of most dead ends. If the walk does not reach its goal, it continues with rounds of double length,
+   because longer rounds allow more exchanges.
 
-A perfect choice does not always exist. If one exists, the walk may miss it.
+Some tournaments have no choice of tables that reaches the goal. Even if there is one, the walk may miss it.
 
 The walk uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 schedule is the same on all machines.
@@ -45,13 +45,13 @@ BotTable = tuple[int, ...]
 """The bots of a match, as numbers from 0."""
 
 _STEPS = 200_000
-"""Number of steps of the walk before the rounds are doubled."""
+"""The largest number of steps of the walk with rounds of one length."""
 _LONGEST = 32
 """The longest round, as a multiple of the shortest round in which all bots can play equally often."""
 _CHECK_EVERY = 1_000
 """Number of steps after which the walk tests again whether it has reached its goal."""
 _LOOK_AHEAD = 64
-"""`_order_tables` selects the next table among this many of the remaining tables."""
+"""`_order_tables` selects the next table among this many tables: the first of the remaining ones."""
 
 
 def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]:
@@ -89,8 +89,8 @@ class _Choice:
     def add(self) -> None:
         """Add a table of the bots that have played least.
 
-        Among bots that have played equally often, prefer those that have met the others at the table least
-        often.
+        Among bots that have played equally often, prefer the bot that has the fewest meetings with the bots
+        already at the table.
         """
         table: list[int] = []
         least = min(self._played)
@@ -169,7 +169,7 @@ class _Choice:
 
 
 def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
-    """Yield the tables of a round. The next table is always one whose bots have played least in the round."""
+    """Yield the tables of a round. First come tables of bots that have played least in the round so far."""
     played = [0] * bots
     left = list(tables)
     while left:
@@ -209,6 +209,8 @@ def interleave_rounds(
 ) -> Iterator[Match]:
     """Yield all matches, round by round. The next round is from the stage with the fewest games so far.
 
+    A stage without remaining rounds is left out.
+
     Args:
         stages: the stages of the tournament.
         rounds: a list of rounds for each stage. A round is a list of tables, each in clockwise order.
@@ -227,8 +229,8 @@ def interleave_rounds(
 def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
     """Yield, for each stage, the list of its rounds. The bots of each table are in clockwise order.
 
-    If some bots must play more often than others in a stage, they are those that played least in earlier
-    stages.
+    If a stage must let some bots play more often than others, it prefers the bots that play least in the
+    stages before it.
     """
     played = Counter(range(bots))
     played.subtract(range(bots))

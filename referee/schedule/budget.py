@@ -23,7 +23,7 @@ If it returns False for some stages, it must also return False for the same stag
 
 
 def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
-    """Return the stages with the fewest matches in which every bot still plays in every stage."""
+    """Return each stage as a balanced choice with the fewest matches in which every bot plays."""
     return tuple(replace(stage, matches=stage.min_matches(bots), balanced=True) for stage in stages)
 
 
@@ -33,16 +33,17 @@ def buy(
     """Return the stages with as many matches as the budget is enough for.
 
     If the budget is enough for one match at every table of every stage, all tables play, and each plays the
-    same number of matches. If not, the result is a balanced choice. It starts with `smallest_choice`. Then it
-    gets matches one by one, until the budget is not enough for the next one. Each match goes to the stage
-    with the fewest games; if several have the fewest, to the first of them.
+    same number of matches. If not, each stage gets a balanced choice. The search starts with
+    `smallest_choice` and adds matches one by one, until the budget is not enough for the next match. Each
+    match is added to the stage with the fewest games. If several stages have the fewest games, the match is
+    added to the first of these stages.
 
     Args:
         stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
         affords: returns True if the stages are within the budget. It must return True for `smallest_choice`.
-        most_games: the number of games at which the search ends. The result may have more games: by one match
-            in a balanced choice, by one match at every table if all tables play.
+        most_games: the search ends when the stages have more games than this number. So the result may have
+            more games than this number.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:
@@ -74,7 +75,7 @@ class Unit(Enum):
     GAMES_PER_BOT = "games_per_bot"
     """Games of the bot that plays the most games."""
     MINUTES = "minutes"
-    """Expected time from the start of the first game to the end of the last one, in minutes."""
+    """Expected time from the start of the first game to the end of the last game, in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Budget:
 
     unit: Unit
     amount: float
-    """Number of units, more than 0. It is a whole number unless the unit is minutes."""
+    """Number of units, more than 0. If the unit is not minutes, the number is a whole number."""
 
     def __str__(self) -> str:
         return f"{self.amount:.12g} {_WORDS[self.unit]}"
@@ -98,7 +99,7 @@ class Pace(Protocol):
     def game_us(self, ruleset: str, seats: int) -> float | None:
         """Return the mean duration of earlier games of a ruleset and table size, in microseconds.
 
-        Return None if there is no such game.
+        Return None if there are no earlier games of this ruleset and table size.
         """
         ...
 
@@ -112,7 +113,7 @@ def spend(
     pace: Pace | None,
     most_games: int,
 ) -> tuple[Stage, ...]:
-    """Return the stages with as many matches as the budget is enough for; `buy` says how they are selected.
+    """Return the stages with as many matches as the budget is enough for, as selected by `buy`.
 
     Args:
         budget: the budget of the tournament.
@@ -129,7 +130,8 @@ def spend(
     smallest = smallest_choice(stages, bots)
     if price.compute(smallest) > budget.amount:
         raise ValueError(
-            f"{budget} are too few: a round in which every bot plays needs {price.describe(smallest)}"
+            f"{budget} are too few: to let every bot play in every stage, the tournament needs"
+            f" {price.describe(smallest)}"
         )
     return buy(
         stages, bots, lambda bought: price.compute(bought) <= budget.amount, most_games=most_games
@@ -138,7 +140,7 @@ def spend(
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Compute how much of a budget the games of some stages use. This amount is their price."""
+    """Compute the price of stages: how much of a budget the games of these stages use."""
 
     unit: Unit
     bots: int
@@ -146,10 +148,13 @@ class _Price:
     workers: int
     """Number of games that are played at the same time."""
     durations_us: tuple[float, ...]
-    """For each stage, the mean duration of a game in microseconds. Empty unless the unit is minutes."""
+    """For each stage, the mean duration of a game in microseconds. Empty if the unit is not minutes."""
 
     def compute(self, stages: Sequence[Stage]) -> float:
-        """Return the price of the stages, as a number of units."""
+        """Return the price of the stages, as a number of units.
+
+        For games per bot, the price adds the most games of a bot in each stage, even if the bots differ.
+        """
         if self.unit is Unit.GAMES_PER_BOT:
             each = [stage.most_games(self.bots) for stage in stages]
             return max(map(sum, zip(*each, strict=True)))
@@ -171,7 +176,7 @@ class _Price:
 
 
 def _durations(budget: Budget, stages: Sequence[Stage], pace: Pace | None) -> tuple[float, ...]:
-    """Return the mean duration of a game of each stage in microseconds; () unless the budget is in minutes.
+    """Return the mean duration of a game of each stage in microseconds. Return () if the budget is not in minutes.
 
     Raises ValueError if the duration of the games of a stage is unknown.
     """

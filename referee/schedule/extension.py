@@ -1,12 +1,11 @@
 """Select the algorithm that makes a schedule, extend a schedule by matches, and shorten it.
 
-An extension changes no existing game: the number, the deal and the lane stay. What it adds depends on the
-stages:
+An extension adds games. Existing games keep their numbers, deals and lanes.
 
-- If all tables play, the extension adds rounds. The new rounds take the cyclic orders that a longer tournament
-  would have had, so neighbours are as even as in a tournament of this length.
-- If the stages are balanced, the extension adds another balanced choice to each stage. If some bots must play
-  more often than others in the new choice, they are bots that have played less before.
+- If all tables play, the extension adds rounds. A new round has the same cyclic orders as this round has in a
+  tournament that is created with all these rounds.
+- If the stages are balanced, the extension adds another balanced choice to each stage. If the new choice must
+  let some bots play more often than others, it prefers bots that have played less before.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ ALGORITHMS = MappingProxyType(
 )
 """The algorithms by name. The database stores the name.
 
-If the code of an algorithm changes its schedules, it needs a new name: verification computes old schedules
-again.
+If an algorithm is changed and makes other schedules, give the changed algorithm a new name and keep the old
+one. Verification must be able to compute old schedules again.
 """
 
 
@@ -59,7 +58,7 @@ def lengthen(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
 def shorten(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
     """Return the stages with only the first `rounds` rounds, for a tournament that stopped early.
 
-    All tables of the stages must play. The schedule of the result is the start of the full schedule.
+    The stages must not be balanced. The schedule of the result is the start of the full schedule.
     """
     return tuple(replace(stage, matches=min(stage.matches, rounds)) for stage in stages)
 
@@ -81,7 +80,7 @@ def extended_schedule(
         bots: the names of the bots; in a gauntlet, the challengers first.
         stages: the stages of the tournament at its creation.
         extensions: for each extension, the number of matches that it adds. If all tables play, each table gets
-            this number of matches; if the stages are balanced, each stage.
+            this number of matches. If the stages are balanced, each stage gets this number of matches.
         lanes: the number of lanes, at least the number of seats of the largest table.
 
     Raises ValueError if an extension adds no match, or if the algorithm cannot make the schedule of the
@@ -122,8 +121,8 @@ def _choices(
 ) -> Iterator[list[ScheduledGame]]:
     """Yield, for each extension, the games of the balanced choices that it adds.
 
-    For each extension the algorithm makes a schedule with the original stages once more at the end. The games
-    of these last stages are the new games. They get the numbers of the original stages.
+    For each extension, the algorithm makes a schedule from the stages so far and a copy of the original stages
+    at the end. The games of the copies are the new games; these games get the numbers of the original stages.
     """
     repeated = list(stages)
     # The number of rounds of each stage so far. The last game of a stage overwrites the others.

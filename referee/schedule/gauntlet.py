@@ -9,21 +9,21 @@ Challengers take turns. The next match of a challenger is with a group whose bot
 In a balanced choice, a round has one match of each challenger; the last round may be shorter. The schedule has
 these properties:
 
-- After each round, the numbers of matches of two challengers differ by one at most.
+- In a stage, the numbers of matches of two challengers differ by one at most.
 - At the end, the numbers of matches of two bots of the field differ by one at most.
 - In a stage, the numbers of meetings of one challenger with two bots of the field differ by one at most.
 - Every bot has each seat equally often, because a match has all cyclic seatings.
 
 Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
-one bot of the field. A challenger needs a number of bots from the field for all matches together. If this
-number is a multiple of the size of the field, the challenger's quotas are equal. If not, some bots of the
-field get one meeting more. These bots follow each other in the list of the field. The next challenger's extra
-meetings begin with the bot after them.
+one bot of the field in one stage. The quotas of a challenger add up to the number of seats for the field at
+all its tables. If this sum is a multiple of the size of the field, the quotas are equal. If not, some bots of
+the field get one extra meeting. These bots follow each other in the list of the field. The next challenger's
+extra meetings begin with the bot after these bots.
 
 Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
-remaining matches of the challenger. The other places go to bots that have played least. If several have
-played least, the bot with the largest remaining quota comes first, then the bot that has met the others at
-the table least often.
+remaining matches of the challenger. The other places go to bots that have played least. Of equal bots, the bot
+with the largest remaining quota gets the place. If these quotas are equal too, the place goes to the bot with
+the fewest meetings with the bots already at the table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from referee.schedule.round_robin import choose_orders, list_tables, whole_round
 BotTable = tuple[int, ...]
 
 _LOOK_AHEAD = 16
-"""`_round` selects the next group for a challenger among this many of the challenger's remaining groups."""
+"""`_round` selects the next group for a challenger among this many groups: the first remaining ones."""
 
 
 def gauntlet(
@@ -68,7 +68,7 @@ def _check(bots: int, stages: Sequence[Stage]) -> None:
     """Raise ValueError if `bots` bots cannot play a gauntlet of these stages.
 
     The stages must have the same number of challengers, at least one. Either all or none must be balanced. The
-    field must be large enough to fill a table, and each bot must get at least one match.
+    field must fill all seats of a table but one, and each bot must get at least one match.
     """
     kinds = {(stage.challengers, stage.balanced) for stage in stages}
     if len(kinds) != 1:
@@ -135,8 +135,8 @@ class _Quotas:
     """Make the tables of balanced stages from quotas. The module's docstring explains quotas.
 
     If the last round of a stage is shorter, the next stage begins with the first challenger that has no match
-    in that round. The extra meetings also continue in the list of the field. So bots that got less in one
-    stage get more in the next one.
+    in that round. The extra meetings of the next stage begin where those of the stage before ended in the
+    list of the field. So bots with fewer matches in one stage are the first to get more in the next stage.
     """
 
     def __init__(self, bots: int, challengers: int) -> None:

@@ -1,11 +1,11 @@
 """Schedule a round robin: in every round, every table of bots plays one match.
 
-If a stage has n bots and tables of k seats, every set of k bots is a table. A round is one match of every
-table of a stage. The next table of a round is one whose bots have played least so far, and the stages take
+If the tables of a stage have k seats, every set of k bots is a table. A round is one match at every table of
+a stage. The next table of a round is one whose bots have played least so far, and the stages take
 turns, round by round. So at any time during the tournament all bots have played about equally often.
 
 Snatching goes clockwise, so the left neighbour of a bot matters. All seatings of a match have the same cyclic
-order of bots, and so the same neighbours. The next match of the table gets another cyclic order.
+order of bots, and so the same neighbours. The next match at the same table gets another cyclic order.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _EFFORT = 300_000
 _MOST_PASSES = 200
 """The largest number of passes of `choose_orders`."""
 _FIRST_CHANCE = 0.05
-"""The probability, in the first pass of `choose_orders` with random orders, that a match gets one."""
+"""The probability of a random order for a match, in the first pass of `choose_orders` with random orders."""
 
 
 class SeatingOrders:
@@ -70,7 +70,7 @@ class SeatingOrders:
     A table of k bots uses each of its (k-1)! cyclic orders once before it repeats one. By then every bot has
     had every other bot of the table as left neighbour equally often. The next order is the unused order whose
     neighbours have been neighbours least often so far, at all tables. The selection depends only on earlier
-    matches, so a longer schedule starts like a shorter one.
+    matches, so a longer schedule starts with the shorter one.
     """
 
     def __init__(self) -> None:
@@ -94,13 +94,13 @@ class SeatingOrders:
 
 
 def choose_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the clockwise order of the bots in each match of a stage. The search keeps left neighbours even.
+    """Return the clockwise order of the bots in each match of a stage. A search makes the cost low.
 
     The cost is the sum of squares of how often each bot had each other bot as left neighbour. The search
     starts with the orders of `SeatingOrders`. A pass goes through the matches and gives each match the order
     of the lowest cost, while the orders of all other matches stay. In every other pass some matches get a
-    random order instead, to leave local optima; there are fewer of these matches each time. The result is the
-    best state after any pass.
+    random order instead, to leave local optima. The number of these matches falls from pass to pass. The
+    result has the lowest cost that was found, at the start or after a pass.
 
     Args:
         tables: the table of each match.
@@ -147,12 +147,12 @@ def _replace_orders(
 
 
 def _squares(met: Counter[tuple[int, int]]) -> int:
-    """Return the cost of `choose_orders`."""
+    """Return the cost, as `choose_orders` defines it."""
     return sum(times * times for times in met.values())
 
 
 def _least_squares(tables: Sequence[tuple[int, ...]]) -> int:
-    """Return a lower bound of `_squares`: the cost if all pairs of neighbours are equally frequent, within one."""
+    """Return a lower bound of `_squares`: the cost if the frequencies of neighbours differ by one at most."""
     bots = len(set(chain.from_iterable(tables)))
     pairs = bots * (bots - 1)
     times, more = divmod(sum(map(len, tables)), pairs)
@@ -169,8 +169,8 @@ def round_robin(
 ) -> tuple[ScheduledGame, ...]:
     """Return the schedule of a tournament, in the order of play.
 
-    If `Stage.matches` grows, and only in the stages that had the most matches, the longer schedule starts with
-    all games of the shorter one.
+    If `Stage.matches` grows only in stages that already have the most matches, the longer schedule starts with
+    all games of the shorter schedule.
 
     Args:
         tournament: the name of the tournament, used in ids.

@@ -144,7 +144,7 @@ BAD = {
     ),
     "budget too small": (
         GOOD.replace("matches = 2", "budget = 5"),
-        "budget: 5 games are too few: a round in which every bot plays needs 6 games",
+        "budget: 5 games are too few: to let every bot play in every stage, the tournament needs 6 games",
     ),
     "unknown format": (
         GOOD + 'format = "swiss"\n',
@@ -180,7 +180,7 @@ BAD = {
     ),
     "budget too small for a gauntlet": (
         GAUNTLET.replace("matches = 2", "budget = 5"),
-        "budget: 5 games are too few: a round in which every bot plays needs 6 games",
+        "budget: 5 games are too few: to let every bot play in every stage, the tournament needs 6 games",
     ),
     "matches and another budget": (
         GOOD + "budget = { minutes = 3 }\n",
@@ -217,7 +217,7 @@ BAD = {
     ),
     "too few games of a bot": (
         GOOD.replace("matches = 2", "budget = { games_per_bot = 5 }"),
-        "budget: 5 games of a bot are too few: a round in which every bot plays needs 6 games of one bot",
+        "budget: 5 games of a bot are too few: to let every bot play in every stage, the tournament needs 6 games of one bot",
     ),
     "too many games of a bot": (
         GOOD.replace("matches = 2", "budget = { games_per_bot = 1000000 }"),
@@ -330,7 +330,7 @@ def test_a_budget_of_too_few_or_too_many_minutes_is_refused(folder):
     for lasting_us, reason in (
         (
             30_000_000,
-            "1 minutes are too few: a round in which every bot plays needs about 3 minutes for 6 games",
+            "1 minutes are too few: to let every bot play in every stage, the tournament needs about 3 minutes for 6 games",
         ),
         (1, "allows more than 1000000 games; the limit is 1000000"),
     ):
