@@ -32,7 +32,7 @@ class Limits:
     """How many KiB are kept of standard output, from its end. The same number is kept of standard error."""
 
     def at_most(self, maxima: Limits) -> Limits:
-        """Return new limits: for each field the lower one of the values in `self` and in `maxima`."""
+        """Return limits in which each field has the lower one of its values in `self` and in `maxima`."""
         return Limits(
             min(self.memory_mib, maxima.memory_mib),
             min(self.processes, maxima.processes),
@@ -55,7 +55,7 @@ class Access:
     link: Path | None = None
     """The folder of the socket that connects the program with the referee."""
     home: Path | None = None
-    """A folder that a build may write to, as its home folder. A sandbox shows it at the path `Path.home()`."""
+    """A folder that a build may write to. A sandbox shows this folder at the path `Path.home()`."""
     writable: tuple[Path, ...] = ()
     """Folders in which the program may change everything. The program's own folder may be one of these."""
     readable: tuple[Path, ...] = ()
@@ -63,8 +63,8 @@ class Access:
     network: bool = False
     """Whether the program may use the network of this machine."""
     relay: tuple[Path, int] | None = None
-    """The path of a UNIX socket, and a port: the sandbox forwards connections to this port of its loopback address
-    to the socket. None: no port is forwarded."""
+    """The path of a UNIX socket, and a port. The sandbox forwards each connection to this port of its loopback address
+    to the socket. If this is None, no port is forwarded."""
 
 
 NO_ACCESS = Access()

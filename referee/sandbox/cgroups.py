@@ -1,8 +1,8 @@
 """Create a cgroup for each program, to limit its memory, processes and CPU time.
 
 A hierarchy is a tree of cgroups that Linux shows as folders. A controller limits or counts one resource. In version 1
-each hierarchy has its own controllers; in version 2 one hierarchy has all. Both versions work, also mixed. Whether
-the referee can create cgroups in a hierarchy and set limits there is found out by trying it.
+each hierarchy has its own controllers; in version 2 one hierarchy has all. A machine may use both versions at once.
+`find_hierarchies` tries in which hierarchies the referee can create cgroups.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SANDBOX_PROCESSES = 8
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """One folder of a hierarchy: the folder in which cgroups are created, or one cgroup in that folder."""
+    """One folder of a hierarchy: either the folder in which the referee creates cgroups, or one of these cgroups."""
 
     folder: Path
     controllers: frozenset[str]
@@ -53,7 +53,7 @@ def find_hierarchies(proc: Path) -> Iterator[Hierarchy]:
     """Yield the folders in which the referee can create cgroups. No controller occurs in two of these folders.
 
     Args:
-        proc: the folder of a process in /proc. Its files say which cgroups the process is in and where they are.
+        proc: the folder of the referee's process in /proc. Its files name the cgroups and mounts of the process.
     """
     mounts = _read_mounts(proc)
     missing = set(_CONTROLLERS_V1)
@@ -92,7 +92,7 @@ class _Mount:
 
 
 def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
-    """Return the mounts of each hierarchy. The key is the set of its controllers, which is empty for version 2."""
+    """Return the mounts of each hierarchy, by its controllers in `_CONTROLLERS_V1`. For version 2 this set is empty."""
     mounts: dict[frozenset[str], list[_Mount]] = {}
     for line in _read_lines(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
@@ -119,9 +119,9 @@ def _can_create_in(folder: Path) -> bool:
 def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
     """Find a folder of version 2 in which new cgroups have controllers; return the folder and these controllers.
 
-    Returns None and an empty set if there is no such folder. The folder is the referee's own cgroup `own` or the
-    parent of `own`. A cgroup that contains processes, like `own`, gives no controllers to the cgroups below it; only
-    the root does. So the folder is usually the parent, if a service manager has delegated the parent to the referee.
+    Returns None and an empty set if neither the referee's own cgroup `own` nor the parent of `own` is such a folder.
+    Only the root cgroup gives controllers to the cgroups below it although it contains processes. If `own` is another
+    cgroup, the parent is needed. The referee can write there if a service manager has delegated the parent to it.
     """
     for folder in (own, own.parent):
         trial = folder / f"{_PREFIX}trial-{os.getpid()}"
@@ -160,7 +160,7 @@ class Cgroups:
 
     @property
     def controllers(self) -> frozenset[str]:
-        """The controllers that can limit a program."""
+        """The controllers that can limit a program or count what it uses."""
         return frozenset().union(*(each.controllers for each in self._hierarchies))
 
     def create(self, limits: Limits) -> Cgroup:
@@ -209,7 +209,7 @@ class Cgroup:
         self.limit_cpu(limits.cpus)
 
     def limit_cpu(self, cpus: float) -> None:
-        """Limit the CPU time per second of real time to `cpus` seconds. Raises OSError if the kernel refuses."""
+        """Allow `cpus` seconds of CPU time in each second of real time. Raises OSError if the kernel refuses."""
         quota_us = max(1000, round(cpus * _PERIOD_US))
         for part in self._parts_with("cpu"):
             if part.version == 1:
@@ -220,7 +220,7 @@ class Cgroup:
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed a process of this cgroup for lack of memory. Also works after `remove`."""
+        """Whether the kernel has killed a process of this cgroup for lack of memory. Also known after `remove`."""
         for part in self._parts_with("memory"):
             kills = _read_numbers(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
             self._ran_out_of_memory = self._ran_out_of_memory or kills > 0
@@ -253,7 +253,7 @@ class Cgroup:
                             os.kill(int(pid), signal.SIGKILL)
 
     def remove(self) -> None:
-        """Kill all processes in the cgroup and remove it. Waits at most two seconds until the processes are gone."""
+        """Kill all processes in the cgroup and remove the cgroup. Gives up if processes remain after two seconds."""
         self.usage()
         self._ran_out_of_memory = self.ran_out_of_memory
         until_s = time.monotonic() + _REMOVAL_LIMIT_S
@@ -272,10 +272,10 @@ class Cgroup:
 
 
 def _limit_memory(part: Hierarchy, size: int) -> None:
-    """Limit memory to `size` bytes, and forbid that swap adds to this."""
+    """Limit memory to `size` bytes, swap included."""
     if part.version == 1:
         (part.folder / "memory.limit_in_bytes").write_text(str(size))
-        with suppress(FileNotFoundError):  # the kernel does not count swap
+        with suppress(FileNotFoundError):  # this kernel does not count swap
             (part.folder / "memory.memsw.limit_in_bytes").write_text(str(size))
     else:
         (part.folder / "memory.max").write_text(str(size))
@@ -284,7 +284,7 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
 
 
 def _read_usage(part: Hierarchy, last: TotalUsage) -> TotalUsage:
-    """Return `last` with the values replaced that this folder of a cgroup counts."""
+    """Return `last` with new values for the resources that this folder of a cgroup counts."""
     cpu_s, memory_kib = last.cpu_s, last.peak_memory_kib
     if part.version == 1:
         if "cpuacct" in part.controllers:
@@ -313,10 +313,7 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def _name_for(process: psutil.Process) -> str:
-    """Return the text with which the names of all cgroups of a referee's process begin.
-
-    It contains the start time, because an earlier process may have had the same pid.
-    """
+    """Return the beginning of the cgroup names of a process. It has the start time, because pids are used again."""
     return f"{_PREFIX}{process.pid}-{process.create_time():.2f}"
 
 

@@ -1,9 +1,9 @@
-"""Create the temporary folders of a run and of its programs, and remove them whatever the programs did there.
+"""Create the temporary folders of a run and of its programs, and remove them, whatever the programs wrote there.
 
 A run is one use of programs by a referee process: a tournament, a single game or the check of a bot. Its run folder
-contains a folder for each program of the run, with the program's socket and scratch folder. A run holds a lock on
-its run folder. A killed run cannot remove its run folder or end its programs. The next run finds the run folder
-without a lock, ends these programs and removes the folder.
+contains a folder for each program of the run, with the program's socket and scratch folder. A run locks the file
+`lock` in its run folder. A killed run cannot remove its run folder or end its programs, but the kernel frees its lock.
+A later run finds the file unlocked, ends the programs of the killed run and removes that run's folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCK = "lock"
 
 
 class ProgramFolder:
-    """A new folder for one program, which only the owner of the folder can enter.
+    """A new folder for one program. Only the referee's user can enter it, until `UidLauncher` lets other users through.
 
     Raises `VoidGame` if the folder cannot be created.
     """
@@ -45,7 +45,7 @@ class ProgramFolder:
         except OSError as error:
             raise VoidGame(f"no room for a bot's folder: {error}") from error
         self.socket = link / "socket"
-        """The path for the program's socket. The folder `link` contains only this socket: a sandbox shows it."""
+        """The path for the program's socket. It has a folder of its own, because a sandbox shows the whole folder."""
 
     def scratch_kib(self, enough_kib: int) -> int:
         """Return the disk space that the scratch folder uses, in KiB; stop counting at `enough_kib`.
@@ -73,7 +73,7 @@ class ProgramFolder:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove as much as possible of a folder that a program could write to. No link is followed, no pipe opened.
+    """Remove as much as possible of a folder that a program could write to. Follow no link and open no pipe.
 
     Each subfolder is made accessible and moved beside `path` before it is emptied. So deep folders, long paths and
     missing access rights do not prevent the removal.
@@ -95,7 +95,7 @@ def remove_folder(path: Path) -> None:
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Create a run folder and remove it at the end. Before that, remove the run folders of killed runs."""
+    """Remove the run folders of killed runs, and create a run folder. At the end, kill its programs and remove it."""
     for abandoned in Path(tempfile.gettempdir()).glob(_RUN_PATTERN):
         _remove_if_abandoned(abandoned)
     folder, lock = _create_and_lock(Path(tempfile.gettempdir()))
@@ -110,7 +110,7 @@ def run_folder() -> Iterator[Path]:
 def kill_programs(folder: Path) -> None:
     """Kill all processes whose environment variable REFEREE_ADDRESS names a socket in `folder`.
 
-    A program dies with its worker, but the processes that the program started may still run.
+    A program dies with the referee's process that started it, but the program's child processes may still run.
     """
     address = f"unix:{folder}/"
     for process in psutil.process_iter():
@@ -122,7 +122,7 @@ def kill_programs(folder: Path) -> None:
 def _create_and_lock(parent: Path) -> tuple[Path, int]:
     """Create a run folder and lock it; return the folder and the file descriptor of the lock.
 
-    Another run may remove the folder before it is locked. Then create another folder.
+    If another run removes the folder before this run has locked it, create another folder.
     """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=parent))
@@ -139,7 +139,7 @@ def _create_and_lock(parent: Path) -> tuple[Path, int]:
 def _remove_run_folder(folder: Path) -> None:
     """Remove a run folder, and its lock file last.
 
-    If this run is killed during the removal, another run still finds the lock file and removes the rest.
+    If this process is killed during the removal, a later run still finds the lock file and removes the rest.
     """
     with suppress(OSError):
         for entry in folder.iterdir():
@@ -151,7 +151,7 @@ def _remove_run_folder(folder: Path) -> None:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    """If the run of this run folder was killed, kill the processes that it left and remove the folder."""
+    """If the run that created `folder` was killed, kill the processes that the run left and remove `folder`."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -11,7 +11,7 @@ The process ends when no other process is left in the sandbox, or when the sandb
 process forwards PORT of the sandbox's loopback address to the UNIX socket SOCKET, for bots whose gRPC supports only
 TCP.
 
-The script imports nothing of the project, because a sandbox need not show the rest of the project.
+The script imports nothing of the project, because Python does not find the project with the options `-I -S`.
 """
 
 import ctypes
@@ -46,10 +46,8 @@ def _start(command: list[str], report: int) -> int:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        for ignored in (
-            signal.SIGPIPE,
-            signal.SIGXFSZ,
-        ):  # Python ignores these, the program must not
+        # Python ignores these signals, but the program must not inherit that
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
         try:
             os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
@@ -87,7 +85,7 @@ def _serve_loopback(socket_path: str, port: int) -> None:
                 target.sendall(data)
         except OSError:
             pass  # the other end is closed
-        for each, how in ((source, 0), (target, 1)):  # SHUT_RD here, SHUT_WR there
+        for each, how in ((source, 0), (target, 1)):  # 0 is SHUT_RD, 1 is SHUT_WR
             try:
                 each.shutdown(how)
             except OSError:
@@ -96,7 +94,7 @@ def _serve_loopback(socket_path: str, port: int) -> None:
     def accept() -> None:
         while True:
             inside, _ = listening.accept()
-            inside.setsockopt(6, 1, 1)  # TCP_NODELAY: a reply must not wait for the next one
+            inside.setsockopt(6, 1, 1)  # TCP_NODELAY: send each message to the program at once
             outside = socket(AF_UNIX)
             try:
                 outside.connect(socket_path)

@@ -35,24 +35,16 @@ _EXIT_LIMIT_S = 2.0
 _MESSAGE_BYTES = 500
 """How many bytes of bubblewrap's own error output are put into an error message."""
 
-# The steps of a start and of a shutdown, and how each step of the start can fail:
+# The steps of a start and of a shutdown, one after the other, and how each step of the start can fail:
 #
-#     create resources      user id, cgroup, owner of the folders        VoidGame
-#           |
-#       start shim          it joins the cgroup and changes the user     VoidGame
-#           |
-#       bubblewrap          it makes namespaces and mounts               VoidGame, with bubblewrap's output
-#           |
-#         init              it starts the program: process 1             `refused NUMBER TEXT`: Forfeit, or
-#           |                                                            VoidGame if the machine lacks a resource
-#        running            init reports `runs PID`; `launch` returns
-#           |
-#         ended             init reports `ended STATUS`; other processes of the program may still run
-#           |
-#     kill init             the kernel kills all processes of the namespace, and bubblewrap exits
-#           |
-#     kill bubblewrap       only if it still runs after two seconds
-#           |
+#     create resources   user id, cgroup, owner of the folders       VoidGame
+#     start shim         it joins the cgroup and changes the user    VoidGame, or Forfeit as in `_start`
+#     bubblewrap         it makes namespaces and mounts              VoidGame, with bubblewrap's output
+#     init               it is process 1 and starts the program      Forfeit, or VoidGame if a resource is lacking
+#     running            init reports `runs PID`; `launch` returns
+#     ended              init reports `ended STATUS`; other processes of the program may still run
+#     kill init          the kernel kills all processes of the namespace, and bubblewrap exits
+#     kill bubblewrap    only if bubblewrap still runs after two seconds
 #     release resources
 #
 # `kill` works in every state after "start shim", and also ends a start that fails or is cancelled. If the referee
@@ -152,7 +144,7 @@ class InnerProcess:
     def __init__(self, bubblewrap: asyncio.subprocess.Process, report: StartReport) -> None:
         self.stdout, self.stderr = bubblewrap.stdout, bubblewrap.stderr
         self.pid = bubblewrap.pid
-        """The pid of the program as the referee sees it. Until it is known, the pid of bubblewrap."""
+        """The pid of the program as the referee sees it. Until this pid is known: the pid of bubblewrap."""
         self._bubblewrap = bubblewrap
         self._report = report
 
@@ -179,7 +171,7 @@ class SandboxedProgram:
         report: the report of `init.py` about the program.
         resources: the sandbox resources of the program. `kill` releases them.
         token: the token in the program's environment.
-        limits: what the program may use; None for no limits.
+        limits: the limits that the resource monitor checks; None if it checks none.
     """
 
     def __init__(
@@ -246,7 +238,7 @@ class SandboxedProgram:
                     self._program.pid = child
 
     async def _explain_failure(self, line: str, program: str) -> Forfeit | VoidGame:
-        """Return the failure that `line` reports. If it is empty, quote the error output of bubblewrap."""
+        """Return the failure that `line` reports. If `line` is empty, quote the error output of bubblewrap."""
         if line.startswith("refused "):
             return parse_failure(line.removeprefix("refused "), program)
         assert self._bubblewrap.stderr is not None  # noqa: S101 - it was started with pipes
@@ -286,9 +278,8 @@ class SandboxedProgram:
         await asyncio.shield(self._killing)
 
     async def _kill(self) -> None:
-        if (
-            self._init is None and self._bubblewrap.returncode is None
-        ):  # the start failed or was cancelled
+        # if `_init` is not known, the start failed or was cancelled
+        if self._init is None and self._bubblewrap.returncode is None:
             self._init = self._find_init()
         if self._init is not None:  # its end ends the whole namespace, and then bubblewrap
             with suppress(psutil.Error):
@@ -329,8 +320,8 @@ def _pid_inside(pid: int) -> str | None:
 
 
 def _decode_signal(code: int | None) -> int | None:
-    """Return bubblewrap's exit code in the form of `returncode`: a signal as a negative number.
+    """Return bubblewrap's exit code, or the negative number of the signal that ended the sandbox.
 
-    If a signal ends the sandbox, bubblewrap exits with 128 plus the number of the signal.
+    For a signal, bubblewrap exits with 128 plus the number of the signal.
     """
     return 128 - code if code is not None and code > 128 else code  # noqa: PLR2004
