@@ -1,7 +1,7 @@
 """Find the command that was typed, run it, and turn errors into messages and exit codes.
 
-The module of a command is imported when the command runs. So help, `--version` and a mistyped command load neither
-the database nor gRPC, numpy or pydantic.
+The module of a command is imported when the command runs. So `referee --help`, `--version` and a mistyped command
+load neither the database nor gRPC, numpy or pydantic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
-"""The smallest limit of open files that is accepted. With less, some libraries end the process without a message."""
+"""The smallest accepted limit of open files. Below it, some libraries end the process without a message."""
 
 
 _GROUPS = {
@@ -244,7 +244,7 @@ def run() -> None:
     except Exception as error:  # noqa: BLE001 - any other error is a bug of the referee
         _print_error(f"this is a bug of the referee: {_write_bug_report(error)}")
         sys.exit(UNSOUND)
-    finally:  # The referee ends now. A further interrupt would only print a traceback.
+    finally:  # The referee ends now. A further signal would only print a traceback.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
@@ -272,7 +272,7 @@ def _write_bug_report(error: Exception) -> str:
     line = traceback.format_exception_only(error)[-1].strip()
     try:
         number, name = tempfile.mkstemp(prefix="referee-bug-", suffix=".txt")
-        with open(number, "w") as file:  # noqa: PTH123 - closes the descriptor
+        with open(number, "w") as file:  # noqa: PTH123 - Path cannot open a descriptor
             file.write(f"referee {__version__}, Python {sys.version}\n\n")
             traceback.print_exception(error, file=file)
     except OSError:

@@ -176,5 +176,5 @@ def _usage(store: League, bot: str) -> UsageRow | None:
 
 
 def _is_of(bot: str, wanted: str) -> bool:
-    """Return True if `wanted` is `bot` (`name@version`) or its name."""
+    """Return True if `wanted` is the `name@version` or the name of the bot."""
     return wanted in (bot, bot.partition("@")[0])

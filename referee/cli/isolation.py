@@ -53,13 +53,14 @@ NetworkOption = Annotated[
 def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Isolation:
     """Select the isolation of the bots that a command starts.
 
-    The function prints nothing. The caller calls `announce_isolation` or `warn_if_not_full` before a bot starts.
+    This function prints nothing. The caller must call `announce_isolation` or `warn_if_not_full` before a bot starts.
 
     Args:
         wanted: the rung from the option or the tournament file; None for the strongest rung of this machine.
         required: the weakest rung that the user accepts; None for any.
 
-    Raises UserError if a rung is unknown, if this machine does not give it, or if `wanted` is weaker than `required`.
+    Raises UserError if a rung is unknown, if this machine does not give the rung, or if `wanted` is weaker than
+    `required`.
     """
     return uvloop.run(
         select_isolation(
@@ -75,7 +76,7 @@ def announce_isolation(isolation: Isolation, console: Console) -> None:
 
 
 def warn_if_not_full(isolation: Isolation, wanted: str | None) -> None:
-    """Print the isolation if it is weaker than the rung full and the user has not chosen a rung (`wanted`)."""
+    """Print the isolation if it is weaker than the rung full and `wanted`, the rung that the user chose, is None."""
     if wanted is None and isolation.rung is not Rung.FULL:
         announce_isolation(isolation, notes)
 

@@ -114,19 +114,19 @@ def _select_ruleset(name: str, players: int) -> Ruleset:
 
 
 class _Places(NamedTuple):
-    """The league that may have the bots, and what is needed to build bots."""
+    """The league in which bots are looked up, and what is needed to build bots."""
 
     folder: Path
     """The folder of the league."""
     db: str | None
-    """The URL of the database; None for the file in the folder."""
+    """The URL of the database; None for the file in the league folder."""
     launcher: Launcher
     network: bool
     """True if builds may use the network."""
 
 
 async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
-    """Return what is needed to start each bot. A league is created only if `keep` is true and none exists."""
+    """Return what is needed to start each bot. A league is created only if `keep` is true and no league exists."""
     has_league = keep or League.exists_at(places.folder, places.db)
     opened = League.open(places.folder, create=keep, db=places.db) if has_league else nullcontext()
     with opened as league:

@@ -88,7 +88,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Counts the signals SIGINT and SIGTERM inside a `with` block, instead of raising KeyboardInterrupt.
+    """Counts the signals SIGINT and SIGTERM inside a `with` block, so that no signal raises KeyboardInterrupt there.
 
     Python can raise KeyboardInterrupt anywhere, even between taking a lock and the block that releases it. The lock
     would then never be released. `call_on_interrupt` sets the function that a signal calls.
@@ -109,7 +109,7 @@ class Interrupts:
     def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
 
-        `loop.add_signal_handler` is not used, because a loop that ends restores Python's own handlers.
+        `loop.add_signal_handler` is not used, because a loop that used it restores Python's own handlers when the loop ends.
         """
         for _ in range(self._count):
             loop.call_soon(call)
@@ -123,7 +123,7 @@ class Interrupts:
 
 
 _PLAIN_LINES = 10
-"""Approximate number of progress lines of a tournament without a terminal."""
+"""Approximate number of progress lines if the output is not a terminal."""
 _REFRESH_S = 0.25
 """Seconds between two refreshes of the screen."""
 
@@ -138,8 +138,8 @@ def conduct(
 ) -> bool:
     """Play the missing games of a tournament and show the progress; return True if it is finished.
 
-    After the first interrupt, no further game starts, and the games in play are finished. The same happens if standard
-    output is a pipe and its reader closes it. The second interrupt kills the workers and their bots at once.
+    After the first interrupt, no further bundle starts, and the bundles in play are finished. The same happens if
+    standard output is a pipe and its reader closes the pipe. The second interrupt kills the workers and their bots.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
@@ -173,7 +173,7 @@ def conduct(
 
 
 class _Screen:
-    """Shows the progress, the faults and the standings: on a live screen, or as lines without a terminal."""
+    """Shows the progress, the faults and the standings: on a live screen, or as lines if the output is not a terminal."""
 
     def __init__(self, league: League, tournament: Tournament, console: Console) -> None:
         self._console = console
@@ -184,7 +184,7 @@ class _Screen:
             each.fault.cause.value for each in league.faults(tournament=tournament.name)
         )
         self._suspended: set[tuple[int, str]] = set()
-        """Lane and bot of each suspension that was printed already, so that it is printed once."""
+        """Lane and bot of each suspension that was printed, so that no suspension is printed twice."""
         self._began = time.monotonic()
         self._played = 0
         self._total = len(tournament.schedule)
@@ -218,7 +218,7 @@ class _Screen:
             self._line(f"{time.monotonic() - self._began:.0f} s")
 
     async def refresh(self, *, if_unread: Callable[[], None]) -> None:
-        """Refresh the screen regularly. If standard output is closed, call `if_unread` once and end.
+        """Refresh the screen regularly. If the reader of standard output closes it, call `if_unread` once and end.
 
         This is a task of the event loop, so it runs in the same thread as `add`, which changes the screen.
         """
@@ -280,7 +280,7 @@ class _Screen:
         return "faults: " + ", ".join(f"{count} {cause}" for cause, count in self._faults.items())
 
     def _render(self) -> RenderableType:
-        """Return the content of the live screen, most important lines first: a low window cuts off the last lines."""
+        """Return the content of the live screen. Important lines come first, because a low window cuts off the last lines."""
         rows = self._table.rows()
         table = RowsTable(StandingRow, rows, "so far") if rows else Text()
         return Group(self._progress, Text(self._fault_text()), Text(), table)

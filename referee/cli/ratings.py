@@ -58,7 +58,7 @@ class GameFilter:
         ]
 
     def columns(self, league: League) -> ResultColumns:
-        """Return the same games as result columns. Raises UserError as `games` does."""
+        """Return what `games` returns, but as result columns. Raises UserError for an unknown tournament or ruleset."""
         self._check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
@@ -74,9 +74,9 @@ class GameFilter:
             raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; choose one of {known}")
 
     def predecessors(self, league: League) -> Mapping[str, str]:
-        """Map each version of a bot to its predecessor, whose mu is the first mu of the version.
+        """Map each version of a bot to its predecessor.
 
-        If only one tournament is selected, the map is empty: there all bots start with the mu of a newcomer.
+        If one tournament is selected, the map is empty, because its bots all start with the mu of a newcomer.
         """
         return predecessors(league) if self.tournament is None else {}
 
@@ -233,9 +233,9 @@ def _show_history(
 
 
 def _find_played_bot(store: League, played: set[str], text: str) -> str:
-    """Return the newest version, among the versions in `played`, of the bot that the user named `text`.
+    """Return the newest version in `played` that `text` names, which is a bot's name or `name@version`.
 
-    Raises UserError if `played` has no version of this bot.
+    Raises UserError if `played` has no such version.
     """
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]

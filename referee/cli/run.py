@@ -149,10 +149,10 @@ def extend(
 def play_to_end(
     store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
 ) -> None:
-    """Play the missing games of a tournament and print the ratings of the bots.
+    """Play the missing games of a tournament; print the ratings and faults, and if it is finished, the seeds.
 
-    Raises typer.Exit if the tournament was interrupted. Raises UserError, RefereeError or OSError if it cannot go on;
-    for the last two, the command that resumes the tournament is printed first.
+    Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if it cannot go on.
+    Unless the error is a UserError, the command that resumes the tournament is printed first.
     """
     try:
         _announce(store, tournament)
@@ -210,7 +210,7 @@ def resume_command(store: League, name: str) -> str:
 def league_options(store: League) -> list[str]:
     """Return the options that name a league in a command for the user, without the password of the database.
 
-    `--db` is left out if the environment variable names the same database.
+    `--db` is left out if the environment variable REFEREE_DB names the same database.
     """
     words = ["--league", str(store.folder)]
     from_environment = os.environ.get(DB_VARIABLE)

@@ -119,9 +119,9 @@ def settled(
 ) -> None:
     """Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.
 
-    The confidence holds for all verdicts together, if you run this command once. Do not repeat it after every
-    round until the standings are settled, because that inflates false positives. Use `until` in the tournament
-    file instead.
+    The confidence holds for all verdicts together, if you run this command once. Do not repeat the
+    command after every round until the standings are settled: wrong verdicts would become more likely. Use
+    `until` in the tournament file instead.
 
     Example: referee stats settled --tournament demo
     """
@@ -211,7 +211,7 @@ def _effects(
     figures: Callable[[ResultColumns], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:
-    """Return the rows of every ruleset: `figures` computes from the games of a ruleset, `rows` makes rows of the result."""
+    """Return the rows of every ruleset. `figures` gets the games of a ruleset, and `rows` makes rows of its result."""
     with League.open(league, create=False, db=db) as store:
         by_ruleset = choice.columns(store).by_ruleset()
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

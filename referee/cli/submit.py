@@ -144,9 +144,9 @@ def check(
 
 
 def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
-    """Check the bot in the folder `path`, print the report, and return it.
+    """Check the bot in the folder `path`; print and return the report.
 
-    The text is printed step by step during the check; JSON is printed at the end.
+    Text is printed step by step during the check. JSON is printed at the end.
     """
     report = uvloop.run(_check(path, workshop, quiet=as_json))
     if as_json:

@@ -58,9 +58,9 @@ app = typer.Typer()
 
 
 class LeaguePace:
-    """Mean durations of games, from all games of a league, for `Pace` in `schedule/budget.py`.
+    """The `Pace` (`schedule/budget.py`) of a league: the mean durations of its games.
 
-    The games of `play --keep` count too. The league need not exist; it is opened when a duration is first requested.
+    The games of `play --keep` count too. The league need not exist. It is opened when `times` is first read.
     """
 
     def __init__(self, league: Path, db: str | None) -> None:
@@ -69,7 +69,7 @@ class LeaguePace:
         self._db = db
 
     def game_us(self, ruleset: str, seats: int) -> float | None:
-        """Return the mean duration of such games in microseconds; None if the league has none."""
+        """Return the mean duration of games with this ruleset and table size in microseconds; None if there are none."""
         times = self.times.get(GameKind(ruleset, seats))
         return fmean(times) if times else None
 
@@ -96,7 +96,7 @@ def plan(
 ) -> None:
     """Show the size of a tournament before it is played: games, meetings of bots, and expected time.
 
-    Nothing is played or stored. The expected time comes from the games of the league, if it has any.
+    Nothing is played or stored. The expected time is computed from similar games of the league, if there are any.
 
     Example: referee tournament plan tournaments/demo.toml
     """

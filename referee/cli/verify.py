@@ -113,8 +113,8 @@ def export(
 ) -> None:
     """Write a tournament into one archive: schedule, games, hashes of the bots, ratings, and the seed.
 
-    `referee verify ARCHIVE` checks the archive without the league. The seed is only in the archive of a finished
-    tournament.
+    `referee verify ARCHIVE` checks the archive without the league. A seed is in the archive only if all its
+    games are played.
 
     Example: referee tournament export demo
     """
