@@ -1,8 +1,8 @@
 """Build a bot: run its build command with limits, keep the output, and leave no process running.
 
 A build that is isolated from the user's files gets a new home folder, which is removed after the build. Before the
-build, the user's caches of its package manager are copied into the new folder, so that the package manager can
-work without a network. The build gets only copies, because write access to the caches themselves would let it
+build, the user's caches of the package manager are copied into the new folder, so that the package manager can
+work without a network. The build gets only copies, because a build that writes to the caches themselves could
 tamper with later builds.
 """
 
@@ -45,7 +45,7 @@ LIMITS = Limits(
 )
 """The limits of a build. They are higher than those of a bot, because compilers need more."""
 _OUTPUT_LIMIT_S = 0.5
-"""How many seconds the referee may spend on the rest of the outputs after the build has ended."""
+"""How many seconds the referee may wait for the rest of the output after the build has ended."""
 _SECRETS = {"REFEREE_DB", "PGPASSWORD"}
 """Environment variables that no build gets, because they may contain passwords of the league's database."""
 _VARIABLES = ("LANG", "LC_ALL", "PATH", "TERM", "TZ")
@@ -56,7 +56,7 @@ _NETWORK_VARIABLES = (
     *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GOPROXY", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL"),
 )
-"""The environment variables that are copied too if the isolated build may use the network."""
+"""The environment variables that are also copied if an isolated build may use the network."""
 _CACHES: Mapping[str, tuple[str, ...]] = {
     "cargo": (".cargo/registry", ".cargo/git"),
     "go": ("go/pkg/mod", ".cache/go-build"),
@@ -112,7 +112,7 @@ async def build(
         network: True if an isolated build may use the network.
         limit_s: how many seconds the build may take.
 
-    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate another process.
+    Raises `VoidGame` if the disk is full, or if the machine cannot start or isolate the build.
     """
     folder = folder.absolute()  # noqa: ASYNC240 - reads only the working directory
     if launcher.is_unprotected:
@@ -214,7 +214,7 @@ def _build_home(command: Sequence[str], folder: Path) -> Iterator[Path]:
 def _copy_cache(cache: Path, target: Path) -> None:
     """Copy a cache folder, if it exists.
 
-    A file that disappears during the copy is left out: a package manager of the user may change the cache.
+    A file that the user's package manager removes during the copy is left out.
     """
     if cache.is_dir():
         try:
@@ -229,7 +229,7 @@ def _isolated_environment(home: Path, *, network: bool) -> dict[str, str]:
 
     Args:
         home: the path at which the build sees its home folder. A sandbox uses the path of the user's home folder,
-            because some tools accept a copied cache only at its old path.
+            because some tools accept a copied cache only at the path of the original.
         network: True if the build may use the network.
     """
     names = (*_VARIABLES, *_NETWORK_VARIABLES) if network else _VARIABLES

@@ -1,6 +1,6 @@
-"""Track the pending requests of one bot and decide when the time of each is over.
+"""Track the pending requests of one bot and decide when each request is overdue.
 
-`session` and `inbox` read and write the messages. Time comes from a `Clock`, so that tests can replace it.
+`session` and `inbox` read and write the messages. The time comes from a `Clock`, which tests replace.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ READY = 0
 REPLY_GRACE_US = 2_000
 """The grace period after a deadline, in µs. A reply that arrived in time may still be in gRPC's threads."""
 TIMER_TOLERANCE_US = 2_000
-"""A timer that fires more µs late than this shows that the event loop was late. uvloop's timers are exact to 1 ms."""
-MAX_EXTENSIONS = 5
-"""How often the grace period can start if the event loop is late every time; the first start is included."""
+"""If a timer fires more than so many µs late, the event loop was late. uvloop's timers are exact to 1 ms."""
+MAX_GRACE_PERIODS = 5
+"""How many grace periods a request can have, the first one included, if the event loop is late every time. Grace
+periods for a bot that waits for a core are not counted."""
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
-"""How many µs after its deadline a bot may wait until it has had `CPU_GRACE_US`. Two seconds are enough: Linux
+"""How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _MISSING = {
     Cause.TIMEOUT: "no reply",
@@ -60,13 +61,13 @@ class Clock(NamedTuple):
 #
 #     created --start_clock()--> written --deadline passes--> grace period --grace period ends--> overdue
 #        |                          |                          |         ^ |
-#        |                          |                          |         +-+ extended: the event loop was late,
+#        |                          |                          |         +-+ starts again: the event loop was late,
 #        |                          |                          |             or the bot waits for a core
 #        +------------------------- + ------- reply ---------- + --> completed
 #        +------------------------- + -- malformed, failure -- + --> failed
 #
-# In the last three states the future `reply` is done. A reply can come before the request is written: the bot
-# may say hello before `wait_for_hello` is called, or guess the number of a decision.
+# In the states overdue, completed and failed the future `reply` is done. A reply can come before the request is
+# written: the bot may say hello before `wait_for_hello` is called, or guess the number of a decision.
 
 
 class PendingRequest:
@@ -109,10 +110,10 @@ class PendingRequests:
     So a bot is charged only after a grace period, which is longer if the event loop was late. A reply that the
     event loop sees within the grace period counts as in time.
 
-    A bot may have its reply ready and wait for a core that another program uses. It is not charged for that
-    wait: if the bot runs or waits for a core at its deadline, it still gets `CPU_GRACE_US` of CPU time, but no
-    later than `CORE_WAIT_LIMIT_US` after the deadline. A bot that goes on computing uses this CPU time up at once,
-    so it is charged as promptly as a bot that sleeps.
+    A bot may have its reply ready and wait for a core that another program uses. The bot is not charged for such a
+    wait. If the bot runs or waits for a core at its deadline, it still gets `CPU_GRACE_US` of CPU time, but no later
+    than `CORE_WAIT_LIMIT_US` after the deadline. A bot that goes on computing uses this CPU time up at once, so it is
+    charged as promptly as a bot that sleeps.
 
     Args:
         clock: the source of time.
@@ -149,7 +150,7 @@ class PendingRequests:
         return (self._now_ns() - request.written_ns) // 1000 if request.written_ns else 0
 
     def forget_overdue(self, game_id: str, games: Container[str]) -> None:
-        """Forget the overdue requests of a game after the bot has replied to a later request.
+        """Forget the overdue requests of a game after the bot has replied to a later request of this game.
 
         The bot will not reply to the overdue requests any more. The overdue requests of finished games are
         forgotten too.
@@ -172,8 +173,8 @@ class PendingRequests:
     def _arm_timer(self, deadline_ns: int) -> None:
         """Set the timer so that it calls `_check_deadlines` at `deadline_ns`.
 
-        All requests share this timer, which is set to the earliest deadline. A reply does not cancel the timer.
-        A timer for each request would double the cost of a request.
+        All requests share this timer, because a timer for each request would double the cost of a request. The
+        timer is set to the earliest deadline. A reply does not cancel the timer.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -193,37 +194,37 @@ class PendingRequests:
             else:
                 request.expired = True
                 request.cpu_at_deadline_ns = self._busy_ns()
-                self._start_grace(request, now_ns - request.deadline_ns, MAX_EXTENSIONS)
+                self._start_grace(request, now_ns - request.deadline_ns, MAX_GRACE_PERIODS)
         if later_ns:
             self._arm_timer(min(later_ns))
 
-    def _start_grace(self, request: PendingRequest, late_ns: int, extensions_left: int) -> None:
-        """Start a grace period, in which a reply that has reached the socket may still come.
+    def _start_grace(self, request: PendingRequest, late_ns: int, periods_left: int) -> None:
+        """Start a grace period, in which the event loop may still see a reply that came before the deadline.
 
         Args:
             request: the request whose deadline has passed.
-            late_ns: how late the event loop was; a large delay makes the grace period longer by as much.
-            extensions_left: how often the grace period can still start because of a late event loop.
+            late_ns: how many ns late the event loop was. If this is more than `TIMER_TOLERANCE_US`, the grace period
+                is longer by `late_ns`.
+            periods_left: how many counted grace periods, including this one, the request can still have; see
+                `MAX_GRACE_PERIODS`.
         """
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
         end_ns = self._now_ns() + grace_ns
-        self._clock.call_later(
-            grace_ns / 1e9, self._end_grace, request, end_ns, extensions_left - 1
-        )
+        self._clock.call_later(grace_ns / 1e9, self._end_grace, request, end_ns, periods_left - 1)
 
-    def _end_grace(self, request: PendingRequest, end_ns: int, extensions_left: int) -> None:
+    def _end_grace(self, request: PendingRequest, end_ns: int, periods_left: int) -> None:
         if request.reply.done():
             return
         late_ns = self._now_ns() - end_ns
-        if late_ns > TIMER_TOLERANCE_US * 1000 and extensions_left:
-            self._start_grace(request, late_ns, extensions_left)
+        if late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
+            self._start_grace(request, late_ns, periods_left)
         elif self._awaits_core(request):
-            self._start_grace(request, 0, extensions_left + 1)
+            self._start_grace(request, 0, periods_left + 1)
         else:
             self._charge(request)
 
     def _awaits_core(self, request: PendingRequest) -> bool:
-        """Return whether the bot has not yet had its `CPU_GRACE_US` and may wait for it longer."""
+        """Return whether the bot still runs or waits for a core, and may go on until it has had `CPU_GRACE_US`."""
         over_us = self.elapsed_us(request) - request.limit_us
         if request.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:
             return False

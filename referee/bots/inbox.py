@@ -15,7 +15,7 @@ from referee.protocol import decode
 from referee.protocol.values import PROTOCOL_VERSION
 
 FLOOD_QUOTA = 200
-"""How many unsolicited messages a bot may send, and streams it may open in addition, between two valid replies."""
+"""How many unsolicited messages and extra streams together a bot may produce between two valid replies."""
 
 
 class Inbox:
@@ -50,8 +50,8 @@ class Inbox:
     def receive_sole_reply(self, data: bytes) -> bool:
         """Process `data` if it is a message that contains only the reply to the only pending request.
 
-        Return whether it was such a message. If not, nothing was processed: pass `data` to `receive`. This
-        method exists because nearly all messages are of this kind, and `receive` is slower.
+        Return True if `data` was processed. If this method returns False, the caller must pass `data` to `receive`.
+        Nearly all messages contain only such a reply, and `receive` is slower than this method.
         """
         pending = self._requests.pending
         if len(pending) != 1:
@@ -70,8 +70,8 @@ class Inbox:
     def receive(self, data: bytes) -> None:
         """Process any message of the bot.
 
-        Raises `Forfeit` if the message is too large, if it must be a hello but is not a valid one, or if the bot
-        has sent too many unsolicited messages.
+        Raises `Forfeit` if the message is too large, if the first message is not a valid hello, or if the bot has
+        sent too many unsolicited messages.
         """
         if len(data) > MESSAGE_LIMIT:
             raise _forfeit(
@@ -91,7 +91,7 @@ class Inbox:
                 self._receive_replies(message)
 
     def count_unsolicited(self, count: int) -> None:
-        """Count unsolicited messages or streams. Raises `Forfeit` if there are more than `FLOOD_QUOTA`."""
+        """Count unsolicited messages or streams. Raises `Forfeit` if the bot exceeds `FLOOD_QUOTA`."""
         self._unsolicited += count
         if self._unsolicited > FLOOD_QUOTA:
             raise _forfeit(
@@ -143,7 +143,7 @@ class Inbox:
         return any(request.number == READY for request in self._requests.pending.values())
 
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
-        """Return the pending request of a reply or a ready. If there is none, count it as dropped; return None."""
+        """Return the pending request of a reply or a ready. If there is none, add 1 to `dropped` and return None."""
         request = self._requests.pending.get(game_id)
         if request is None or request.number != number or request.reply.done():
             self.dropped += 1
@@ -154,7 +154,7 @@ class Inbox:
     def _complete(self, request: PendingRequest, action: bytes) -> None:
         """Pass a serialised action, which is empty for a ready, to the caller that awaits the reply.
 
-        If the reply came in the grace period, its time is the limit, and the rest is its lag.
+        If the reply came in the grace period, its time is the limit, and the time after the limit is its lag.
         """
         requests, limit_us = self._requests, request.limit_us
         if requests.overdue:
@@ -166,9 +166,9 @@ class Inbox:
             request.reply.set_result((action, limit_us, elapsed_us - limit_us))
 
     def _charge_malformed(self, reason: str) -> None:
-        """Charge a strike for every decision that the bot owes: the message does not say which one it is for.
+        """Charge a strike for every pending decision, because a malformed message does not say which one it is for.
 
-        Count the message as unsolicited if the bot owes none.
+        If no decision is pending, count the message as unsolicited.
         """
         waiting = [
             request

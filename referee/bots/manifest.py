@@ -24,7 +24,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}")
 
 
 Transport = Literal["unix", "tcp"]
-"""What a bot connects to: a UNIX socket, or for a gRPC library without UNIX sockets, a port of 127.0.0.1."""
+"""What a bot connects to: a UNIX socket, or a port of 127.0.0.1 if its gRPC library has no UNIX sockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _check_rulesets(rulesets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Command = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_check_command)]
-"""A program and its arguments, written as a list in the file. No shell runs them, so they need no quoting."""
+"""A program and its arguments, written as a list in the file. There is no shell, so the list needs no quoting."""
 
 
 class Build(FileModel):
@@ -122,11 +122,11 @@ class Manifest(FileModel):
 
     @property
     def bot(self) -> BotId:
-        """The bot's identity in records."""
+        """The bot's id, with the version of the manifest. A league may give the bot another version."""
         return BotId(self.name, self.version)
 
     def spec(self, folder: Path) -> BotSpec:
-        """Return how to start the bot in `folder`. If the bot needs a build, it must have been built there."""
+        """Return how to start the bot in `folder`. If the bot needs a build, the caller must have built it there."""
         return BotSpec(
             self.bot,
             folder.resolve(),

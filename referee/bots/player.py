@@ -29,8 +29,8 @@ class BotPool:
 
     Args:
         launcher: starts the programs.
-        clocks: the time limits, of which the pool uses the start-up limit.
-        max_processes: how many processes the pool keeps. It has more only while that many are in games.
+        clocks: the time limits; the pool uses only the start-up limit.
+        max_processes: how many processes the pool keeps. If more processes play games, it keeps all of these.
         folder: the folder in which each bot process gets a folder of its own.
     """
 
@@ -51,7 +51,7 @@ class BotPool:
         """The tokens of all processes of the pool."""
 
     async def acquire(self, lane: int, spec: BotSpec) -> BotProcess:
-        """Return the process of a bot in a lane and reserve it for one game; start one if needed.
+        """Return the process of a bot in a lane and reserve it for one game; start the process if needed.
 
         The reservation ends when `BotPlayer.leave` is called or `BotPlayer.join` raises `Forfeit`. Concurrent
         calls for several bots start the processes of these bots at the same time.
@@ -130,7 +130,7 @@ class BotPool:
 
 @dataclass(frozen=True, slots=True)
 class GameOpening:
-    """What a bot needs to start a game: the first message, and an encoder for the requests."""
+    """What a `BotPlayer` needs for a game: the first message to the bot, and an encoder for the requests."""
 
     game_id: str
     """The opaque id that the bots see."""

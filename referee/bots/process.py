@@ -43,19 +43,19 @@ _RELAY_PORT = 50051
 _STATUS_S = 0.5
 """How many seconds to wait for the exit after the end of the stream, or for the end of the stream after the exit."""
 _OUTPUT_LIMIT_S = 0.5
-"""How many seconds the referee may spend on the rest of the outputs after the process has ended."""
+"""How many seconds the referee may wait for the rest of the output after the process has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """How a bot reacted to a request to exit."""
+    """How a bot reacted when the referee asked it to exit."""
 
     exit_code: int | None
     """The exit code, or the negative number of the signal that ended the program; None if it did not end in time."""
     elapsed_s: float
-    """Seconds from the request to the end of the program, or until the referee stopped waiting."""
+    """Seconds until the program ended, or until the referee stopped waiting."""
     left_running: tuple[str, ...]
-    """The names of the bot's processes that still ran after the program had ended; empty if it did not end."""
+    """The names of the bot's processes that still ran after the program had ended; empty if the program did not end."""
 
 
 # The states of a bot process:
@@ -67,8 +67,8 @@ class Shutdown:
 #         |                 |                                                 |
 #         +- failed start --+-------------------------------------------------+--stop()--> stopping --> stopped
 #
-# `dead` is True in the states failed, stopping and stopped, and after the end of the stream. `stop` must be
-# called in the end, because only `stop` frees the resources; `start` calls it if the start fails.
+# `dead` is True in the states failed, stopping and stopped, and after the end of the stream. The caller
+# of `start` must call `stop` in the end, because only `stop` frees the resources. A `start` that fails calls `stop`.
 
 
 class BotProcess:
@@ -80,7 +80,7 @@ class BotProcess:
         self.max_games = 1
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
-        """How many games the bot plays now, together with those for which a pool has reserved it."""
+        """How many games the bot plays now, plus the games for which a pool has reserved this process."""
         self.has_played = False
         """Whether the bot has played a game to its end."""
         output_bytes = spec.limits.output_kib * 1024
@@ -170,7 +170,7 @@ class BotProcess:
         self._watcher.add_done_callback(self._on_watcher_done)
 
     async def _watch(self, launched: RunningProgram) -> None:
-        """Wait for an exit, the end of the stream or an exceeded limit. Then kill the process tree and charge the bot."""
+        """Wait for an exit, the stream's end or an exceeded limit. Then kill the process tree and fail the session."""
         exited = asyncio.ensure_future(launched.process.wait())
         closed = asyncio.ensure_future(self.session.closed.wait())
         limits = self.spec.limits
@@ -194,7 +194,7 @@ class BotProcess:
         self.session.fail(fault or self._describe_exit(code))
 
     def _on_watcher_done(self, watcher: asyncio.Task[None]) -> None:
-        """Fail the session if `_watch` raised an error: nothing else would end a caller's wait for a dead bot."""
+        """Fail the session if `_watch` raised an error, because callers would otherwise wait for ever."""
         if not watcher.cancelled() and (error := watcher.exception()) is not None:
             assert isinstance(error, Exception)  # noqa: S101 - other exceptions end the event loop
             self.session.fail(error)
@@ -202,7 +202,7 @@ class BotProcess:
     def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
         """Return the fault of a bot that has exited with `code`, or has closed its stream if `code` is None.
 
-        Return a `VoidGame` instead of the fault if the machine lacks resources, which may have ended the bot.
+        Return a `VoidGame` instead of the fault if the machine lacks resources, because this may have ended the bot.
         """
         signal = None
         if code is None:
@@ -268,7 +268,7 @@ class BotProcess:
         """
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         if self._watcher is not None:
-            self._watcher.cancel()  # the watcher would kill the processes to report
+            self._watcher.cancel()  # the watcher would kill the processes for `left_running`
         began_ns = self._clock.now_ns()
         if goodbye:
             self.session.send(encode.goodbye())
@@ -292,7 +292,7 @@ class BotProcess:
         A `VoidGame` is raised in all callers that await a reply of the bot.
 
         Args:
-            gently: True to ask the bot to exit before it is killed, if the bot is usable; False to kill it at once.
+            gently: True to ask a usable bot to exit before it is killed; False to kill the bot at once.
         """
         if self._stopping is None:
             self._stopping = asyncio.ensure_future(self._stop(gently=gently and self.usable))

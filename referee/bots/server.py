@@ -1,4 +1,4 @@
-"""Run the gRPC server of one bot: it has one method, and the bot opens one stream.
+"""Run the gRPC server of one bot. The server has one method, which the bot calls to open its stream.
 
 The server listens on a UNIX socket. If the bot's gRPC client supports only TCP, the server listens on a port of
 the loopback address instead. Any program on the machine can connect to that port, so a bot must prove in its hello
@@ -20,7 +20,7 @@ SERVICE = play_pb2.DESCRIPTOR.services_by_name["RefereeService"]
 MESSAGE_LIMIT = 1 << 16
 """The most bytes in a message of a bot. A larger message forfeits the game."""
 _GRPC_LIMIT = 1 << 24
-"""The most bytes that gRPC accepts in a message. If a message is larger, gRPC closes the stream without a reason.
+"""The most bytes that gRPC accepts in a message. If a message is larger, gRPC closes the stream and gives no reason.
 
 This limit is far above `MESSAGE_LIMIT`, so that the referee itself sees most messages that are too large and can
 name the fault."""
@@ -79,7 +79,7 @@ class BotServer:
         self._server = server
 
     async def stop(self) -> None:
-        """Close the stream and remove the socket."""
+        """Stop the server, which closes the stream, and remove the socket."""
         if self._server is not None:
             await self._server.stop(None)
             self._server = None

@@ -27,25 +27,25 @@ from referee.pb import play_pb2
 from referee.protocol import encode
 
 WRITE_LIMIT_S = 5.0
-"""How many seconds the write of one batch of messages may take. It takes longer if the bot does not read."""
+"""How many seconds one write may take. If the bot does not read its stream, the write does not end."""
 
 TimedReply = tuple[bytes, int, int]
 """A reply with its times: the serialised action, the microseconds until the reply came (at most the limit), and
-the lag. The lag is how many microseconds after the limit the referee saw the reply; 0 if it came earlier."""
+the lag. The lag is how many microseconds after the limit the referee saw the reply; 0 if within the limit."""
 
 
 # The states of a session:
 #
 #     connecting --hello--> idle --request(), start_game()--> waiting
 #         |                  |  ^                               |
-#         |                  |  +-- reply, ready, malformed ----+
-#         |                  |      reply, deadline passed      |
+#         |                  |  +-- reply, ready, overdue, -----+
+#         |                  |      malformed message           |
 #         |                  |                                  |
 #         +------------------+---- end of stream, fail() -------+--> closed
 #
 # In each game at most one request is pending. The session is waiting while any request is pending.
-# `closed` is final. When the stream ends, pending requests still wait: `process` finds out why the stream has
-# ended and calls `fail` with the reason.
+# `closed` is final. When the stream ends, pending requests still wait until `process` has found out why the stream
+# has ended and calls `fail` with the reason.
 #
 # The states of writing; at most one write is in progress:
 #
@@ -146,7 +146,7 @@ class Session:
 
     async def _read(self, stream: Stream) -> None:
         inbox = self._inbox
-        while isinstance(data := await stream.read(), bytes):  # at its end gRPC returns EOF
+        while isinstance(data := await stream.read(), bytes):  # gRPC returns EOF at the end
             if inbox.receive_sole_reply(data):
                 continue
             awaits_hello = not self._hello.reply.done()
@@ -154,7 +154,7 @@ class Session:
                 inbox.receive(data)
             except Forfeit as failure:
                 try:
-                    if awaits_hello:  # the author of the bot may see why the hello was refused
+                    if awaits_hello:  # tell the bot's author why the hello is refused
                         await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
                 finally:  # charge also a bot that disconnects during this write
                     self.fail(failure)
@@ -162,15 +162,15 @@ class Session:
                 return
 
     def _on_overdue(self, request: PendingRequest) -> None:
-        """Fail the session if the current write takes longer than the limit of an overdue request."""
+        """Fail the session if the current write takes too long, because the bot does not read its stream."""
         if self._writing_since_ns:
-            # the limit is longer here, because gRPC's threads may wait for a core before they report that the
-            # bot has read the message
+            # a write may take at least `CORE_WAIT_LIMIT_US`, because gRPC's threads may wait for a core before
+            # they report that the bot has read the message
             limit_ns = max(request.limit_us, CORE_WAIT_LIMIT_US) * 1000
             self._check_write(self._writing_since_ns, limit_ns)
 
     def _check_write(self, since_ns: int, limit_ns: int) -> None:
-        """Fail the session if the write that began at `since_ns` exceeds the limit; check again until then."""
+        """Fail the session as soon as the write that began at `since_ns` has taken as long as the limit."""
         if self._writing_since_ns != since_ns:
             return
         left_ns = since_ns + limit_ns - self._now_ns()
@@ -189,7 +189,7 @@ class Session:
 
         Args:
             limit_us: how many microseconds the bot may take.
-            since_ns: the time, in ns of the session's clock, at which the start of the bot began.
+            since_ns: the time, in ns of the session's clock, at which the referee began to start the bot.
 
         Raises `Forfeit` (CONNECT_TIMEOUT) if the hello is late, and `failure` if the session fails.
         """
@@ -251,7 +251,8 @@ class Session:
 
         Args:
             message: the serialised message.
-            request: the request in the message, whose clock starts when it is written; None for other messages.
+            request: the request in the message; its clock starts when the message is written. None if the message has
+                no request.
         """
         self._outbox.append((message, request))
         if self._flushing is None and not self._writing_since_ns:

@@ -1,7 +1,7 @@
 """Copy a bot's folder and compute the hash that identifies its content.
 
-A league builds and runs bots only from snapshots. So authors can change their files at any time, and yet the same
-files play all games of a version.
+A league builds and runs bots only from snapshots. So the same files play all games of a version, even if the author
+changes the bot's folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Snapshot:
     path: Path
     """The folder with the copy."""
     content_hash: str
-    """The SHA-256, in hexadecimal, of the names, contents, link targets and executable flags of all files."""
+    """The SHA-256, in hexadecimal, of all names, file contents, link targets and executable flags in the copy."""
     files: int
     """The number of files, without folders and links."""
     size: int
@@ -62,10 +62,10 @@ def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
         folder: the bot's folder.
         into: the new folder; its parent must exist.
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
-            name is left out, because the build makes it again.
+            name is left out, because the build makes these files again.
 
-    If the league's folder lies within the bot's folder, the new folder does too. The subfolder that contains it is
-    then left out. The copy keeps the executable flags, but no other permissions, no times and no owners.
+    If `into` lies in a subfolder of the bot's folder, this subfolder is left out: it may contain the league. The copy
+    keeps the executable flags, but no other permissions, no times and no owners.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_FILES` or `MAX_DEPTH`.
@@ -109,7 +109,7 @@ def _entries(
     ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
     left_out: Container[tuple[int, int]],
 ) -> Iterator[_Entry]:
-    """Yield everything in a folder, sorted by name, so that the hash is reproducible; a folder before its content.
+    """Yield what to copy, sorted by name so that the hash is reproducible. Each folder comes before its content.
 
     Args:
         folder: the folder that is copied.

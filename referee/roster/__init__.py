@@ -1,7 +1,7 @@
-"""Manage the bots of a league: the versions of each bot in the database, and the copies of the bots' files.
+"""Keep the bots of a league: the versions of each bot in the database, and the copies of the bots' files.
 
-This module finds a version by name in the database. It does not import the code that copies and builds bots, so
-commands that only list bots start faster. `workshop` keeps the copies, and `Roster` combines both.
+This file only finds versions in the database. It does not import the code that copies and builds bots, so commands
+that only list bots start faster. `workshop` makes the copies. `roster` combines the versions and the copies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def find_bot(league: League, text: str) -> StoredBot:
         league: the league to search.
         text: `name@version`, or only `name` for the newest version that is not retired.
 
-    Raises `NotFoundError` if the league has no such bot or version. The message lists the existing versions.
+    Raises `NotFoundError` if there is no such bot or version. If the bot exists, the message lists its versions.
     """
     name, at, version = text.partition("@")
     versions = versions_of(league, name)
@@ -45,9 +45,9 @@ def find_bot(league: League, text: str) -> StoredBot:
 
 
 def look_up_bot(league: League, text: str) -> StoredBot:
-    """Return the version that `text` names, as `find_bot` does.
+    """Do the same as `find_bot`, but find also a bot that has only retired versions.
 
-    If `text` is a name without a version and all versions are retired, return the newest version.
+    If `text` is the name of such a bot, return the newest version of this bot.
     """
     versions = versions_of(league, text)
     if versions and all(row.retired_at_us is not None for row in versions):
@@ -56,7 +56,7 @@ def look_up_bot(league: League, text: str) -> StoredBot:
 
 
 def predecessors(league: League) -> dict[str, str]:
-    """Map each version of a bot to the version before it, both as `name@version`; first versions are left out."""
+    """Map each version to the previous version of the bot, both as `name@version`. First versions have no entry."""
     newest: dict[str, str] = {}
     before: dict[str, str] = {}
     for row in league.bots():

@@ -26,7 +26,7 @@ from referee.store.league import League
 from referee.toml_file import Line, Name
 
 SAMPLE_BOTS = Path(__file__).parents[1] / "sample_bots"
-"""The folder of the sample bots in the package. In a clone this folder is a symbolic link."""
+"""The folder of the sample bots in the package. In a clone of the repository this folder is a symbolic link."""
 LANGUAGES = {
     "python": "greedy",
     "go": "greedy_go",
@@ -79,7 +79,7 @@ def _check_names(name: str, author: str) -> None:
 
 
 def _rename(folder: Path, old: str, name: str, author: str) -> None:
-    """Change the manifest and the README of a copy of the sample bot `old` into those of the new bot."""
+    """Adapt the manifest and the README in `folder`, which is a copy of the sample bot `old`, to the new bot."""
     manifest = folder / FILE_NAME
     text = manifest.read_text()
     values = {"name": name, "version": "0.1", "author": author, "description": _DESCRIPTION}
@@ -94,19 +94,19 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The result of a submission: the version of the league that has the content of the submitted folder."""
+    """The result of a submission: the bot's version in the league with the content of the submitted folder."""
 
     spec: BotSpec
-    """How to start the version. `spec.bot` is its id in the league, which may differ from the manifest."""
+    """How to start this version. `spec.bot` is the version's id in the league; the manifest may say another version."""
     is_new: bool
-    """False if the league already had this version."""
+    """False if the league had this version before the submission."""
 
 
 class Roster:
     """The bots of a league.
 
     Args:
-        league: the league, whose database has the versions of the bots.
+        league: the league; its database has the versions of the bots.
         workshop: keeps the copies of the bots.
     """
 
@@ -117,14 +117,14 @@ class Roster:
     async def submit(self, folder: Path, *, now_us: int, any_author: bool = False) -> Submission:
         """Add the current content of a bot's folder to the league.
 
-        If a version of the bot has the same content, return that version. If none has, add a new version, named
-        as in the manifest. If the manifest says 1.0 and there is a version 1.0 already, the name is `1.0+2`, then
-        `1.0+3` and so on.
+        If a version of the bot has the same content, return that version. If no version has the same content, add
+        a new version with the name from the manifest. If the version `1.0` exists
+        already, the new version is named `1.0+2`. If `1.0+2` exists too, the new version is named `1.0+3`.
 
         Args:
             folder: the bot's folder.
             now_us: the time in microseconds since 1970-01-01 UTC.
-            any_author: True to allow a bot with the name of another author's bot.
+            any_author: True if the folder's bot may have the name of another author's bot.
 
         Raises `UserError` if the name belongs to another author's bot and `any_author` is False. Raises also the
         errors of `Workshop.copy`.
@@ -134,7 +134,7 @@ class Roster:
         return self.add_copy(await self._workshop.copy(folder), folder, now_us=now_us)
 
     def check_author(self, folder: Path) -> None:
-        """Raise `UserError` if the league has a bot of the same name by another author."""
+        """Raise `UserError` if the bot in `folder` has the name of another author's bot in the league."""
         manifest = load_manifest(folder)
         versions = versions_of(self._league, manifest.name)
         if versions and versions[-1].author != manifest.author:
@@ -144,12 +144,12 @@ class Roster:
             )
 
     def has_version(self, copy: Copy) -> bool:
-        """Return whether a version of the bot in the league has the same content as `copy`."""
+        """Return whether the league has a version of the bot with the same content as `copy`."""
         versions = versions_of(self._league, copy.manifest.name)
         return copy.content_hash in {row.content_hash for row in versions}
 
     def add_copy(self, copy: Copy, folder: Path, *, now_us: int) -> Submission:
-        """Add `copy`, which the workshop has made of `folder`, to the league. Versions are named as in `submit`."""
+        """Do the same as `submit` with `copy`, which the workshop has made of `folder` before."""
         versions = versions_of(self._league, copy.manifest.name)
         for row in versions:
             if row.content_hash == copy.content_hash:
@@ -161,7 +161,7 @@ class Roster:
     def active_spec(self, text: str) -> BotSpec:
         """Return how to start the version that `text` names; `find_bot` explains the names.
 
-        Raises `UserError` if there is no such version, or if the version is retired or its copy is missing.
+        Raises `UserError` if there is no such version, if the version is retired, or if its copy is missing.
         """
         row = find_bot(self._league, text)
         if row.retired_at_us is not None:
@@ -178,7 +178,7 @@ class Roster:
         return self._workshop.manifest(bot.name, find_bot(self._league, str(bot)).content_hash)
 
     def build_log(self, bot: BotId) -> str:
-        """Return the output of a version's build; empty if the bot needs no build."""
+        """Return the output of a version's build; empty if the bot needs no build or its copy is missing."""
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
 
 

@@ -1,4 +1,4 @@
-"""Copy bots into the league's folder and build them there. Equal content is copied and built only once.
+"""Copy bots into the league's folder and build the copies. The league keeps only one copy of the same content.
 
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
@@ -40,8 +40,8 @@ _LAST_LINES = 40
 #         |                                  |
 #         +---- failure --> removed <--------+
 #
-# If the referee is killed in between, the next submission of a bot with this name removes an unfinished copy, and
-# the next submission of the same content starts an unfinished build again.
+# If the referee is killed while copying, the next submission of a bot with the same name removes the unfinished
+# copy. If the referee is killed while building, the next submission of the same content copies and builds it again.
 
 
 class BuildError(UserError):
@@ -52,7 +52,7 @@ class BuildError(UserError):
         self.reason = reason
         """Why the build failed, in one sentence."""
         self.output = output
-        """The end of the build's output; printable, several lines."""
+        """The last lines of the build's output, with control characters escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class Copy:
     content_hash: str
     """The hash of the bot's folder, as in `Snapshot`."""
     spec: BotSpec
-    """How to start the bot from the copy. The id in it is from the manifest; the league may use another."""
+    """How to start the bot from the copy. `spec.bot` is the id from the manifest; the league may use another id."""
     build_s: float | None
-    """How many seconds the build took; None if there was no build, or if the same content was built before."""
+    """How many seconds the build took; None if the bot needs no build, or if the same content was built before."""
 
 
 class Workshop:
     """Makes and finds the copies of a league's bots.
 
     Args:
-        folder: the league's folder; the copies are created in its folder `bots`.
+        folder: the league's folder; the copies are in its subfolder `bots`.
         launcher: starts the builds; None if nothing will be built.
         on_build: called with the manifest before a bot is built.
         network: True if builds may use the network.
@@ -93,15 +93,15 @@ class Workshop:
 
     @property
     def launcher(self) -> Launcher:
-        """The launcher for builds. Use it only if one was passed to the constructor."""
+        """The launcher for builds. Do not use this property if the workshop was created without a launcher."""
         assert self._launcher is not None  # noqa: S101
         return self._launcher
 
     async def copy(self, source: Path) -> Copy:
-        """Copy a bot's folder and build the bot in the copy, unless the same content was built before.
+        """Copy a bot's folder and build the bot in the copy. If there is a copy of the same content, return it.
 
         Raises `UserError` if the manifest is wrong or the folder cannot be copied, `BuildError` if the build fails,
-        and `VoidGame` if the machine cannot start the build. After an error no copy remains.
+        and `VoidGame` as `build` does. After an error no new copy remains.
         """
         manifest = load_manifest(source)
         folder = self._folder / manifest.name
@@ -121,7 +121,7 @@ class Workshop:
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
 
     def spec(self, name: str, content_hash: str) -> BotSpec:
-        """Return how to start a bot from its copy. The id in the result is from the manifest.
+        """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.
 
         Raises `UserError` if the copy is missing.
         """
@@ -135,7 +135,7 @@ class Workshop:
         return load_manifest(home / _BOT)
 
     def discard(self, copy: Copy) -> None:
-        """Remove a copy that will not play. If the same content is submitted later, it is copied and built again."""
+        """Remove a copy. If the same content is submitted later, `copy` makes and builds a new copy."""
         with _lock(self._folder / copy.manifest.name):
             shutil.rmtree(self._home(copy.manifest.name, copy.content_hash), ignore_errors=True)
 
@@ -153,7 +153,7 @@ class Workshop:
     async def _finish(self, manifest: Manifest, home: Path) -> float | None:
         """Build the bot in its new copy if needed, and mark the copy as ready. Return `Copy.build_s`.
 
-        If this fails, remove the copy.
+        If there is an error, remove the copy and raise the error.
         """
         build_s = None
         try:
@@ -177,7 +177,7 @@ class Workshop:
 
 
 def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
-    """Raise `BuildError` if the build failed, or if it has changed the manifest in `folder`."""
+    """Raise `BuildError` if the build failed, or if the manifest in `folder` no longer equals `manifest`."""
     reason = built.reason
     if reason is None:
         try:

@@ -9,7 +9,7 @@ from referee.bots.clock import (
     CORE_WAIT_LIMIT_US,
     CPU_GRACE_US,
     HELLO,
-    MAX_EXTENSIONS,
+    MAX_GRACE_PERIODS,
     READY,
     REPLY_GRACE_US,
     TIMER_TOLERANCE_US,
@@ -103,9 +103,9 @@ async def test_grace_period_starts_again_if_the_event_loop_is_late_at_its_end(bo
     assert not bot.overdue
 
 
-async def test_bot_is_charged_after_the_last_extension_though_the_event_loop_is_always_late(bot):
+async def test_bot_is_charged_after_the_last_grace_period_though_the_event_loop_is_always_late(bot):
     request = bot.write()
-    for _ in range(MAX_EXTENSIONS):
+    for _ in range(MAX_GRACE_PERIODS):
         assert not request.reply.done()
         bot.time.pass_us(10 * LIMIT_US)
         bot.time.pass_us(20 * LIMIT_US)
