@@ -24,7 +24,7 @@ def configure_process() -> None:
     # gRPC would print parts of a bot's HTTP/2 frames to the terminal.
     os.environ["GRPC_VERBOSITY"] = "NONE"
     # gRPC's newer server hands each message to a thread pool, which costs a quarter of the CPU time of a stream
-    # (tests/bench/README.md). gRPC's older server reads a socket in the thread that waits for the socket.
+    # (tests/bench/README.md). This value selects gRPC's older server.
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
     # numpy calculates in one thread, because the matrices of the ratings are small. More threads would cost each
     # command 0.07 s of CPU time and save nothing.

@@ -1,12 +1,12 @@
 """Check a bot for `referee bots check`: build it, start it, play with it, and report on every step.
 
 This package prints nothing; `reports/checks.py` shows the report. A step fails only if the bot breaks a rule of
-the guide for bot authors (`proto/README.md`). All deals and positions come from fixed seeds, so every check
-uses the same.
+the guide for bot authors (`proto/README.md`). All deals and positions come from fixed seeds, so they are the same
+in every check.
 
 `conformance` has the list of steps and runs them. `lifecycle_steps`, `decision_steps` and `game_steps` have the
-steps themselves. `bot_under_test` starts the bot for the steps, and `games` plays games with the bot. This module has the types of
-the results: steps with their verdicts, and measurements.
+steps themselves. `bot_under_test` starts the bot for the steps, and `games` plays games with the bot. This module
+has the types of the results, and functions that word them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StepVerdict(Enum):
     SKIP = "skip"
     """The step was not tried, or does not apply to the bot."""
     INFO = "info"
-    """The step only measures the bot, so it cannot fail because of what it measures."""
+    """The step has measured the bot. No measured value makes a step fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class CheckUsage:
     cpu_s: float
     """The CPU time of all processes of the bot in the check, in seconds. Very short-lived processes are missed."""
     memory_bytes: int
-    """The largest resident memory (RSS) at any moment of the bot's process and its descendants together."""
+    """The largest measured sum of the resident memory (RSS) of one bot process and its descendants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +88,15 @@ class Strength:
     """The strength of a bot against players that choose random legal actions."""
 
     ruleset: str
-    """The name of the ruleset, which all games share."""
+    """The name of the ruleset of all games."""
     players: int
     """The number of players at the table, the bot included."""
     games: int
     """The number of games."""
     margin: float
-    """The bot's score minus the mean score of the other players, as the mean of all games."""
+    """The mean, over all games, of the bot's score minus the mean score of the other players."""
     interval: float
-    """Half the width of the 95 % confidence interval of the margin: the interval is margin ± `interval`."""
+    """Half the width of the margin's 95 % confidence interval, as it is written after ±."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +107,13 @@ class Report:
     """The bot; None if its manifest could not be read."""
     steps: tuple[Step, ...]
     latencies: tuple[Latency, ...]
-    """The latencies in the order of `DecisionKind`, without kinds that the bot never decided."""
+    """The latencies in the order of `DecisionKind`, without kinds of decisions that were not measured."""
     usage: CheckUsage | None
-    """The usage; None if the bot never ran."""
+    """The usage; None if no process of the bot was measured."""
     strength: Strength | None
     """The strength; None if it was not measured."""
     copy: Copy | None = None
-    """The built copy of the bot's folder; None if there is none, because an earlier step failed."""
+    """The built copy of the bot's folder; None if the step `manifest` or `build` failed."""
 
     @property
     def ok(self) -> bool:
@@ -127,7 +127,7 @@ class Report:
 
 
 class StepFailure(Exception):
-    """The bot has made a mistake, so the current step fails. The arguments are the fields of its `Finding`."""
+    """The bot has made a mistake, so the current step fails. The arguments become fields of a `Finding`."""
 
     def __init__(self, expected: str, came: str, output: str = "") -> None:
         super().__init__(f"{came}; expected: {expected}")
@@ -159,9 +159,9 @@ def inform(information: str) -> Finding:
 
 
 _MAX_LISTED = 6
-"""How many legal actions a message lists. If there are more, it ends with the number of the rest."""
+"""How many legal actions a message lists at most; it then counts those that it leaves out."""
 _PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
-"""Causes of faults whose detail lacks a subject, as in "exited with 1": the subject is the bot's process."""
+"""Faults with these causes have a detail without a subject, as in "exited with 1"."""
 
 
 def kind_name(kind: DecisionKind) -> str:

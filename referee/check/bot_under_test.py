@@ -22,7 +22,7 @@ from referee.sandbox.launcher import Launcher
 _INTERVAL_S = 0.1
 """The pause between two measurements of a process tree."""
 _OUTPUT_BYTES = 4096
-"""How many bytes of the end of the bot's standard output the message of a failed step shows."""
+"""The message of a failed step shows at most this many bytes from the end of the bot's standard output."""
 
 
 class Measurements:
@@ -36,7 +36,7 @@ class Measurements:
         """The largest memory use of a process tree so far."""
 
     def add_decision(self, kind: DecisionKind, elapsed_us: int) -> None:
-        """Add the time that the bot took for a decision. Leave out decisions made while it played other games."""
+        """Add the time of one decision. The caller must leave out decisions of games played at once."""
         self._elapsed_us[kind].append(elapsed_us)
 
     @asynccontextmanager
@@ -51,7 +51,7 @@ class Measurements:
 
     @property
     def latencies(self) -> tuple[Latency, ...]:
-        """The latency of each kind of decision that the bot has taken."""
+        """The latency of each kind of decision that was added."""
         return tuple(
             _latency(kind, sorted(self._elapsed_us[kind]))
             for kind in DecisionKind
@@ -119,8 +119,8 @@ class BotUnderTest:
         """Start and measure a new process of the bot. Leaving this context ends its process tree.
 
         Raises `StepFailure` if the bot does not start. If the body of the context raises a `StepFailure`,
-        the end of the bot's output is added to it: of standard error or, if that is empty, of standard
-        output.
+        the end of the bot's standard error is added to this failure. If standard error is empty, the end of
+        standard output is added instead.
         """
         try:
             process = await self.start()

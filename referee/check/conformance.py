@@ -32,13 +32,13 @@ from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox.folders import run_folder
 
 Work = Callable[[], Awaitable[Finding]]
-"""What a step does. It raises `StepFailure` if the step fails."""
+"""A function that does what a step has to do. The function raises `StepFailure` if the step fails."""
 _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers": 4, "duel": 2}
 """For each ruleset, the number of players in its step `decisions: RULESET`."""
 _PLAYER_COUNTS = range(2, 6)
-"""Each number has its step `full games: N players`."""
+"""For each number N of players, the check has a step `full games: N players`."""
 _LIMIT_S = 900.0
-"""Seconds for a check, counted from the end of the build. All steps after that time fail without a try."""
+"""Seconds for a check, counted from the end of the build. A step that begins later fails untried."""
 
 
 async def check_bot(
@@ -58,8 +58,8 @@ async def check_bot(
         on_step: called with each finished step.
         clocks: the time limits for the bot; None for the defaults of `Clocks`.
 
-    The check always ends. It leaves no process running and no file except the copy. Raises `VoidGame` if the
-    machine lacks the resources to run the bot.
+    The check leaves no process running and no file except the copy. Raises `VoidGame` if the machine lacks
+    the resources to run the bot.
     """
     measurements = Measurements()
     with (
@@ -88,7 +88,7 @@ class _Check:
         self._measurements = measurements
         self._steps: list[Step] = []
         self._failed_vital_step: Step | None = None
-        """The vital step that failed, so that all later steps are skipped; None if no vital step has failed."""
+        """The vital step that failed; None if no vital step has failed. After a failed one, steps are skipped."""
         self._passed_rulesets: list[Ruleset] = []
         """The rulesets whose step `decisions: RULESET` has passed."""
         self._tables: list[TableSize] = []
@@ -112,7 +112,7 @@ class _Check:
     async def run(self) -> None:
         """Run all steps.
 
-        `_concurrency` and `_shutdown` need `_tables`, so they are created when they are first used.
+        `_concurrency` and `_shutdown` must not be used before the full games, which fill `_tables`.
         """
         await self._step("manifest", self._start_up.read_manifest, vital=True)
         await self._step("build", self._start_up.build, vital=True)
@@ -156,7 +156,7 @@ class _Check:
         self._on_step(step)
 
     async def _game_step(self, name: str, work: Work) -> None:
-        """Run a step that plays games. Skip the step if the bot has not passed a full game yet."""
+        """Run a step that plays games with `_tables`. If `_tables` is empty, skip the step."""
 
         async def work_if_playable() -> Finding:
             if not self._tables:
@@ -194,7 +194,7 @@ class _Check:
         return finding
 
     async def _play_full_games(self, players: int) -> Finding:
-        """Play one game of each ruleset in `_passed_rulesets` that allows this number of players."""
+        """Play one game of each ruleset in `_passed_rulesets` that allows `players` players."""
         tables = [
             TableSize(ruleset, players)
             for ruleset in self._passed_rulesets
@@ -246,7 +246,7 @@ class _Check:
         max_games = self._start_up.max_games if self._concurrency.went_well else 1
         strength = await measure_strength(self._start_up.bot, self._tables, max_games)
         if strength is None:
-            return skip_because("not measured: its games take too long")
+            return skip_because("not measured: the bot's games take too long")
         self._strength = strength
         return inform(
             f"{strength.margin:+.1f} ± {strength.interval:.1f} points a game against random play"
@@ -257,7 +257,7 @@ class _Check:
 def _time_is_over() -> StepFailure:
     return StepFailure(
         f"replies that are quick enough for a whole check within {_LIMIT_S / 60:g} minutes",
-        "not tried: that time is over",
+        "not tried: the time for the check is over",
     )
 
 

@@ -1,8 +1,8 @@
 """Request every kind of decision of a ruleset from the bot, in the positions of a script.
 
 A script is the beginning of a random game in which one seat meets every kind of decision. Fixed seeds and the
-rules determine the script, so it is computed for each check. The bot sits on that seat, but its replies do not
-change the game. So every bot gets the same requests.
+rules determine the script. The bot gets the requests of that seat, but its replies do not change the game. So every
+bot gets the same requests.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS = (
 )
 """The kinds of decisions that every ruleset has."""
 _RECOVERABLE_CAUSES = {Cause.ILLEGAL, Cause.MALFORMED}
-"""Causes of faults after which the step continues. After any other fault, the bot is too slow or has exited."""
+"""Causes of faults after which the step continues. A fault with any other cause ends the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Script:
     game: CheckGame
     """The game and the seat of the bot."""
     requests: tuple[Request, ...]
-    """All requests to the seat from the start of the game."""
+    """The requests to this seat, from the start of the game to the end of the script."""
 
 
 class _RecordingPlayer(RandomPlayer):
@@ -71,7 +71,8 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
     """Send the requests of a script to a new process of the bot.
 
     After `TIME_BUDGET_S` the step ends as soon as the bot has got every kind of decision once. Raises
-    `StepFailure` if a reply is wrong; it reports the first wrong reply to each kind of decision.
+    `StepFailure` if the bot does not start or a reply is wrong. The failure has the first wrong reply to each
+    kind of decision.
     """
     script = await find_script(ruleset, players, bot.clocks)
     kinds = decision_kinds(ruleset)
@@ -129,8 +130,9 @@ def decision_kinds(ruleset: Ruleset) -> tuple[DecisionKind, ...]:
 async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
     """Return the script of a ruleset.
 
-    It is the beginning of the first random game in which a seat meets each kind of decision at least
-    `MIN_REPEATS` times, up to the request with which this is the case.
+    The function plays random games until, in one game, a seat meets each kind of decision `MIN_REPEATS` times.
+    The script ends with the request that completes these numbers. If several seats qualify, the shortest
+    script is taken.
     """
     for number in count():
         name = f"script-{ruleset.name}-{number}"
@@ -158,9 +160,9 @@ async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
 
 
 def _sufficient_length(requests: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
-    """Return how many requests, from the first, contain each kind of decision `MIN_REPEATS` times.
+    """Return after how many requests each kind of decision has occurred at least `MIN_REPEATS` times.
 
-    Return None if even all requests together do not.
+    Return None if `requests` has too few of any kind.
     """
     seen = Counter[DecisionKind]()
     for length, request in enumerate(requests, start=1):

@@ -36,13 +36,13 @@ from referee.check.games import (
 MAX_CONCURRENT_GAMES = 32
 """The largest number of games at once in a check, even if `max_games` in the bot's hello is larger."""
 _COMPARED_GAMES = 4
-"""How many games are played alone, to compare them with the same games played at once."""
+"""How many games are played alone. They are compared with the same games played at once."""
 STRENGTH_GAMES = 100
 """The maximum number of games to measure the strength."""
 STRENGTH_CONCURRENCY = 4
 """The maximum number of games at once to measure the strength."""
 STRENGTH_BUDGET_S = 4.0
-"""Seconds after which no further game starts to measure the strength."""
+"""After this number of seconds, no further game is started to measure the strength."""
 _MIN_STRENGTH_GAMES = 2
 _NORMAL_95 = 1.96
 """The 97.5 % quantile of the normal distribution, which bounds a two-sided 95 % interval."""
@@ -63,9 +63,9 @@ class ConcurrencySteps:
         at_once = min(max_games, MAX_CONCURRENT_GAMES)
         self._games = plan_games("together", tables, max(at_once, _COMPARED_GAMES))
         self._concurrent: list[CheckedGame] | None = None
-        """The games that were played at once; None before, and if a game failed."""
+        """The games that were played at once; None until `check_interleaved` has played all without a failure."""
         self._sequential: tuple[list[CheckedGame], list[CheckedGame]] | None = None
-        """The games that were played alone, by one process and again by another; None before."""
+        """The games played alone by one process, and again by another; None until both have played."""
 
     @property
     def went_well(self) -> bool:
@@ -88,7 +88,8 @@ class ConcurrencySteps:
     async def check_separation(self) -> Finding:
         """Compare the bot's decisions in games at once with its decisions in the same games alone.
 
-        Raises `StepFailure` if they differ, but not if they differ also between two games alone.
+        Raises `StepFailure` if these decisions differ. But if the bot decides differently even when the same
+        game is played alone again, the step passes. Raises `StepFailure` also if a reply is wrong.
         """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
@@ -111,7 +112,7 @@ class ConcurrencySteps:
         return pass_with(f"{count_text(len(first), 'game')} alone: the same replies")
 
     async def report_determinism(self) -> Finding:
-        """Report whether two processes decide the same in the same games.
+        """Report whether two processes make the same decisions in the same games.
 
         Raises `StepFailure` if the bot does not start or a reply is wrong.
         """
@@ -139,9 +140,9 @@ class _Difference(NamedTuple):
     number: int
     """The number of the bot's decision in the game, from 1."""
     first: BotDecision | None
-    """The decision in the first run; None if that game was over by then."""
+    """The bot's decision with this number in the first run; None if the game had fewer decisions."""
     second: BotDecision | None
-    """The same for the second run."""
+    """The bot's decision with this number in the second run; None if the game had fewer decisions."""
 
     def describe(self, first_run: str, second_run: str) -> str:
         """Return the difference as text. The arguments are names for the two runs."""
@@ -162,7 +163,7 @@ def _first_difference(
 ) -> _Difference | None:
     """Return the first difference between two runs of the same games; None if there is none.
 
-    If one run has fewer games than the other, only that many games are compared.
+    If one run has more games than the other, the additional games are ignored.
     """
     for first_game, second_game in zip(first_run, second_run, strict=False):
         decisions = zip_longest(first_game.decisions, second_game.decisions)
@@ -177,16 +178,15 @@ async def measure_strength(
 ) -> Strength | None:
     """Play against random players for a limited time.
 
-    The games are duels if `tables` has the duel, otherwise they use the first of `tables`.
-
+    If `tables` has the duel, all games are duels. If it does not, all games use the first of `tables`.
 
     Args:
         bot: the bot under test.
         tables: the table sizes with which the bot can play; at least one.
         max_games: how many games the bot can play at once.
 
-    Returns None if the time was too short for two games. Raises `StepFailure` if the bot does not start or a
-    reply is wrong.
+    Returns None if fewer than two games started within `STRENGTH_BUDGET_S`. Raises `StepFailure` if the bot
+    does not start or a reply is wrong.
     """
     table = next((table for table in tables if table.ruleset.name == "duel"), tables[0])
     waiting = plan_games("strength", [table], STRENGTH_GAMES)[::-1]

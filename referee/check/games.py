@@ -35,11 +35,11 @@ from referee.rules.ruleset import Ruleset
 SEED = bytes(32)
 """The seed of all deals of a check."""
 TIME_BUDGET_S = 20.0
-"""Seconds after which a step ends as soon as it can, so a slow bot gets fewer requests or games."""
+"""After this number of seconds, a step with requests or games leaves out what it does not need."""
 
 
 class TableSize(NamedTuple):
-    """A ruleset and a number of players: what a game of the check needs beside a deal."""
+    """A ruleset and a number of players."""
 
     ruleset: Ruleset
     players: int
@@ -47,7 +47,7 @@ class TableSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckGame:
-    """A game to be played. The name of the game determines its deal and the choices of its random players."""
+    """A game of a check. The name determines the deal and the choices of the random players."""
 
     name: str
     ruleset: Ruleset
@@ -86,7 +86,7 @@ class BotDecision(NamedTuple):
 
 
 class BotSeat:
-    """Plays the bot's seat in one game, and turns each fault of the bot into a `StepFailure`.
+    """Plays the bot's seat in one game, and keeps the last fault of the bot as a `StepFailure`.
 
     Args:
         process: the bot's process.
@@ -99,12 +99,12 @@ class BotSeat:
         self._player = player
         self._game_description = game_description
         self.failure: StepFailure | None = None
-        """The failure of the last wrong reply; None if all replies were right."""
+        """The failure of the last wrong or missing reply; None if all replies were right."""
         self.decisions: list[BotDecision] = []
         """All legal decisions."""
 
     async def decide(self, request: Request) -> Reply:
-        """See `Player.decide`. Raises `Forfeit` also for an illegal action, and sets `failure` before it raises."""
+        """See `Player.decide`. An illegal action raises `Forfeit`. `failure` is set before any fault is raised."""
         dropped = self._process.session.dropped
         try:
             reply = await self._player.decide(request)
@@ -152,7 +152,7 @@ class CheckedGame:
 
 
 def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[CheckGame]:
-    """Return `count` games. Their table sizes repeat `tables`, and the bot's seat changes from game to game."""
+    """Return `count` games. They use `tables` in turn, and the bot's seat changes from game to game."""
     turns = islice(cycle(tables), count)
     return [
         CheckGame(f"{name}-{number}", ruleset, players, number % players)
@@ -163,7 +163,7 @@ def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[Check
 async def start_game(
     bot: BotUnderTest, process: BotProcess, game: CheckGame, *, previous_event: str = ""
 ) -> BotPlayer:
-    """Start a game with the bot, and wait for its ready.
+    """Start a game with the bot, and wait for the bot's ready message.
 
     Args:
         bot: the bot under test.
@@ -171,7 +171,7 @@ async def start_game(
         game: the game.
         previous_event: what happened just before the game, for the message of a `StepFailure`.
 
-    Raises `StepFailure` if the bot does not send its ready in time.
+    Raises `StepFailure` if the bot sends no ready message in time.
     """
     game_id = deals.opaque_id(SEED, game.name)
     start = encode.game_start(
@@ -198,7 +198,7 @@ async def start_game(
 async def play_game(
     bot: BotUnderTest, process: BotProcess, game: CheckGame, *, previous_event: str = ""
 ) -> CheckedGame:
-    """Play a game to its end, and send the bot the message of the end.
+    """Play a game to its end, and send the game end to the bot.
 
     Raises `StepFailure` if the bot is not ready in time or a reply is wrong. `previous_event` is as in
     `start_game`.
@@ -239,10 +239,11 @@ async def play_game(
 async def play_in_sequence(
     bot: BotUnderTest, process: BotProcess, games: Sequence[CheckGame]
 ) -> list[CheckedGame]:
-    """Play games one after another. Then start one more game, to see that the bot survived the end of the last.
+    """Play games one after another, and return those that were played.
 
-    After `TIME_BUDGET_S` no game starts except that one more, so a slow bot plays fewer games, but at least
-    one. Raises `StepFailure` if the bot is not ready in time or a reply is wrong.
+    After `TIME_BUDGET_S` the rest of `games` is left out, but at least one game is played. Then one more game
+    is started but not played, to see that the bot still responds after a game end. Raises `StepFailure` if
+    the bot is not ready in time or a reply is wrong.
     """
     played: list[CheckedGame] = []
     previous_event = ""
@@ -265,8 +266,8 @@ async def play_concurrently(
 ) -> list[CheckedGame]:
     """Play games at the same time.
 
-    Raises `StepFailure` if games fail: the failure of the first of them in `games`, with the number of failed
-    games.
+    If games fail, raises `StepFailure` for the failed game that comes first in `games`, and adds the number
+    of failed games.
     """
     results = await asyncio.gather(
         *(play_game(bot, process, game) for game in games), return_exceptions=True

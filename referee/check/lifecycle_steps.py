@@ -26,7 +26,7 @@ from referee.rules.ruleset import RULESETS
 from referee.sandbox.launcher import signal_name
 
 _NO_HELLO_CAUSES = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
-"""Causes that fail the step `start`. Any other cause fails the step `hello`."""
+"""A fault with one of these causes fails the step `start`. Any other fault fails the step `hello`."""
 _SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """The right exit codes after SIGTERM.
 
@@ -61,21 +61,21 @@ class StartUpSteps:
         self._hello_fault: Forfeit | None = None
         """The fault of a bot that has connected but not sent a right hello; None if there is no such fault."""
         self.manifest: Manifest | None = None
-        """The bot's manifest; None before `read_manifest`."""
+        """The bot's manifest; None until `read_manifest` has passed."""
         self.copy: Copy | None = None
-        """The built copy; None before `build`."""
+        """The built copy; None until `build` has passed."""
         self.max_games = 1
-        """How many games the bot can play at once, by its hello."""
+        """How many games the bot can play at once, by its hello; 1 before the hello."""
 
     @property
     def spec(self) -> BotSpec:
-        """How to start the copy; only after `build`."""
+        """What is needed to start the built copy. Use it only after `build` has passed."""
         assert self.copy is not None  # noqa: S101 - `build` has run
         return self.copy.spec
 
     @property
     def bot(self) -> BotUnderTest:
-        """The built copy as the bot under test; only after `build`."""
+        """The built copy as the bot under test. Use it only after `build` has passed."""
         return BotUnderTest(
             self.spec, self._scratch, self._clocks, self._measurements, self._workshop.launcher
         )
@@ -166,7 +166,7 @@ class ShutdownSteps:
         self._bot = bot
         self._game = game
         self._left_running: dict[str, tuple[str, ...]] = {}
-        """For each event (goodbye or SIGTERM) after which the bot exited, the names of processes left running."""
+        """The names of the processes that ran on after the bot's exit, by what made it exit: goodbye or SIGTERM."""
 
     async def check_goodbye(self) -> Finding:
         """Send a goodbye. Raises `StepFailure` if the bot does not exit with 0 in time."""
@@ -179,7 +179,7 @@ class ShutdownSteps:
     async def check_sigterm(self) -> Finding:
         """Send SIGTERM, as the referee does if a bot ignores the goodbye.
 
-        Raises `StepFailure` if the bot does not end in time, or with another code than `_SIGTERM_CODES`.
+        Raises `StepFailure` if the bot does not exit in time, or if its exit code is not in `_SIGTERM_CODES`.
         """
         return await self._shut_down(
             "SIGTERM",
@@ -188,7 +188,7 @@ class ShutdownSteps:
         )
 
     async def check_nothing_left(self) -> Finding:
-        """Check that the bot's exits left no process running. Raises `StepFailure` if there is one."""
+        """Check that no process ran on after the bot exited. Raises `StepFailure` if one did."""
         if not self._left_running:
             return skip_because(
                 "the bot did not exit after the goodbye or SIGTERM: see the two steps before"
@@ -206,7 +206,7 @@ class ShutdownSteps:
         return pass_with(f"no process after {' and '.join(self._left_running)}")
 
     async def _shut_down(self, event: str, expected: str, exit_codes: set[int]) -> Finding:
-        """Start the bot, play the game, and shut the bot down. `exit_codes` are the right ones."""
+        """Start the bot, play the game, and shut the bot down. Only `exit_codes` are right exit codes."""
         async with self._bot.run() as process:
             if self._game is not None:
                 await play_game(self._bot, process, self._game)

@@ -1,12 +1,12 @@
 """Encode the messages that the referee sends to bots.
 
-`RequestEncoder.encode`, `game_start`, `game_end` and `goodbye` return a serialised `RefereeMessage`. Such
-messages can be concatenated, because protobuf merges them when it parses them. So the requests of several
-games are sent as one message.
+`RequestEncoder.encode`, `game_start`, `game_end` and `goodbye` return a serialised `RefereeMessage`. The bytes
+of several such messages can be concatenated: protobuf parses them as one message. So the referee can send the
+requests of several games as one message.
 
-A request has the whole view and every legal action, up to a kilobyte. Building it as one protobuf object
-took longer than sending it. Therefore a part that recurs, such as an event or an action, is serialised
-once, and its bytes are used in many requests.
+A request has the whole view and every legal action, up to a kilobyte. Building a request as one protobuf
+object took longer than sending it. Therefore a part that recurs, such as an event or an action, is
+serialised once, and the bytes of the part are used in many requests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _first_view_prefix = prefix(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"]
 _end_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
 _FINAL_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
 _PLAY = DecisionKind.PLAY
-"""A constant, because looking up an enum member takes as long as a function call."""
+"""A constant for speed: looking up an enum member takes as long as a function call."""
 
 
 class RequestEncoder:
@@ -115,7 +115,7 @@ def game_end(
 
 
 def goodbye(reason: str = "") -> bytes:
-    """Return the last message to a bot. `reason` says what the bot did wrong, if anything."""
+    """Return the last message to a bot. `reason` says what went wrong; it is empty at a regular end."""
     message = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason))
     return message.SerializeToString()
 
@@ -131,8 +131,8 @@ def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
     )
 
 
-# The parts of a request. Each part is a serialised message that has one item in one list. Concatenating it
-# with another message of this type appends the item to the list.
+# The parts of a request or game end. A part is a serialised message that has only some items of one list. If
+# a part is concatenated with another message of the same type, its items are appended to the list.
 
 
 class _EventParts:
@@ -147,10 +147,10 @@ class _EventParts:
         self._parts: dict[type[Event], Callable[[Event], bytes]] = {
             kind: memoize(1 << 10)(self._part) for kind in get_args(Event)
         }
-        """One memo for each type of event, because named tuples of different types can be equal."""
+        """One memo for each type of event. In one common memo, equal tuples of two types would be mixed up."""
 
     def parts(self, events: Sequence[Event]) -> Iterable[bytes]:
-        """Return the bytes of each event. `map` is faster than a loop, and every request needs this."""
+        """Return the bytes of each event. Every request calls this, so it uses `map`: a loop is slower."""
         return map(call, map(self._parts.__getitem__, map(type, events)), events)
 
     def _part(self, event: Event) -> bytes:
@@ -172,9 +172,9 @@ def _legal_part(legal: tuple[Action, ...]) -> bytes:
 
 
 def _plays_part(value: int, held: int, jokers: int) -> bytes:
-    """Serialise the legal plays of one value, for a hand with `held` cards of it and `jokers` jokers.
+    """Serialise the legal plays of one value, for a hand with `held` cards of this value and `jokers` jokers.
 
-    For the value `JOKER` these are the plays of jokers alone.
+    For the value `JOKER`, `held` and `jokers` must be equal; the plays are those of jokers alone.
     """
     hand = [0] * (JOKER + 1)
     hand[value], hand[JOKER] = held, jokers
@@ -186,9 +186,9 @@ def _play_parts() -> list[list[list[bytes]]]:
     """Return a nested list of serialised plays, which is built at the first call.
 
     `_play_parts()[jokers][card][held]` has all plays of the value `card`, for a hand with `held` copies of
-    this card and `jokers` jokers. So encoding the plays of a hand needs one lookup for each card. One lookup
-    for each of some thirty plays took a third of the time of a request. The plays have the same order as
-    in `legal_plays`.
+    this card and `jokers` jokers, in the order of `legal_plays`. So encoding the plays of a hand needs one
+    lookup for each value. A lookup for each play, some thirty for a hand, took a third of the time of a
+    request.
     """
     jokers_alone = [_plays_part(JOKER, held, held) for held in range(JOKERS + 1)]
     return [

@@ -50,15 +50,15 @@ def dumps(record: GameRecord) -> bytes:
 def loads(data: bytes) -> GameRecord:
     """Return the record in the bytes.
 
-    Raises ValueError when the bytes are not a record, or when this version of the referee does not know the
-    record's ruleset, termination or cause of a fault.
+    Raises ValueError if the bytes are not a record, or if this version of the referee does not know the
+    ruleset, the termination, an action or the cause of a fault in the record.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)
     except DecodeError as error:
         raise ValueError("the bytes are no linko.v1.GameRecord") from error
     if message.result.termination not in TERMINATIONS_BACK:
-        raise ValueError("the record does not say how the game ended")
+        raise ValueError("the record's termination is missing or unknown")
     return GameRecord(
         game_id=message.game_id,
         ruleset=ruleset_value(message.ruleset),

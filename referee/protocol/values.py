@@ -33,7 +33,7 @@ from referee.rules.events import (
 from referee.rules.ruleset import RULESETS, EndOn, Ruleset
 
 PROTOCOL_VERSION = 1
-"""The version in the hello of a bot. The referee accepts no other."""
+"""The version of the protocol. The referee accepts no other version in the hello of a bot."""
 
 CHOICES: dict[Choice, pb.Choice] = {
     choice: getattr(pb, f"CHOICE_{choice.name}") for choice in Choice
@@ -93,7 +93,7 @@ def action_value(message: pb.Action) -> Action:
 
 
 def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case for each event
-    """Return an event as a message. For a bot, the caller must redact it first."""
+    """Return an event as a message. If the message is for a bot, the caller must redact the event first."""
     kind = pb.Event
     match event:
         case Played(seat, cards):
@@ -129,7 +129,7 @@ def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case f
 
 
 def event_values(messages: Iterable[pb.Event]) -> tuple[Event, ...]:
-    """Return messages as events. It skips an event whose kind this version does not know."""
+    """Return messages as events, without events of a kind that this version does not know."""
     kinds = ((message.WhichOneof("kind"), message) for message in messages)
     return tuple(EVENT_DECODERS[kind](message) for kind, message in kinds if kind is not None)
 
@@ -176,7 +176,7 @@ EVENT_DECODERS: dict[str, Callable[[pb.Event], Event]] = {
     "passed": lambda m: Passed(m.passed.seat),
     "game_over": lambda m: _game_over_value(m.game_over),
 }
-"""The function that decodes an event, by the name of the event in the schema."""
+"""For each kind of event, by its name in the schema: the function that decodes events of this kind."""
 
 
 # Rulesets
@@ -199,8 +199,8 @@ def ruleset_message(rules: Ruleset) -> pb.Ruleset:
 def ruleset_value(message: pb.Ruleset) -> Ruleset:
     """Return a message as a ruleset.
 
-    Raises ValueError when this version of the referee has no ruleset of this name, or when its ruleset of
-    this name has other options than the message.
+    Raises ValueError if this version of the referee does not know the name or the `end_on` of the message.
+    Raises ValueError also if any option other than `end_on` and `max_turns` differs from this version's ruleset.
     """
     ruleset = RULESETS.get(message.name)
     if ruleset is None or message.end_on not in END_ON_BACK:

@@ -1,8 +1,8 @@
 """Write views as bytes, mostly without protobuf objects, and concatenate messages from their parts.
 
 Building a request with protobuf took longer than sending it. Therefore this module writes some fields
-itself. A part that recurs, such as a layer or a slot of the display, is serialised by protobuf once, and its
-bytes are kept.
+without protobuf. A part that recurs, such as a layer or a slot of the display, is serialised by protobuf once,
+and the bytes of the part are kept.
 
 The wire format (https://protobuf.dev/programming-guides/encoding/): a field starts with its number and
 its type. In a string, a message or a packed list the length in bytes follows. Numbers are written in
@@ -30,9 +30,8 @@ def memoize(size: int) -> Callable[[Callable[[Key], Value]], Callable[[Key], Val
     """Decorate a function of one argument so that up to `size` of its results are kept.
 
     When `size` results are kept and another one is added, all earlier results are dropped. Exceptions are
-    passed on and not kept. This is for functions that run at every decision. For them
-    `functools.lru_cache` takes twice as long, because it maintains an order and builds a tuple of the
-    arguments.
+    passed on and not kept. This is for functions that run at every decision. `functools.lru_cache` would take
+    twice as long, because it maintains an order and builds a tuple of the arguments.
     """
     return lambda function: _Memo(function, size).__getitem__
 
@@ -69,7 +68,7 @@ def prefix(field: int) -> Callable[[int], bytes]:
 
 
 def number_field(field: int) -> Callable[[int], bytes]:
-    """Return a function that writes a number of at least 0, or an enum value, as a whole field.
+    """Return a function that writes a whole field: its tag and a number of at least 0, or an enum value.
 
     The function returns no bytes for 0, because protobuf omits a field with its default value.
 
@@ -99,8 +98,9 @@ _deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["tu
 class ViewWriter:
     """Write the views of one game, for all its seats.
 
-    It keeps the bytes of the layers, the display, the discards and the ghost from the last view. If one of
-    them is the same object in the next view, it did not change (see `View`), and its bytes are used again.
+    The writer keeps the bytes of each seat's layers, the display, the discards and the ghost from the last
+    view. A part that is the same object in the next view has not changed (see `View`), so its bytes are used
+    again.
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ def _table(layers: tuple[Layer, ...]) -> bytes:
 
 @memoize(_MEMO_SIZE)
 def _seats(fields: tuple[int, int, int | None, int, Layer | None]) -> bytes:
-    """Write the fields that say whose turn it is and what happens to a snatched layer."""
+    """Write the fields of a view that say which seats are concerned and what happens to a snatched layer."""
     seat, active_seat, victim, cards_to_draw, snatched = fields
     return table_pb2.View(
         seat=seat,

@@ -21,7 +21,7 @@ from referee.sdk.request import Request, View
 
 
 class Clocks(NamedTuple):
-    """The time limits of your bot, in microseconds. 0 means that the game has no such limit."""
+    """The time limits of your bot, in microseconds."""
 
     start_up_us: int
     """The time from the start of the process to its hello."""
@@ -30,7 +30,7 @@ class Clocks(NamedTuple):
     decision_us: int
     """The time from a request to its reply."""
     bank_us: int
-    """The bank: the time for all decisions of a game together."""
+    """The bank: the time for all decisions of a game together; 0 in a game without a bank."""
     increment_us: int
     """The time that is added to the bank after each decision."""
 
@@ -49,8 +49,8 @@ class Game:
     def random(self) -> Random:
         """The generator of random numbers for this game, seeded by the referee.
 
-        If the same game is played again, the seed is the same. So a bot that uses no other random numbers
-        decides as before.
+        If a game is played again, it has the same seed. So a bot that takes all its random numbers from this
+        generator can make the same decisions again.
         """
         return Random(self.message.seed)  # noqa: S311 - games need no cryptographic randomness
 
@@ -112,7 +112,7 @@ class Result:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """The events since your last request; the last one is `GameOver`, unless the game was void."""
+        """The events since your last request. Unless the game was void, the final event is `GameOver`."""
         return event_values(self.message.events)
 
     @property
@@ -143,14 +143,14 @@ class Bot:
     """
 
     def start(self, game: Game) -> None:
-        """Prepare for a game. It must return within `game.clocks.game_start_us`."""
+        """Prepare for a game. This method must return within `game.clocks.game_start_us`."""
 
     def decide(self, request: Request) -> Action:
         """Return the action for one request of this game, within `request.time_left_us`."""
         raise NotImplementedError(f"{type(self).__name__} has neither decide nor decide_batch")
 
     def end(self, result: Result) -> None:
-        """Use the result of the game, if you want to."""
+        """Get the result of the game, for example to learn from it."""
 
     @classmethod
     def decide_batch(cls, requests: Sequence[Request]) -> Sequence[Action]:
@@ -159,7 +159,7 @@ class Bot:
         The requests came in one message, and no two of them belong to the same game. `request.bot` is the
         instance of your class that plays the game of `request`. Override this method if your bot can decide
         many requests in little more time than one, as neural networks can. Then call `run` with a
-        `max_games` above 1, which lets the referee play several games at the same time with one process.
+        `max_games` above 1. Then the referee can play several games at the same time with one process.
         """
         return [request.bot.decide(request) for request in requests]
 

@@ -29,7 +29,7 @@ METHOD = "/linko.v1.RefereeService/Play"
 NO_REFEREE = 2
 STREAM_BROKEN = 3
 _CLOSING_S = 1.0
-"""How many seconds the bot waits after the goodbye for the referee to close the stream."""
+"""The most seconds that the bot waits, after the goodbye, for the referee to close the stream."""
 _ACTIONS = get_args(Action)
 
 
@@ -72,7 +72,7 @@ class Session:
     def _decide(self, message: play_pb2.RefereeMessage, reply: play_pb2.BotMessage) -> None:
         """Add the bot's actions to `reply`.
 
-        If this SDK does not know the kind of a decision, it replies with the first legal action.
+        If this SDK does not know the kind of a decision, the reply is the first legal action.
         """
         requests = [
             Request(request, *self._games[request.game_id])
@@ -112,7 +112,7 @@ def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoRet
         bot: a subclass of `Bot`, or a function that takes a request and returns an action.
         max_games: how many games this process can play at the same time. The referee may then send requests
             of several games in one message. `Bot.decide_batch` gets all requests of a message.
-        name: the bot's name in logs; by default the folder of the program.
+        name: the bot's name in logs; by default the name of the program's folder.
 
     An exception of the bot is printed and ends the process with exit code 1.
     """
@@ -174,8 +174,7 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
 async def _stream_operation(operation: Awaitable[Any]) -> Any:
     """Await a read or write of the stream and return its result.
 
-    Raises _StreamBrokenError when gRPC reports an error. The bot's code does not run in `operation`, so each
-    error here is an error of the stream.
+    Raises _StreamBrokenError when gRPC reports an error.
     """
     try:
         return await operation
@@ -199,7 +198,7 @@ def _exit_at_once(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return what creates the event loop: uvloop, or None for asyncio's own loop if uvloop is missing."""
+    """Return the function that creates uvloop's event loop; None, for asyncio's loop, without uvloop."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:

@@ -58,7 +58,7 @@ class View:
         return tuple(tuple(map(layer_value, table.layers)) for table in self.message.tables)
 
     def top(self, seat: int) -> Layer | None:
-        """Return a seat's top layer, the only one that can be snatched; None if it has no layer."""
+        """Return a seat's top layer, the only one that can be snatched; None if the seat has no layer."""
         layers = self.message.tables[seat].layers
         return layer_value(layers[-1]) if layers else None
 
@@ -72,7 +72,7 @@ class View:
 
     @cached_property
     def display(self) -> tuple[Group, ...]:
-        """The cards in each of six slots: none, one, or in a duel several, the bottom card first."""
+        """The cards in each of the six slots. In a duel a slot can have several cards, bottom card first."""
         return tuple(tuple(slot.cards) for slot in self.message.display)
 
     @property
@@ -92,7 +92,7 @@ class View:
 
     @property
     def active_seat(self) -> int:
-        """The seat whose turn it is; it is the attacker while layers are snatched."""
+        """The seat whose turn it is. While layers are snatched, this seat is the attacker."""
         return self.message.active_seat
 
     @property
@@ -107,12 +107,12 @@ class View:
 
     @property
     def victim(self) -> int | None:
-        """The seat that lost the snatched layer, until it has reclaimed or drawn; None at all other times."""
+        """The seat that lost a layer, until that seat has reclaimed it or drawn; None at all other times."""
         return self.message.victim if self.message.HasField("victim") else None
 
     @property
     def cards_to_draw(self) -> int:
-        """How many times a seat still draws, the current draw included; 0 if nobody has to draw."""
+        """How many cards are still to draw, the one being decided included; 0 if nobody has to draw."""
         return self.message.cards_to_draw
 
 
@@ -182,7 +182,7 @@ class Request:
         )
 
     def victims(self, layer: Layer) -> tuple[int, ...]:
-        """Return the seats from which this layer would snatch if you played it now, clockwise."""
+        """Return the seats from which you would snatch, clockwise, if you played `layer` now."""
         view, snatches = self.view, self.game.ruleset.snatches
         tops = ((seat, view.top(seat)) for seat in view.opponents)
         return tuple(seat for seat, top in tops if top is not None and snatches(layer, top))
@@ -199,5 +199,5 @@ class Request:
 
     @property
     def last_elapsed_us(self) -> int:
-        """Microseconds that the referee measured for your last decision in this game; 0 at first."""
+        """Microseconds that the referee measured for your last decision in this game; 0 if there is none."""
         return self.message.last_elapsed_us

@@ -269,7 +269,7 @@ async def test_steps_after_the_time_limit_of_a_check_fail(tmp_path, monkeypatch)
     monkeypatch.setattr(conformance, "_LIMIT_S", 0.0)
     report = await check_and_assert_clean(bot_folder(tmp_path / "bot", "plain"))
     assert failed_steps(report) == ["start"]
-    assert "that time is over" in text_of(report, "start")
+    assert "the time for the check is over" in text_of(report, "start")
 
 
 @pytest.mark.parametrize(

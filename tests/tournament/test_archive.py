@@ -499,7 +499,7 @@ STREAMS = {
     "cut off": (gzip.compress(b"\x7fabc"), "it ends in the middle of a record"),
     "cut off in a length": (gzip.compress(b"\xff"), "it ends in the middle of a record"),
     "no record": (gzip.compress(b"\x03abc"), "the bytes are no linko.v1.GameRecord"),
-    "an empty record": (gzip.compress(b"\0"), "the record does not say how the game ended"),
+    "an empty record": (gzip.compress(b"\0"), "the record's termination is missing or unknown"),
     "larger than the limit": (
         gzip.compress(b"\xff\xff\x7f" + bytes(2**21)),
         "it has more than 1048576 bytes",
