@@ -209,8 +209,6 @@ def interleave_rounds(
 ) -> Iterator[Match]:
     """Yield all matches, round by round. The next round is from the stage with the fewest games so far.
 
-    A stage without remaining rounds is left out.
-
     Args:
         stages: the stages of the tournament.
         rounds: a list of rounds for each stage. A round is a list of tables, each in clockwise order.

@@ -35,15 +35,13 @@ def buy(
     If the budget is enough for one match at every table of every stage, all tables play, and each plays the
     same number of matches. If not, each stage gets a balanced choice. The search starts with
     `smallest_choice` and adds matches one by one, until the budget is not enough for the next match. Each
-    match is added to the stage with the fewest games. If several stages have the fewest games, the match is
-    added to the first of these stages.
+    match is added to the stage with the fewest games, or to the first of several such stages.
 
     Args:
         stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
         affords: returns True if the stages are within the budget. It must return True for `smallest_choice`.
-        most_games: the search ends when the stages have more games than this number. So the result may have
-            more games than this number.
+        most_games: the search ends when the stages have more games, so the result may exceed this number.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:
@@ -119,7 +117,7 @@ def spend(
         budget: the budget of the tournament.
         stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
-        workers: the number of games that are played at the same time.
+        workers: the number of workers. The price in minutes assumes that a worker plays one game at a time.
         pace: the duration of earlier games, used only for a budget of minutes. None if no duration is known.
         most_games: the argument of `buy`.
 
@@ -146,7 +144,6 @@ class _Price:
     bots: int
     """Number of bots of the tournament."""
     workers: int
-    """Number of games that are played at the same time."""
     durations_us: tuple[float, ...]
     """For each stage, the mean duration of a game in microseconds. Empty if the unit is not minutes."""
 
