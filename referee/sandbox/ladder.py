@@ -75,7 +75,7 @@ def make_launcher(isolation: Isolation) -> Launcher:
 
 
 async def _find_strongest() -> Isolation:
-    """Return the isolation on the strongest rung of this machine, with a refusal for each stronger rung."""
+    """Return the isolation on the strongest rung of this machine. On Linux it has a refusal for each stronger rung."""
     if sys.platform != "linux":
         return replace(
             NO_ISOLATION, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),)
@@ -115,7 +115,7 @@ async def _find_exactly(wanted: Rung) -> Isolation:
 async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     """Return the isolation that bubblewrap gives, on the rung `full` or `namespaces`.
 
-    If bubblewrap gives neither rung, return the reason and an advice.
+    If bubblewrap gives neither rung, return the reason and advice.
     """
     bwrap = bubblewrap.find_bubblewrap()
     if bwrap is None:
@@ -133,7 +133,7 @@ async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
 
 
 async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """Return the isolation on the rung `uid`, or the reason and an advice if the machine does not give that rung."""
+    """Return the isolation on the rung `uid`. If the machine does not give that rung, return the reason and advice."""
     if os.geteuid() != 0:
         return "the referee is not root", "run the referee as root; a stronger rung is better"
     try:

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 16
 _EXIT_LIMIT_S = 1.0
 """How long the other processes of a program may take to exit after the program itself."""
 _EXIT_CHECKS = 20
-"""How often `list_left_running` looks for such processes within `_EXIT_LIMIT_S`."""
+"""How often `list_left_running` looks for these other processes within `_EXIT_LIMIT_S`."""
 
 
 class Process(Protocol):
@@ -81,7 +81,7 @@ class RunningProgram(Protocol):
         At a deadline, `bots/clock.py` uses this to decide whether a missing reply is late. A program that
         sleeps (None) gets no more time. A program that runs or waits for a core gets some more CPU time.
 
-        The CPU time includes threads that have ended, and ended processes that their parent has waited for. A call
+        The CPU time includes ended threads. It includes an ended process only if its parent has waited for it. A call
         takes about 20 µs for each thread.
         """
         ...
@@ -90,7 +90,7 @@ class RunningProgram(Protocol):
         """Return a fault if the process tree exceeds its limit of memory or processes, otherwise None.
 
         The method is cheap enough for two calls each second. Call it once more after the program has ended, because
-        an exceeded limit may have ended it.
+        an exceeded limit may have ended the program.
         """
         ...
 
@@ -112,7 +112,7 @@ class Output:
         self._kept_bytes = kept_bytes
         self._bytes = bytearray()
         self.total = 0
-        """How many bytes the process has written."""
+        """How many bytes of the output have been read."""
 
     async def drain(self, pipe: asyncio.StreamReader) -> None:
         """Read a pipe to its end. Run this as a task, and cancel the task when the process is gone."""
@@ -132,7 +132,7 @@ class Output:
         return bytes(self._bytes[-self._kept_bytes :])
 
     def tail(self, size: int) -> str:
-        """Return the last `size` bytes as printable text, with control characters escaped."""
+        """Return the last `size` bytes as text. Escape control characters except line ends and tabs."""
         text = self._bytes[-size:].decode("utf-8", "backslashreplace")
         return "".join(
             char if char.isprintable() or char in "\n\t" else _escape(char) for char in text
@@ -168,8 +168,8 @@ class Launcher(Protocol):
     ) -> RunningProgram:
         """Start a program in `folder` with exactly this environment.
 
-        All paths are absolute. If `limits` is None, only a sandbox or a cgroup limits the program, with the default
-        `Limits`.
+        All paths must be absolute. If `limits` is None, a sandbox and a cgroup use the default `Limits`, and nothing
+        else limits the program.
 
         Raises `Forfeit` (no_start) if the program is missing or cannot be executed. Raises `VoidGame` if the
         machine lacks resources or the isolation cannot be set up.
@@ -182,9 +182,9 @@ class Launcher(Protocol):
 
 
 async def list_left_running(program: RunningProgram) -> list[str]:
-    """Return the names of the other processes of a program that still run. Call this when the program has ended.
+    """Return the names of a program's other processes that still run. Call this when the program has ended.
 
-    Waits up to one second until all of them have exited. Then the list is empty.
+    Waits up to one second for these processes. If all of them exit in time, the list is empty.
     """
     for _ in range(_EXIT_CHECKS):
         if not program.list_others():
@@ -194,7 +194,7 @@ async def list_left_running(program: RunningProgram) -> list[str]:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal, such as `SIGSEGV`. Without a name in Python, return a text such as `signal 40`."""
+    """Return the name of a signal, such as `SIGSEGV`. If Python knows no name, return a text such as `signal 40`."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -25,7 +25,7 @@ _CPUCLOCK_SCHED = 2
 """Linux's flag for the CPU clock of a whole process; see `clock_getcpuclockid`."""
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 MONITOR_PERIOD_S = 0.5
-"""How often the limits of a program are checked while it is in use."""
+"""The time between two checks of a program that is in use."""
 _IDLE_PERIODS = 10
 """An idle program is checked only once in this many periods."""
 
@@ -44,7 +44,7 @@ class _ProcessStat(NamedTuple):
 
     is_zombie: bool
     cpu_ticks: int
-    """CPU time in units of `_TICK_S`, with that of ended children that the process has waited for."""
+    """CPU time in units of `_TICK_S`. Includes the ended children that the process has waited for."""
     memory_kib: int
     """Resident memory."""
 
@@ -53,10 +53,10 @@ class ResourceMonitor:
     """Measures one process tree and compares it with its limits.
 
     Args:
-        pid: the program's process id, right after its start.
-        limits: what the process tree may use; None for no limits.
-        kernel_limits: the cgroup controllers, `memory` and `pids`, whose limits the kernel enforces. The monitor
-            does not check these limits.
+        pid: the process id of the program, or of bubblewrap if the program runs in a sandbox.
+        limits: the limits that the monitor checks; None if it checks none.
+        kernel_limits: the controllers of the program's cgroup. If `memory` or `pids` is among them, the kernel
+            enforces that limit, and the monitor does not check it.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ResourceMonitor:
         return None
 
     def total(self) -> TotalUsage:
-        """Return what the tree has used since the start. This is cheap: it does not search for new processes."""
+        """Return what the tree has used since the start. A call is cheap, because it searches for no new processes."""
         self._measure_members()
         self._peak_kib = max(self._peak_kib, _peak_kib(self._pid))
         return TotalUsage(self._cpu_ticks * _TICK_S, self._peak_kib)
@@ -164,7 +164,7 @@ def _proportional_kib(pid: int) -> int:
 
 
 def _parse_kib(lines: bytes, name: bytes) -> int:
-    """Return the number in the line that begins with `name`, or 0 if there is none.
+    """Return the number in the line that begins with `name`; 0 if no line does.
 
     The first line is skipped, because a program can choose the text of the first line of /proc/PID/status.
     """
@@ -175,7 +175,7 @@ def _parse_kib(lines: bytes, name: bytes) -> int:
 async def wait_for_breach(
     program: RunningProgram, folder: ProgramFolder, limits: Limits, *, is_in_use: Callable[[], bool]
 ) -> Forfeit:
-    """Wait until a program exceeds a limit, and return the fault. Cancel this when the program ends.
+    """Wait until a program exceeds a limit, and return the fault. Cancel this call when the program ends.
 
     Args:
         program: the running program.

@@ -1,8 +1,8 @@
 """Find out what a rung protects, by trying all forbidden acts on that rung.
 
 The probe starts two programs of `probe_programs.py`. The first runs on the rung, tries all forbidden acts, and
-reports the acts that succeeded. The second plays the referee: it starts a program on the rung and is killed. This
-shows whether that program ends too.
+reports the acts that succeeded. The second plays the referee: it starts a third program on the rung. The probe kills
+the second program and looks whether the third one ends too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):
                 results = await _try_forbidden_acts(launcher, folder, stack)
-                # one after the other: killing one program may kill orphans of the other
+                # not at the same time as the acts: the end of one program may kill orphans of another
                 dies = await _kill_parent(launcher, folder)
                 results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
@@ -66,7 +66,7 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
 def _prepare_folder(folder: Path) -> None:
     """Create the program's own folder in `folder`, and let every user enter `folder`.
 
-    Only the isolation shall hide the file `secret` in `folder`, not the access rights of `folder`.
+    The probe later creates the file `secret` in `folder`. Only the isolation must hide it, not access rights.
     """
     (folder / "own").mkdir()
     folder.chmod(0o755)
@@ -141,7 +141,7 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
 
 
 async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
-    """Return the result for `CPU`: whether the kernel slows down a computing program after its limit was lowered."""
+    """Return the result for `CPU`: lower the limit of a computing program, and see if the kernel slows it down."""
     off = ProbeResult(
         Protection.CPU, State.OFF, "a bot can have all cores: no cgroup counts its time"
     )
@@ -159,7 +159,7 @@ async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
 
 
 async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> ProbeResult:
-    """Return the result for `DIES_WITH_REFEREE`: start a program as a referee does, and kill that referee."""
+    """Return the result for `DIES_WITH_REFEREE`: kill a process that has started a program as the referee does."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
@@ -192,7 +192,7 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
 
 
 async def _check_gone(protection: Protection, marker: str, before: set[int]) -> ProbeResult:
-    """Return whether all marked processes end in time; kill the processes that remain.
+    """Return the result `ON` if all marked processes end in time. Kill the processes that remain.
 
     Args:
         protection: the protection that the result is for.
@@ -204,7 +204,7 @@ async def _check_gone(protection: Protection, marker: str, before: set[int]) -> 
             protection, State.OFF, "not tested: no process ran that could have ended"
         )
     until_s = time.monotonic() + _EXIT_LIMIT_S
-    while (left := _marked_pids(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - the same
+    while (left := _marked_pids(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - no event tells it
         await asyncio.sleep(0.01)
     for pid in left:
         with suppress(psutil.Error):

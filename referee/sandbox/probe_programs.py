@@ -10,14 +10,14 @@ port       the port of a listening TCP socket on the machine's loopback address
 abstract   the name of a listening abstract socket
 memory_mib, processes   the program's limits
 
-The program prints a JSON object: for each protection the number of attempts, and a list of the successful attempts.
+The program prints a JSON object. For each protection that the program tests, the object contains the number of
+attempts and a list of the successful attempts.
 Then the program starts a daemon, prints one more line, and computes without end.
 
-`python -I -S probe_programs.py referee SHIM ARGUMENT…` plays the referee: it starts the given command of a shim,
-prints `runs` when the shim has become its program, and waits to be killed. In the command, it replaces the arguments
-PARENT and REPORT by the values that the shim needs.
+`python -I -S probe_programs.py referee COMMAND…` plays the referee. It starts the shim with this command line, in which
+it replaces PARENT and REPORT by real values. It prints `runs` when a program runs, and waits to be killed.
 
-The script imports nothing of the project, because the sandbox of the probe shows only this file.
+The script imports nothing of the project, because Python does not find the project with `-I -S`.
 """
 
 import ctypes

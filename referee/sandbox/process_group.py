@@ -35,7 +35,7 @@ from referee.sandbox.start import (
 _EXIT_LIMIT_S = 2.0
 """How long to wait until killed processes are gone."""
 _KILL_ROUNDS = 20
-"""How often `kill` looks for processes that were started while it was killing the others."""
+"""At most how often `kill` looks for processes that were started while it was killing others."""
 
 
 class ProcessGroupLauncher:
@@ -137,9 +137,9 @@ async def _start_group(
         command: the program and its arguments.
         folder: the working directory.
         environment: the exact environment of the program.
-        limits: what the program may use; None for no limits.
+        limits: the limits for the shim and the resource monitor; None for no limits.
         options: options of the shim besides those for the limits.
-        resources: the sandbox resources of the program, or None. `ProcessGroup.kill` releases them.
+        resources: the sandbox resources, which `ProcessGroup.kill` releases; None on the rung `none`.
     """
     report, report_end = open_report_pipe()
 
@@ -171,8 +171,8 @@ class ProcessGroup:
     Args:
         process: the process of the program.
         token: the token in the program's environment.
-        limits: what the program may use; None for no limits.
-        resources: the sandbox resources of the program, or None. `kill` releases them.
+        limits: the limits that the resource monitor checks; None if it checks none.
+        resources: the sandbox resources, which `kill` releases; None on the rung `none`.
     """
 
     def __init__(
@@ -234,10 +234,8 @@ class ProcessGroup:
             self.process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), _EXIT_LIMIT_S)
-        tree = [
-            *tree,
-            *PROCESS_TREES.list_descendants(pid),
-        ]  # and processes that were started since then
+        # a second look finds processes that were started after the first one
+        tree = [*tree, *PROCESS_TREES.list_descendants(pid)]
         for _ in range(_KILL_ROUNDS):
             if not tree:
                 break

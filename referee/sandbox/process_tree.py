@@ -1,9 +1,9 @@
 """Find all processes that a program has started, directly or indirectly.
 
-A process tree is a program with all its descendants. On Linux the referee's process makes itself a subreaper: the
-kernel makes every orphan process of its programs its child. An orphan process belongs to a program if it is in the
-session of that program or has that program's token in its environment. If neither holds for any program, the owner
-is unknown, and the orphan process is killed together with the next program that ends.
+A process tree is a program with all its descendants. On Linux the referee's process makes itself a subreaper. Then
+every orphan process of its programs becomes a child of the referee's process. An orphan process belongs to a program
+if it is in the session of that program or has that program's token in its environment. If neither is true for any
+program, the owner is unknown. Any later call of `ProcessGroup.kill` kills such an orphan process too.
 
 If the referee's process itself is killed, its sweeper (`sweeper.py`) kills all process trees.
 """
@@ -71,7 +71,7 @@ class ProcessTrees:
         """Return the process tree of a program, without the program itself.
 
         The list includes zombies, and orphan processes whose owner is unknown. It never includes another registered
-        program, even one with the same token, because the event loop waits for that program.
+        program, because the event loop waits for that program.
         """
         descendants = _descendants(pid)
         for child in psutil.Process().children():
@@ -83,7 +83,7 @@ class ProcessTrees:
         """Return the pids in the tree of a program, without the program itself.
 
         Orphan processes whose owner is unknown are not included. This is much cheaper than `list_descendants`, but
-        may miss a process that starts or ends at this moment.
+        may miss a process if processes start or end during the call.
         """
         pids = _descendant_pids(pid)
         for child in _child_pids(os.getpid()):
@@ -94,7 +94,7 @@ class ProcessTrees:
     def reap(self) -> None:
         """Remove the zombies of orphan processes that have ended, because nothing else waits for these processes.
 
-        A call takes a microsecond if there are none.
+        If no process has ended, a call takes a microsecond.
         """
         if sys.platform != "linux":
             return
@@ -113,7 +113,7 @@ class ProcessTrees:
             session = os.getsid(child)
         except ProcessLookupError:
             return os.getpid()
-        in_own = session == os.getsid(0)  # no program can enter this session
+        in_own = session == os.getsid(0)  # the referee's session; no program can enter it
         if in_own or (session == child and self._starting):
             return os.getpid()
         if session in self._tokens:
@@ -136,8 +136,8 @@ process, whichever launcher started them."""
 def _start_sweeper() -> int:
     """Start the sweeper and return the writing end of the pipe to the sweeper.
 
-    The sweeper kills the process trees when this end closes. It is no child of this process and has its own session,
-    so that Ctrl-C does not reach it. Raises OSError if the machine lacks resources.
+    The sweeper kills the process trees when this end closes. The sweeper is no child of this process and has its own
+    session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources.
     """
     reader, writer = os.pipe()
     try:

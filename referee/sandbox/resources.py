@@ -19,7 +19,7 @@ from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 
 _USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
-"""Ids that Linux distributions leave free, and ids that systemd gives to services for a while."""
+"""Ids that Linux distributions leave free, and ids that systemd gives to services only while they run."""
 _READABLE_FOR_ALL = 0o005
 """The mode bits that let other users read and enter a folder."""
 
@@ -65,7 +65,7 @@ def lease_user_id() -> UserIdLease | None:
 def _available_user_ids() -> range:
     """Return the first range of `_USER_IDS` that this machine has.
 
-    Return an empty range if it has neither range: a container may have few user ids.
+    Return an empty range if this machine has neither range. For instance, a container may have few user ids.
     """
     spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     for ids in _USER_IDS:
@@ -87,14 +87,14 @@ class ProgramSpec:
 
 
 class SandboxResources:
-    """The user id, the cgroup and the folders of one program. `release` removes them.
+    """The user id, the cgroup and the folders of one program. `release` gives all of them back.
 
-    Raises VoidGame if something cannot be created; then nothing is left.
+    Raises VoidGame if one of them cannot be prepared, and gives back the others.
 
     Args:
         cgroups: creates the cgroup.
-        program: the program to start. If the referee is root, the new user becomes the owner of the folders
-            `scratch`, `link`, `home` and `writable` of `program.access`. It must be able to read `program.folder`.
+        program: the program to start. If the referee is root, the program's user becomes the owner of the folders
+            `scratch`, `link`, `home` and `writable` of `program.access`, and must be able to read `program.folder`.
     """
 
     def __init__(self, cgroups: Cgroups, program: ProgramSpec) -> None:
@@ -103,7 +103,7 @@ class SandboxResources:
         """The folders that belong to the program's user until `release`."""
         self._limits = program.limits
         self.kernel_limits = cgroups.controllers
-        """The cgroup controllers that limit this program; empty without a cgroup."""
+        """The controllers of this program's cgroup; empty without a cgroup."""
         self.cgroup: Cgroup | None = None
         try:
             if self.kernel_limits:
@@ -152,7 +152,7 @@ class SandboxResources:
             self._lease.release()
 
     def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
-        """Make the user the owner of the folders in `access`. Raises VoidGame if the user cannot read `folder`."""
+        """Make user `uid` the owner of the folders in `access`. Raises VoidGame if this user cannot read `folder`."""
         for path in (access.scratch, access.link, access.home, *access.writable):
             if path is not None:
                 self._folders.append(path)

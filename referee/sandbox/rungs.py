@@ -29,7 +29,7 @@ class Rung(Enum):
 
 
 class Protection(Enum):
-    """One promise of the sandbox."""
+    """One thing that isolation prevents or ensures."""
 
     FILESYSTEM = "filesystem"
     """The program writes only into its scratch folder, and cannot read the files of users."""
@@ -42,9 +42,9 @@ class Protection(Enum):
     TOTAL_MEMORY = "total memory"
     """All processes of the program together have a memory limit."""
     PIDS = "pids"
-    """The number of processes is limited."""
+    """The number of the program's processes is limited."""
     CPU = "cpu"
-    """The share of the cores is limited."""
+    """The program's share of the cores is limited."""
     SYSCALLS = "syscalls"
     """Dangerous system calls are refused."""
     KILL_TREE = "kill-tree"
@@ -130,7 +130,7 @@ _PROTECTED_BY_CGROUP = {Protection.TOTAL_MEMORY, Protection.PIDS, Protection.CPU
 def rung_from_results(results: Sequence[ProbeResult]) -> Rung | None:
     """Return the rung that a sandbox with these results reaches: `full`, `namespaces`, or None.
 
-    None means that even a protection is missing for which neither a cgroup nor the system call filter is needed.
+    None means that a protection is missing that needs neither a cgroup nor the system call filter.
     """
     missing = {each.protection for each in results if each.state is not State.ON}
     if not missing:

@@ -1,8 +1,8 @@
 """Build the filter that refuses dangerous system calls.
 
-The filter is a deny list, because bots are written in any language and each new version of a runtime may need other
-calls. The list contains calls that reach into other processes, make namespaces or mounts, or expose much of the
-kernel for little use. The filter is a program in classic BPF that reads a `struct seccomp_data`; see seccomp(2).
+The filter is a deny list, because nobody can list all calls that the runtimes of all languages need. The deny list
+contains calls that reach into other processes, make namespaces or mounts, or help an attack on the kernel more than
+they help bots. The filter is a program in classic BPF that reads a `struct seccomp_data`; see seccomp(2).
 """
 
 from __future__ import annotations
@@ -140,13 +140,13 @@ ARCHITECTURES = {
     "x86_64": Architecture(0xC000003E, _X86_64 | _COMMON, clone=56, socket=41, ioctl=16),
     "aarch64": Architecture(0xC00000B7, _AARCH64 | _COMMON, clone=220, socket=198, ioctl=29),
 }
-"""The machines that a filter is known for, by the name that `platform.machine` returns."""
+"""The machines for which `build_filter` has a filter, by the name that `platform.machine` returns."""
 
 
 def build_filter(machine: str) -> bytes | None:
     """Return the filter for a machine, in the format of bubblewrap's option --seccomp.
 
-    Return None for a machine that is not in `ARCHITECTURES`: programs run there without a filter.
+    Return None for a machine that is not in `ARCHITECTURES`. On such a machine, programs run without a filter.
     """
     known = ARCHITECTURES.get(machine)
     if known is None:

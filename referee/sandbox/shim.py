@@ -3,9 +3,9 @@
 `python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`
 
 PARENT is the pid of the referee's process. The kernel kills the program when the thread that started the shim ends.
-REPORT is the file descriptor of a pipe. When the shim becomes the program, the kernel closes this descriptor, and the
-shim has written nothing. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be set up.
-If the program cannot be started, NUMBER is the error number.
+REPORT is the file descriptor of a pipe. If the shim becomes the program, it writes nothing, and without `--sandbox`
+the kernel closes this descriptor. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be
+set up. If the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors, has default signal handlers, and dumps no core.
 
@@ -17,8 +17,8 @@ The shim carries out the options in the given order:
 --uid NUMBER          become this user, with only the group of the same number
 --open-files NUMBER   limit the file descriptors of the program and of each process that it starts
 --no-new-privileges   prevent that the program and its processes gain rights, for instance by set-user-ID files
---sandbox HEX         PROGRAM is bubblewrap: pass on the report pipe as descriptor 3, and as descriptor 4 a pipe
-                      that contains these bytes, the system call filter
+--sandbox HEX         PROGRAM is bubblewrap. Pass on descriptor 3, which is the report pipe, and descriptor 4, a pipe
+                      with the system call filter. HEX is this filter as hexadecimal digits
 
 The script imports nothing of the project, because imports would delay every start of a program.
 """
@@ -30,7 +30,7 @@ import resource
 import signal
 import struct
 import sys
-import warnings  # noqa: F401 - execvp imports it, which may fail for another user
+import warnings  # noqa: F401 - execvp imports it, and after --uid that import may fail
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CLONE_NEWNS = 0x20000
@@ -81,11 +81,8 @@ def main() -> None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which resets it
     if os.getppid() != parent:  # the referee ended before the line above
         os._exit(1)
-    for ignored in (
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-        signal.SIGINT,
-    ):  # Python or a worker ignores these
+    # Python or a worker ignores these signals
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(ignored, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -135,7 +132,7 @@ def _stage(folder: str) -> None:
 
 
 def _bind(source: str, target: str) -> None:
-    if os.path.isdir(source):  # noqa: PTH112 - the same
+    if os.path.isdir(source):  # noqa: PTH112 - no pathlib, as in `_join`
         os.mkdir(target)  # noqa: PTH102
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))

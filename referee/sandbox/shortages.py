@@ -2,7 +2,7 @@
 
 Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event
 loop and gRPC leave incomplete objects behind, and gRPC may even end the referee. `charge_or_void` makes the same check
-after a bot has failed: if the machine lacks resources, that may be the reason. `find_missing_program` and
+after a bot has failed, because a lack of resources may be the reason. `find_missing_program` and
 `how_to_install` help a user whose machine lacks a toolchain.
 """
 
@@ -19,11 +19,11 @@ from referee.errors import Forfeit, VoidGame
 _DESCRIPTORS = 64
 """How many file descriptors must be free. A bot needs about twelve, and several may start at once."""
 _THREADS = 8
-"""How many threads must be free for those that the referee itself starts with a program."""
+"""How many threads must be free if only the referee's own threads for the new process are counted."""
 ALL_THREADS = 32
-"""How many threads must be free for those of the referee and those of the new process."""
+"""How many threads must be free if the threads of the new process are counted too."""
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
-"""Error numbers that mean: the machine lacks a resource."""
+"""The error numbers of a machine that lacks a resource."""
 _NO_THREAD = "can't start new thread"
 _PACKAGES = {
     "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
@@ -58,8 +58,8 @@ _NOT_FOUND = re.compile(
 def check_capacity(threads: int = _THREADS) -> None:
     """Raise `VoidGame` if the machine lacks file descriptors or threads for one more process.
 
-    To find this out, take 64 file descriptors and `threads` threads, and give them back at once. The check does not
-    wait until the threads run, so it is fast on a busy machine too.
+    The check takes 64 file descriptors and `threads` threads, and gives them back at once. It does not wait until the
+    threads run, so the check is fast on a busy machine too.
     """
     with ExitStack() as stack:
         try:

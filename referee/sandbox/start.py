@@ -1,8 +1,8 @@
 """Start a program by means of the shim, and find out whether the program runs.
 
-The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If one of these
-steps fails, the shim writes the reason to the report pipe. If both succeed, the kernel closes the shim's end of the
-pipe, and the pipe contains no report. In a sandbox, `init.py` writes to the same pipe; see `StartReport`.
+The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If the shim fails,
+it writes the reason to the report pipe. If the shim becomes the program, it writes nothing, and the kernel closes the
+shim's end of the pipe. In a sandbox, the pipe stays open, and `init.py` writes to it; see `StartReport`.
 
     rungs uid, none:           referee --starts--> shim --becomes--> program
     rungs full, namespaces:    referee --starts--> shim --becomes--> bubblewrap --starts--> init --starts--> program
@@ -51,8 +51,8 @@ async def start_shim(
 ) -> asyncio.subprocess.Process:
     """Start the shim in a session of its own. Raises OSError if no process can be started.
 
-    The process dies with the thread that calls this function. The caller must run inside `finish_or_kill`, which
-    says why.
+    The process dies with the thread that calls this function. The caller must run inside `finish_or_kill`, whose
+    docstring says why.
 
     Args:
         command: the program that the shim becomes, with its arguments.
@@ -136,7 +136,7 @@ class StartReport:
         self._text = b""
         self._loop = asyncio.get_running_loop()
         self.first_line: asyncio.Future[str] = self._loop.create_future()
-        """The first line. If the pipe closes before the first line ends: the shim's report, or an empty text."""
+        """The first line. If the pipe closes before a line ends, this is the shim's report or an empty text."""
         self.exit_code: asyncio.Future[int | None] = self._loop.create_future()
         """The program's exit code, or the negative number of the signal that ended it.
 

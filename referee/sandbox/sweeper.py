@@ -5,7 +5,7 @@ end these child processes, so the sweeper does it.
 
 `python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
 started (`+PID TOKEN`) and which are gone (`-PID`). The input ends when the referee ends. Then the sweeper kills
-every process that is in the session of a remaining program, or that has the token of such a program in its
+every process that is in the session of a program that is not gone, or that has the token of such a program in its
 environment.
 
 The script imports nothing of the project, because the start of the first program waits for it.
@@ -18,7 +18,7 @@ import sys
 import time
 
 _ROUNDS = 500
-"""At most how often the sweeper looks for processes. Processes may start others until they are killed."""
+"""At most how often the sweeper looks for processes. A process may start others until the sweeper kills it."""
 _PAUSE_S = 0.01
 """The pause between two rounds."""
 
@@ -28,9 +28,8 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    signal.signal(
-        signal.SIGTERM, signal.SIG_IGN
-    )  # a machine that shuts down sends it to all processes
+    # a machine that shuts down sends SIGTERM to all processes
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tokens: dict[int, bytes] = {}
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):
