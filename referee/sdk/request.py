@@ -112,7 +112,7 @@ class View:
 
     @property
     def cards_to_draw(self) -> int:
-        """How many cards are still to draw, the one being decided included; 0 if nobody has to draw."""
+        """The number of draws left for the seat that draws, the current draw included; 0 if nobody draws."""
         return self.message.cards_to_draw
 
 
