@@ -27,7 +27,7 @@ from referee.pb import play_pb2
 from referee.protocol import encode
 
 WRITE_LIMIT_S = 5.0
-"""How many seconds one write may take. If the bot does not read its stream, the write does not end."""
+"""How many seconds one write may take. If the bot does not read its stream, a write can take for ever."""
 
 TimedReply = tuple[bytes, int, int]
 """A reply with its times: the serialised action, the microseconds until the reply came (at most the limit), and
