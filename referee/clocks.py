@@ -25,7 +25,7 @@ class Clocks:
     decision_us: int = 5 * SECOND_US
     """The time from writing a request to the arrival of its reply."""
     bank_us: int | None = None
-    """The bank, which is the time for all decisions of one game together; None means no such limit."""
+    """The time for all decisions of one game together; None for a game without a bank."""
     increment_us: int = 0
     """The time that is added to the bank after each decision."""
 
@@ -52,7 +52,7 @@ class DecisionTime:
     bank_left_us: int | None
     """The rest of the bank; None in a game without a bank."""
     last_elapsed_us: int
-    """The time that the seat's last decision in this game took; 0 before its first decision."""
+    """The time that the seat's previous decision in the game took; 0 for the first decision."""
 
     @property
     def ends_the_bank(self) -> bool:

@@ -1,9 +1,9 @@
 """Derive decks, seeds for bots and game ids from a tournament's seed, so that anyone can check the decks.
 
-The caller passes the seed, which is 32 random bytes. The seed is secret during the tournament; only its
-SHA-256 is published at the start (`commitment`). The seed itself is published at the end. After that anyone
-can repeat these calculations in any language, from the description below. `proto/DEALS.md` explains how to
-check a deal.
+The caller passes the seed, which is 32 random bytes. At the start of the tournament
+only the SHA-256 of the seed is published (`commitment`), and at the end the seed itself. Then anyone can
+derive the decks again, in any language, from the description below. `proto/DEALS.md` explains how to check a
+deal.
 
 **Blocks.** All derived data comes in blocks of 32 bytes:
 
@@ -14,13 +14,13 @@ with `purpose` in ASCII, `id` in UTF-8 and `number` as 8 bytes, big-endian. Deck
 ids come from blocks with different purposes. So a bot's seed and opaque id tell nothing about the deck.
 
 **A deck.** Before the shuffle the cards are in ascending order: eight 1s, eight 2s, …, eight 13s, then
-the jokers (14). There are five jokers. The duel's deck has only one, because the other four are dealt from
+the jokers (14). There are five jokers. The duel's deck has one joker, because four jokers are dealt from
 outside the deck. So a deck has 109 cards, 105 in the duel. Positions count from 0.
 
 1. Make a stream of 32-bit words from block("deal", deal id, 0), block("deal", deal id, 1), and so on. Cut
    each block into eight words of 4 bytes, big-endian.
 2. To get a number below n, take the next word w of the stream. If w < 2^32 - (2^32 mod n), the number is
-   w mod n. Otherwise drop w and take the next word.
+   w mod n. If not, skip w and try the next word of the stream.
 3. Shuffle (Fisher-Yates, from the end): for i = last position, …, 2, 1, get a number j below i + 1
    (step 2) and exchange the cards at the positions i and j.
 
@@ -57,7 +57,7 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
 
 
 def commitment(seed: bytes) -> str:
-    """Return the SHA-256 of the seed in hexadecimal. It is published before the first game."""
+    """Return the SHA-256 of the seed in hexadecimal, which is published before the first game."""
     return hashlib.sha256(_checked(seed)).hexdigest()
 
 
@@ -73,7 +73,7 @@ def bot_seed(seed: bytes, game_id: str, seat: int) -> int:
 def opaque_id(seed: bytes, game_id: str) -> str:
     """Return the opaque id, which bots see instead of `game_id`: 16 hexadecimal digits without any meaning.
 
-    They are the first 8 bytes of the block with the purpose "game id", the id `game_id` and the number 0.
+    The digits are the first 8 bytes of the block with the purpose "game id", the id `game_id` and the number 0.
     """
     return _block(seed, "game id", game_id, 0)[:8].hex()
 
@@ -97,6 +97,6 @@ def _words(seed: bytes, deal_id: str) -> Iterator[int]:
 
 
 def _below(limit: int, words: Iterator[int]) -> int:
-    """Return a number below `limit` (step 2 above). Every such number is equally likely."""
+    """Return a number from 0 to `limit` - 1, each equally likely (step 2 of the algorithm)."""
     accepted = _WORDS - _WORDS % limit
     return next(word for word in words if word < accepted) % limit

@@ -70,9 +70,9 @@ class Evidence:
     signal: str | None = None
     """The name of the signal that ended the process, such as `SIGSEGV`; None if no signal did."""
     elapsed_us: int = 0
-    """Microseconds from the request to the fault; if the bot did not start, from its start to the fault."""
+    """Microseconds to the fault: from the request, from the game's start, or from the program's launch."""
     stderr_tail: str = ""
-    """The last part of the process's standard error."""
+    """The last part of what the process wrote to standard error."""
 
 
 class RefereeError(Exception):
@@ -87,7 +87,7 @@ class UserError(RefereeError):
 
 
 class NotFoundError(UserError):
-    """The league does not have this id or name."""
+    """The league has no bot, tournament or game with the given name or id."""
 
 
 class StoreError(RefereeError):
@@ -112,4 +112,4 @@ class Forfeit(BotFault):
 
 
 class VoidGame(RefereeError):
-    """The game cannot be finished, and no bot caused this. The game is played again."""
+    """The referee or the machine failed, so the game cannot be finished. The game is played again."""

@@ -43,7 +43,7 @@ class ScheduledGame:
     index: int
     """Position in the schedule."""
     stage: int
-    """Number of the stage, which determines the ruleset."""
+    """Number of the stage. The ruleset depends on the stage."""
     round: int
     """Round number inside the stage."""
     match: int
@@ -101,7 +101,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ChargedFault:
-    """A fault together with the game and the bot that it is charged to."""
+    """A fault, with its game and the bot that is charged."""
 
     game_id: str
     bot: str
@@ -135,8 +135,8 @@ class GameRecord:
     max_strikes: int
     """Number of strikes at which a seat forfeits the game."""
     dropped: tuple[int, ...] = ()
-    """For each seat, the number of replies and hellos that the referee dropped because they came late,
-    twice or without a request. The tuple is empty if no message was dropped."""
+    """For each seat, the number of replies, readies and hellos that the referee dropped because they came
+    late, twice or without a request. The tuple is empty if no message was dropped."""
     isolation: str
     """The isolation of the bots: the rung, and the protections that were off."""
     started_at_us: int
@@ -158,7 +158,7 @@ class GameRecord:
 
     @property
     def charged_faults(self) -> tuple[ChargedFault, ...]:
-        """The faults with the bots that they are charged to, in the order of `faults`."""
+        """The faults in the order of `faults`, each with the bot that is charged."""
         return tuple(
             ChargedFault(self.game_id, str(self.seating[fault.seat]), fault)
             for fault in self.faults
@@ -236,16 +236,16 @@ def forfeited_seats(faults: Sequence[Fault]) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Request:
-    """A decision that one seat must make, with the view and the events that this seat may know."""
+    """A decision that a seat must make, with everything that the seat may know."""
 
     number: int
     """Number of the decision in the game, from 1."""
     view: View
     decision: Decision
     events: tuple[Event, ...]
-    """The events since the last request to this seat."""
+    """The redacted events since the seat's previous request."""
     time: DecisionTime
-    """The time that the seat has for this decision."""
+    """The time for the decision."""
 
 
 @dataclass(slots=True)
@@ -266,7 +266,7 @@ class Player(Protocol):
     async def decide(self, request: Request) -> Reply:
         """Return the player's decision, within `request.time.limit_us` and a fixed grace period.
 
-        Raises `Strike` if the player loses this decision, and `Forfeit` if the player loses the game. The
-        evidence of the error has the time since the request.
+        Raises `Strike` if the player loses this decision, and `Forfeit` if the player loses the game. In the
+        evidence of the error, `elapsed_us` is the time from the request to the fault.
         """
         ...

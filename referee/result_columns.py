@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 NOBODY = -1
-"""`ResultColumns.bot` of a missing seat. If a game has k seats, the seats from k on are missing."""
+"""`ResultColumns.bot` of a missing seat. In a game of k seats, the columns from k on are missing seats."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -54,13 +54,13 @@ class ResultColumns:
 
     @property
     def seats(self) -> Ints:
-        """(G,) the number of seats at the table."""
+        """(G,) the number of seats of each game."""
         seats: Ints = (self.bot != NOBODY).sum(axis=1)
         return seats
 
     @property
     def matches(self) -> int:
-        """The number of matches. It is right only if `match` has all numbers from 0, as after `by_ruleset`."""
+        """The number of matches. `match` must have no gaps: first call `by_ruleset` or `of_size`."""
         return int(self.match.max()) + 1 if len(self) else 0
 
     @classmethod
@@ -89,7 +89,7 @@ class ResultColumns:
     def select(self, games: Flags | Ints | slice) -> ResultColumns:
         """Return only the rows that `games` selects: a mask, row numbers or a slice.
 
-        `bots`, `rulesets` and the numbers in `match` stay the same.
+        `bots` and `rulesets` do not change, and matches keep their numbers.
         """
         return replace(
             self,
@@ -103,11 +103,11 @@ class ResultColumns:
         )
 
     def by_ruleset(self) -> dict[str, ResultColumns]:
-        """Return a dictionary from the name of each ruleset to its games, sorted by name.
+        """Return the games of each ruleset by the ruleset's name, sorted by name.
 
-        In each value of the dictionary, `bots` has only the bots that played with the ruleset, sorted by
-        name, and matches are numbered from 0 without gaps. The games are sorted, so that statistics do not
-        depend on the order in which games were stored, not even in the last bit.
+        `bots` then has only the bots that played with the ruleset, sorted by name. Matches are numbered from 0
+        without gaps. Games are sorted by match, then by the bots of the seats. So the order in which games were
+        stored changes no statistic, not even by a rounding error.
         """
         found = {}
         for number in np.unique(self.ruleset).tolist():
@@ -116,7 +116,7 @@ class ResultColumns:
         return dict(sorted(found.items()))
 
     def of_size(self, seats: int) -> ResultColumns:
-        """Return the games with this number of seats, with their matches numbered anew from 0 without gaps."""
+        """Return the games with `seats` seats. Their matches are numbered anew, from 0 without gaps."""
         sized = self.select(self.seats == seats)
         return replace(sized, match=np.unique(sized.match, return_inverse=True)[1])
 

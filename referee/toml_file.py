@@ -43,7 +43,7 @@ _REASONS = {
 
 
 class FileModel(BaseModel):
-    """A table of a TOML file. Unknown keys are errors, and values are not converted to other types."""
+    """A table of a TOML file. Unknown keys are errors. A value of a wrong type is an error too, such as a number in quotes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -102,7 +102,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether `path` is an existing folder; False also if the path is too long or otherwise invalid."""
+    """Return whether `path` is an existing folder; False also if the system rejects the path."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -126,10 +126,10 @@ def _syntax_reason(message: str) -> str:
 
 
 def _one_line(errors: Sequence[ErrorDetails]) -> str:
-    """Return the message of one error, and the number of the other errors.
+    """Return the message of one error, and how many more errors there are.
 
-    If there is an unknown key, the message is about that. A misspelt key causes two errors, the unknown key and a
-    missing key, and the unknown key shows the mistake better.
+    If there is an unknown key, the message is about the unknown key. The reason: a misspelt key causes two errors,
+    an unknown key and a missing key, and the unknown key shows the mistake better.
     """
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

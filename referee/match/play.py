@@ -1,7 +1,7 @@
 """Play one game from the deal to its record.
 
-`play_game` requests every decision from the player of a seat. After a fault of the player, `play_game`
-charges the seat with the fault, and the stand-in decides. `EventLog` keeps the events for each seat.
+`play_game` requests each decision from the player on the seat that must decide. After a fault of the
+player, `play_game` charges the seat with the fault, and the stand-in decides. `EventLog` keeps the events for each seat.
 This module knows nothing of bot processes. It uses only the protocol `Player` in `referee/records.py`.
 """
 
@@ -43,7 +43,7 @@ class EventLog:
         self._public: list[Event] = []
         """Every event. In draws from the deck the card is hidden."""
         self._private: list[list[tuple[int, Drawn]]] = [[] for _ in range(seats)]
-        """For each seat: its draws that `take` has not returned, each with its index in `_public`."""
+        """For each seat: its draws from the deck that `take` has not returned, with their indexes in `_public`."""
         self._seen = [0] * seats
         """For each seat: how many events it has seen."""
 
@@ -77,7 +77,7 @@ Watcher = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameSetup:
-    """Everything about a game that is fixed before it is played."""
+    """Everything that is fixed before a game."""
 
     game_id: str
     ruleset: Ruleset
@@ -94,7 +94,7 @@ class GameSetup:
 
 @dataclass(frozen=True, slots=True)
 class RecordedGame:
-    """A finished game: its record, and the last events for its seats."""
+    """The record of a finished game, and the events after the last requests."""
 
     record: GameRecord
     unseen_events: tuple[tuple[Event, ...], ...]
@@ -224,7 +224,7 @@ class _Run:
         return game.outcome
 
     def _handle_fault(self, decision: Decision, fault: BotFault, time: DecisionTime) -> None:
-        """Charge a seat with a fault and let the stand-in decide in its place."""
+        """Charge the seat with the fault and let the stand-in decide."""
         spent_us = fault.evidence.elapsed_us
         elapsed_us = min(spent_us, time.limit_us)
         self.seats[decision.seat].clock.spend(elapsed_us)
@@ -234,8 +234,8 @@ class _Run:
     def _let_stand_in_decide(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
         """Apply the stand-in's action.
 
-        `elapsed_us` is the time that the bot used before its fault, and `lag_us` is the referee's delay after
-        the limit. Both are 0 if the bot got no request.
+        `elapsed_us` is the time from the request to the fault, at most the time limit. `lag_us` is the time
+        after the limit. Both are 0 if the bot got no request.
         """
         action = stand_in_action(decision)
         self.moves.append(Move(decision.seat, action, elapsed_us, lag_us, stand_in=True))
@@ -248,7 +248,7 @@ class _Run:
                 self._watch(event)
 
     def _charge(self, number: int, fault: BotFault) -> None:
-        """Record a fault of seat `number`. If it is strike number `max_strikes`, also record the forfeit."""
+        """Record a fault of seat `number`. After strike number `max_strikes`, also record the forfeit."""
         seat = self.seats[number]
         forfeit = isinstance(fault, Forfeit)
         move = len(self.moves)

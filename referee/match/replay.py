@@ -1,7 +1,7 @@
 """Replay the record of a game, for verification, debugging and showing the game.
 
-The replay checks three things: the moves and the result follow the rules, the stand-in decided where it had
-to decide and followed its policy, and each fault cost the bot what it must cost.
+The replay checks three things. The moves and the result must follow the rules. The stand-in must follow
+its policy, and must decide only after a fault of the seat. A seat must forfeit at strike number `max_strikes`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ReplayedMove(NamedTuple):
     events: tuple[Event, ...]
     """The events that the move caused, unredacted."""
     game: Game
-    """The game after the move. The replay goes on with the same object, so the next move changes it."""
+    """The game after the move. The next move of the replay changes this object."""
 
 
 class Difference(Exception):
@@ -36,8 +36,8 @@ class Difference(Exception):
 def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
     """Replay a record move by move.
 
-    Raises Difference at the first error: the deck has other cards than the ruleset's, a move or the result
-    breaks the rules, the stand-in made a wrong move, or a fault did not cost what it must cost.
+    Raises Difference at the first error: wrong cards in the deck, a move or a result that breaks the rules, a
+    wrong move of the stand-in, or a strike or forfeit without its consequences.
     """
     try:
         game = Game(record.ruleset, len(record.seating), record.deck)
@@ -65,7 +65,7 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
 
 
 def check_record(record: GameRecord) -> None:
-    """Replay a record and raise Difference at the first error in it."""
+    """Replay a whole record. Raises Difference at the first error."""
     for _ in replay_moves(record):
         pass
 
@@ -83,10 +83,10 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 
 
 def _check_faults(record: GameRecord) -> None:
-    """Check what the faults cost, and raise Difference at the first error.
+    """Check the faults, and raise Difference at the first error.
 
-    Each strike must cost one decision, and strike number `max_strikes` must cost the game. A seat must not have
-    a fault after its forfeit.
+    After each strike the next move must be the stand-in's for this seat. At strike number `max_strikes` a seat
+    must forfeit. A seat must not have a fault after its forfeit.
     """
     seats = range(len(record.seating))
     for fault in record.faults:
@@ -119,7 +119,7 @@ def _is_stand_in_move(record: GameRecord, seat: int, index: int) -> bool:
 
 
 class _StandInCheck:
-    """Check that the stand-in decided only after faults, always after a forfeit, and by its policy."""
+    """Check when the stand-in decided, and what."""
 
     def __init__(self, record: GameRecord) -> None:
         self._forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}

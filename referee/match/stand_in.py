@@ -23,7 +23,7 @@ def stand_in_action(decision: Decision) -> Action:
     victim. As the victim it discards the layer. It passes an optional draw. It draws from the deck. If the
     deck is empty, it draws from the leftmost filled slot. From the ghost it snatches the lowest value.
 
-    It never reclaims, because two players that leave and reclaim all the time would play until `max_turns`
+    It never reclaims, because two players that always leave and reclaim can go on until `max_turns`
     (ruling R12 in `referee/rules/README.md`).
     """
     if decision.kind is DecisionKind.PLAY:

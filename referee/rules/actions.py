@@ -71,7 +71,7 @@ class DecisionKind(Enum):
     """What a seat has to decide."""
 
     PLAY = "play"
-    """Which layer to play from the hand: a `Play`."""
+    """Play a layer from the hand: a `Play`."""
     TAKE_OR_LEAVE = "take-or-leave"
     """What to do with a snatched layer: `Choice.TAKE` or `Choice.LEAVE`."""
     RECLAIM_OR_DISCARD = "reclaim-or-discard"

@@ -1,7 +1,7 @@
 """Define cards, multisets of cards, and layers.
 
 A card is an int: 1 to 13 for the number cards, `JOKER` (14) for a joker, `HIDDEN` (0) for a card that a
-seat may not see. A joker is 14, because layers of jokers rank above layers of 13s.
+seat may not see. A joker is 14, because a layer of jokers snatches a layer of 13s.
 
 A multiset of cards is a tuple of 15 counts, indexed by card. The count of `HIDDEN` is always 0.
 """

@@ -16,9 +16,9 @@ from referee.rules.cards import HIDDEN, Counts, Group, Layer
 class View(NamedTuple):
     """A game as one seat sees it (ruling R13).
 
-    All fields are immutable. The layers of a seat, the display, the discards and the ghost are new objects
-    only if they changed since the last view. So `ViewWriter` in `protocol/view_bytes.py` recognises an
-    unchanged object and uses the bytes from the last view again.
+    All fields are immutable. If the layers of a seat, the display, the discards or the ghost did not change,
+    the next view contains the same object. `ViewWriter` in `protocol/view_bytes.py` recognises the object and
+    does not encode it again.
     """
 
     seat: int
@@ -42,7 +42,7 @@ class View(NamedTuple):
     snatched: Layer | None
     """The snatched layer while a seat decides about it; None at all other times."""
     victim: int | None
-    """The seat that lost the snatched layer, until this seat has reclaimed or drawn; else None."""
+    """The seat that lost the snatched layer, until the seat has drawn or reclaimed; None at all other times."""
     cards_to_draw: int
     """How many draws are left, the current one included; 1 in an optional draw, 0 if nobody draws."""
 
@@ -144,7 +144,7 @@ class GhostRefilled(NamedTuple):
     ghost_cards: tuple[int, ...]
     """The cards that joined the ghost."""
     display_cards: tuple[SlotCard, ...]
-    """The 13s and jokers that were turned up. They went onto the display instead."""
+    """The 13s and jokers that were turned up for the ghost, but were put onto the display."""
 
 
 class Passed(NamedTuple):

@@ -47,7 +47,7 @@ class Game:
 
     @classmethod
     def from_table(cls, table: Table) -> Game:
-        """Return a game that begins with a turn of `table.active`. The game changes `table`, not a copy."""
+        """Return a game that begins with a turn of `table.active`. The game makes its moves in `table` itself."""
         game = cls.__new__(cls)
         game._start(table)  # noqa: SLF001 - its own class
         return game
@@ -59,9 +59,9 @@ class Game:
         self.decision: Decision | None = None
         """The next decision; None once the game is over."""
         self._base = self.table.copy()
-        """A copy of the table at the start of this turn or of an earlier turn. `copy` needs it."""
+        """The table at the start of the current turn or of an earlier turn. `copy` starts from `_base`."""
         self._since: list[Action] = []
-        """All actions that were applied after the position in `_base`."""
+        """The actions from `_base` to the current decision."""
         self._before_turn = 0
         """The number of actions in `_since` that belong to earlier turns."""
         self._begin_turn()
@@ -106,10 +106,9 @@ class Game:
     def copy(self) -> Game:
         """Return an independent game in the same position, for search.
 
-        Python cannot copy a generator. So the copy starts from a copy of the table at the start of the turn
-        and replays the actions of the turn. A game does not copy its table at every turn, because most games
-        are never copied. Therefore the first call of `copy` in a turn also replays the earlier turns that
-        were played since `_base`.
+        Python cannot copy a generator. So the new game gets the table from the start of the turn and replays
+        the actions of the turn. A game does not save its table at every turn, because most games are never
+        copied. Therefore the first call of `copy` in a turn also replays the earlier turns since `_base`.
         """
         if self.outcome is not None:
             copied = Game.__new__(Game)
@@ -158,9 +157,9 @@ def competition_ranks(keys: Sequence[tuple[float, ...]]) -> tuple[int, ...]:
 def score(table: Table, termination: Termination) -> Outcome:
     """Score a table as it stands ("The end" in section 2 of `proto/README.md`).
 
-    A seat has one point for each card on its own table, minus one for each card in its hand. More
-    points rank higher. If the ruleset has `hand_size_breaks_ties`, the smaller hand ranks higher among seats
-    with equal points. Seats that are still equal share a rank.
+    A seat has one point for each card on its own table, minus one for each card in its hand. A seat
+    with more points ranks higher. If the ruleset has `hand_size_breaks_ties`, the smaller hand ranks higher among seats
+    with equal points. Seats that are equal in this too share a rank.
     """
     played = [sum(layer.size for layer in layers) for layers in table.layers]
     scores = tuple(on_table - held for on_table, held in zip(played, table.hand_sizes, strict=True))

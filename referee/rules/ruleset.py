@@ -18,7 +18,7 @@ JOKERS_DEALT = 2
 
 
 class EndOn(Enum):
-    """The rule that ends a game when cards have run out."""
+    """When the game ends because cards have run out."""
 
     DECK_AND_DISPLAY = "deck-and-display"
     """The game ends when deck and display are both empty. All rulebooks have this rule."""
@@ -47,7 +47,7 @@ class Ruleset:
     """If True, of two seats with equal scores the seat with fewer cards in its hand ranks higher. If False,
     two seats with equal scores share a rank."""
     ghost: bool = False
-    """The game is a duel: it has a ghost and groups, and each player is dealt two jokers."""
+    """The game is a duel: it has a ghost and groups, and each player gets two jokers before the deal."""
     end_on: EndOn = EndOn.DECK_AND_DISPLAY
     max_turns: int = DEFAULT_MAX_TURNS
     """The game ends after this many turns (ruling R12)."""

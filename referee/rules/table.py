@@ -1,7 +1,7 @@
 """Keep the state of a game: where every card is, and whose turn it is.
 
 Most methods of `Table` move cards and record an event. They raise `GameEnded` when the move ends the game.
-`turn` calls them in the right order. Section 2 of `proto/README.md` describes steps 1 to 4 of a turn, and
+The module `turn` calls the methods in the right order. Section 2 of `proto/README.md` describes steps 1 to 4 of a turn, and
 `referee/rules/README.md` has the rulings.
 """
 
@@ -41,7 +41,7 @@ from referee.rules.ruleset import JOKERS_DEALT, EndOn, Ruleset, full_deck
 
 GHOST_LIMIT = 13
 """All cards of the ghost are lower than this number."""
-_draw_display = lru_cache(1 << 10)(DrawDisplay)  # the same few draws recur all the time
+_draw_display = lru_cache(1 << 10)(DrawDisplay)  # saves creating equal draws again and again
 
 
 class GameEnded(Exception):
@@ -85,7 +85,7 @@ class Table:
         self.display: tuple[Group, ...] = ((),) * DISPLAY_SLOTS
         self.deck = tuple(deck)
         self.deck_size = len(self.deck)
-        """The number of cards not drawn yet. They are the last cards of `deck`, which never changes."""
+        """The number of cards that are not drawn yet: the last cards of `deck`. `deck` itself never changes."""
         self.discards: Counts = EMPTY
         self.ghost: Counts | None = EMPTY if ruleset.ghost else None
         self.active = 0
@@ -93,9 +93,9 @@ class Table:
         self.turn = 1
         """The number of the turn, from 1."""
         self.snatched: Layer | None = None
-        """The snatched layer, until it is taken, reclaimed or discarded."""
+        """The snatched layer, until it is taken, reclaimed or discarded; None at all other times."""
         self.victim: int | None = None
-        """The seat that lost the snatched layer, until this seat has drawn or reclaimed."""
+        """The seat that lost the snatched layer, until the seat has drawn or reclaimed; None at all other times."""
         self.cards_to_draw = 0
         """How many times the victim, or the active player in an optional draw, still draws."""
         self.events: list[Event] = []
@@ -150,7 +150,7 @@ class Table:
         )
 
     def copy(self) -> Table:
-        """Return an independent table with the same cards and no events."""
+        """Return an independent table in the same position, without events."""
         other = Table.__new__(Table)
         other.ruleset = self.ruleset
         other.display = self.display
@@ -245,7 +245,7 @@ class Table:
     def draw(self, seat: int, source: Action) -> None:
         """Let a seat draw once, from the deck or from a slot of the display.
 
-        Raises GameEnded when the draw ends the game, even if the seat has more cards to draw (ruling R5).
+        Raises GameEnded when the draw ends the game, even if the seat still has draws left (ruling R5).
         """
         self.cards_to_draw -= 1
         if isinstance(source, DrawDisplay):
@@ -288,7 +288,7 @@ class Table:
     def _fill_ghost(self) -> GhostRefilled:
         """Turn cards up until the ghost has 13 cards or the deck is empty, and return the event.
 
-        13s and jokers go onto the display instead (rulings R9 and R11).
+        13s and jokers are put onto the display and do not count (rulings R9 and R11).
         """
         counts = list(self.ghost or EMPTY)
         ghost_cards: list[int] = []
@@ -310,8 +310,8 @@ class Table:
         """Return the slot for a 13 or joker that the ghost turned up (ruling R9).
 
         It is the slot with the lowest single card. If no slot has a single card, it is the slot of the group
-        with the lowest bottom card. If the display is empty, it is slot 0. Of several such slots it is the
-        leftmost.
+        with the lowest bottom card. If the display is empty, it is slot 0. Of several slots with equal
+        bottom cards it is the leftmost.
         """
         return min(
             range(DISPLAY_SLOTS),
