@@ -2,7 +2,7 @@
 
 A build that is isolated from the user's files gets a new home folder, which is removed after the build. Before the
 build, the user's caches of the package manager are copied into the new folder, so that the package manager can
-work without a network. The build gets only copies, because a build that writes to the caches themselves could
+work without a network. The build gets only copies, because a build that can write to the user's caches could
 tamper with later builds.
 """
 

@@ -17,9 +17,9 @@ HELLO = ""
 READY = 0
 """Used as the decision number of a request for a hello or a ready. Decisions count from 1."""
 REPLY_GRACE_US = 2_000
-"""The grace period after a deadline, in µs. A reply that arrived in time may still be in gRPC's threads."""
+"""The grace period after a deadline, in µs. gRPC's threads may still pass on a reply that arrived in time."""
 TIMER_TOLERANCE_US = 2_000
-"""If a timer fires more than so many µs late, the event loop was late. uvloop's timers are exact to 1 ms."""
+"""How many µs late a timer may fire before the event loop counts as late. uvloop's timers are exact to 1 ms."""
 MAX_GRACE_PERIODS = 5
 """How many grace periods a request can have, the first one included, if the event loop is late every time. Grace
 periods for a bot that waits for a core are not counted."""
@@ -80,7 +80,7 @@ class PendingRequest:
     expired = False
     """True once the deadline has passed."""
     cpu_at_deadline_ns: int | None = None
-    """The bot's CPU time at the deadline; None before the deadline, and if all its threads slept at the deadline."""
+    """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
 
     def __init__(
         self, game_id: str, number: int, limit_us: int, reply: asyncio.Future[Any]
@@ -92,7 +92,7 @@ class PendingRequest:
         self.limit_us = limit_us
         """How many microseconds the bot has for the reply."""
         self.reply = reply
-        """The future of the reply. Its result is the message of a hello, and a `TimedReply` of any other reply."""
+        """The future of the reply. The result is a `Hello` message for a hello, and a `TimedReply` for any other reply."""
 
     @property
     def cause(self) -> Cause:
@@ -112,8 +112,8 @@ class PendingRequests:
 
     A bot may have its reply ready and wait for a core that another program uses. The bot is not charged for such a
     wait. If the bot runs or waits for a core at its deadline, it still gets `CPU_GRACE_US` of CPU time, but no later
-    than `CORE_WAIT_LIMIT_US` after the deadline. A bot that goes on computing uses this CPU time up at once, so it is
-    charged as promptly as a bot that sleeps.
+    than `CORE_WAIT_LIMIT_US` after the deadline. A bot that goes on computing soon uses up this CPU time
+    and is charged.
 
     Args:
         clock: the source of time.
@@ -203,9 +203,9 @@ class PendingRequests:
 
         Args:
             request: the request whose deadline has passed.
-            late_ns: how many ns late the event loop was. If this is more than `TIMER_TOLERANCE_US`, the grace period
+            late_ns: how many ns late the event loop was. If it was later than `TIMER_TOLERANCE_US`, the grace period
                 is longer by `late_ns`.
-            periods_left: how many counted grace periods, including this one, the request can still have; see
+            periods_left: how many grace periods the request can still have, the new one included; see
                 `MAX_GRACE_PERIODS`.
         """
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
@@ -238,7 +238,7 @@ class PendingRequests:
 
 
 def fail_request(request: PendingRequest, failure: Exception) -> None:
-    """Raise `failure` in the caller that awaits the reply, unless the request has been completed or has failed."""
+    """Raise `failure` in the caller that awaits the reply. Do nothing if the future of the reply is done."""
     if not request.reply.done():
         request.reply.set_exception(failure)
         request.reply.exception()  # if the caller has stopped waiting, asyncio would log the failure

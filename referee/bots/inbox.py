@@ -48,10 +48,10 @@ class Inbox:
         """How many replies, readies and hellos were dropped, because they came late, twice or without a request."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
-        """Process `data` if it is a message that contains only the reply to the only pending request.
+        """Process a message if it contains only a reply, and this reply is for the only pending request.
 
-        Return True if `data` was processed. If this method returns False, the caller must pass `data` to `receive`.
-        Nearly all messages contain only such a reply, and `receive` is slower than this method.
+        Return True if the message was processed. If not, the caller must pass the message to `receive`. Nearly all
+        messages can be processed here, and `receive` is slower.
         """
         pending = self._requests.pending
         if len(pending) != 1:
@@ -166,7 +166,7 @@ class Inbox:
             request.reply.set_result((action, limit_us, elapsed_us - limit_us))
 
     def _charge_malformed(self, reason: str) -> None:
-        """Charge a strike for every pending decision, because a malformed message does not say which one it is for.
+        """Charge a strike for every pending decision, because the malformed message may be the reply to any of them.
 
         If no decision is pending, count the message as unsolicited.
         """

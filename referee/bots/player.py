@@ -1,8 +1,8 @@
 """Let bot processes play games. `BotPool` keeps the processes of a worker, `BotPlayer` plays one seat.
 
 A pool keeps one process for each bot and lane. It starts the process before the first game of the bot in the
-lane. Before each later game it starts a new process if the old one cannot play any more. If there are too many
-processes, the pool stops processes that play no game, the least recently used ones first.
+lane. Before each later game it starts a new process if the old one cannot play any more. If the pool has
+too many processes, it stops processes that play no game, beginning with the least recently used one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BotPool:
     Args:
         launcher: starts the programs.
         clocks: the time limits; the pool uses only the start-up limit.
-        max_processes: how many processes the pool keeps. If more processes play games, it keeps all of these.
+        max_processes: how many processes the pool keeps; it may keep more if all of them play games.
         folder: the folder in which each bot process gets a folder of its own.
     """
 
@@ -135,7 +135,7 @@ class GameOpening:
     game_id: str
     """The opaque id that the bots see."""
     start: bytes
-    """The serialised message that tells the bot of this seat that the game starts."""
+    """The serialised message that tells the bot that the game starts."""
     encoder: RequestEncoder
     """Turns requests into messages. All seats of the game share one encoder."""
 

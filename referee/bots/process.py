@@ -68,7 +68,7 @@ class Shutdown:
 #         +- failed start --+-------------------------------------------------+--stop()--> stopping --> stopped
 #
 # `dead` is True in the states failed, stopping and stopped, and after the end of the stream. The caller
-# of `start` must call `stop` in the end, because only `stop` frees the resources. A `start` that fails calls `stop`.
+# of `start` must call `stop` in the end, because only `stop` frees the resources. If `start` fails, it calls `stop` itself.
 
 
 class BotProcess:
@@ -194,7 +194,7 @@ class BotProcess:
         self.session.fail(fault or self._describe_exit(code))
 
     def _on_watcher_done(self, watcher: asyncio.Task[None]) -> None:
-        """Fail the session if `_watch` raised an error, because callers would otherwise wait for ever."""
+        """If `_watch` raised an error, raise this error in all callers that await a reply of the bot."""
         if not watcher.cancelled() and (error := watcher.exception()) is not None:
             assert isinstance(error, Exception)  # noqa: S101 - other exceptions end the event loop
             self.session.fail(error)
@@ -202,7 +202,7 @@ class BotProcess:
     def _describe_exit(self, code: int | None) -> Forfeit | VoidGame:
         """Return the fault of a bot that has exited with `code`, or has closed its stream if `code` is None.
 
-        Return a `VoidGame` instead of the fault if the machine lacks resources, because this may have ended the bot.
+        If the machine lacks resources, return a `VoidGame`, because the shortage may have ended the bot.
         """
         signal = None
         if code is None:
@@ -260,7 +260,7 @@ class BotProcess:
         return self._launched.process.pid
 
     async def shut_down(self, *, goodbye: bool) -> Shutdown:
-        """Ask the process to exit, and return how it reacted. Call `stop` afterwards: nothing is killed here.
+        """Ask the process to exit, and return how it reacted. It kills nothing: call `stop` afterwards.
 
         Args:
             goodbye: True to send the goodbye and wait for at most `GOODBYE_S`, False to send SIGTERM and wait for
@@ -268,7 +268,7 @@ class BotProcess:
         """
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         if self._watcher is not None:
-            self._watcher.cancel()  # the watcher would kill the processes for `left_running`
+            self._watcher.cancel()  # the watcher would kill the processes that are listed below
         began_ns = self._clock.now_ns()
         if goodbye:
             self.session.send(encode.goodbye())

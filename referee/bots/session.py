@@ -109,7 +109,7 @@ class Session:
 
     @property
     def unresponsive(self) -> bool:
-        """Whether the bot has missed the deadline of a request, and has sent no later reply in the same game."""
+        """Whether a request is overdue, and the bot has replied neither to it nor to a later request of the game."""
         return bool(self._requests.overdue)
 
     # The stream

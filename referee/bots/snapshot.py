@@ -1,7 +1,7 @@
 """Copy a bot's folder and compute the hash that identifies its content.
 
-A league builds and runs bots only from snapshots. So the same files play all games of a version, even if the author
-changes the bot's folder.
+A league builds and runs bots only from snapshots. So all games of a version are played with the same files, even if
+the author changes the bot's folder.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _rename(folder: Path, old: str, name: str, author: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The result of a submission: the bot's version in the league with the content of the submitted folder."""
+    """The result of a submission: a version in the league. It has the content of the submitted folder."""
 
     spec: BotSpec
     """How to start this version. `spec.bot` is the version's id in the league; the manifest may say another version."""
@@ -118,8 +118,8 @@ class Roster:
         """Add the current content of a bot's folder to the league.
 
         If a version of the bot has the same content, return that version. If no version has the same content, add
-        a new version with the name from the manifest. If the version `1.0` exists
-        already, the new version is named `1.0+2`. If `1.0+2` exists too, the new version is named `1.0+3`.
+        a new version, which is named as in the manifest. If, for example, the manifest says `1.0` and this version
+        exists already, the new version is named `1.0+2`. If `1.0+2` exists too, the new version is named `1.0+3`.
 
         Args:
             folder: the bot's folder.
@@ -149,7 +149,7 @@ class Roster:
         return copy.content_hash in {row.content_hash for row in versions}
 
     def add_copy(self, copy: Copy, folder: Path, *, now_us: int) -> Submission:
-        """Do the same as `submit` with `copy`, which the workshop has made of `folder` before."""
+        """Add `copy`, which the workshop has made of `folder`, as `submit` does, but do not check the author."""
         versions = versions_of(self._league, copy.manifest.name)
         for row in versions:
             if row.content_hash == copy.content_hash:

@@ -1,4 +1,4 @@
-"""Copy bots into the league's folder and build the copies. The league keeps only one copy of the same content.
+"""Copy bots into the league's folder and build the copies. Equal folders share a copy.
 
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
@@ -98,7 +98,7 @@ class Workshop:
         return self._launcher
 
     async def copy(self, source: Path) -> Copy:
-        """Copy a bot's folder and build the bot in the copy. If there is a copy of the same content, return it.
+        """Copy a bot's folder and build the bot in the copy. If the league has a copy of the content, return it.
 
         Raises `UserError` if the manifest is wrong or the folder cannot be copied, `BuildError` if the build fails,
         and `VoidGame` as `build` does. After an error no new copy remains.
@@ -214,7 +214,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def _make_read_only(folder: Path) -> None:
-    """Make a copy's files read-only, so that the bot that plays is the bot that was checked.
+    """Make a copy's files read-only, because the bot that plays must be the bot that was checked.
 
     All users may read the files, because a bot runs as another user if the referee is root.
     """

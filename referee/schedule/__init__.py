@@ -36,7 +36,7 @@ class Stage:
     balanced: bool = False
     """True if only a balanced choice of the tables plays; False if all tables play."""
     challengers: int = 0
-    """Number of challengers in a gauntlet; they are the first bots of the tournament. 0 in other formats."""
+    """Number of challengers, 0 if the format is no gauntlet. The first bots of the tournament are the challengers."""
 
     def games(self, bots: int) -> int:
         """Return the number of games of the stage, if the tournament has `bots` bots."""
@@ -132,7 +132,7 @@ def check_stages(bots: Sequence[str], stages: Iterable[Stage], lanes: int) -> No
     """Raise ValueError if the stages cannot be scheduled.
 
     `bots` must not contain a name twice. The ruleset of each stage must allow the stage's table size. The
-    tournament needs at least as many bots as the largest table has seats, and at least as many lanes.
+    tournament needs at least as many bots, and at least as many lanes, as the largest table has seats.
     """
     if len(set(bots)) != len(bots):
         raise ValueError(f"a bot is named twice: {', '.join(bots)}; name each bot once")

@@ -3,15 +3,14 @@
 In this module a round is a group of matches in which all bots play equally often. Only the last round of a
 stage may be shorter. Each stage has these properties:
 
-- After each round all bots have played equally often. After a shorter last round their numbers of matches
-  differ by one at most.
+- After each round all bots have played equally often. After a shorter last round the numbers of matches of two
+  bots differ by one at most.
 - Every bot has each seat equally often, because a match has all cyclic seatings.
-- All pairs of bots meet about equally often. A search, `balanced_tables`, makes the numbers of meetings as
-  equal as it can.
-- All bots have all others as left neighbour about equally often, by another search, `choose_orders`.
+- All pairs of bots meet about equally often. `balanced_tables` searches for such tables.
+- Each bot has each other bot as left neighbour about equally often. `choose_orders` searches for such orders.
 
 Stages take turns: the next round is always from the stage with the fewest games so far. If a stage must let
-some bots play more often than others, it prefers the bots that play least in the stages before it in the list.
+some bots play more often than others, it prefers the bots that play least in the earlier stages of the list.
 
 The search of `balanced_tables` has two steps:
 
@@ -19,11 +18,11 @@ The search of `balanced_tables` has two steps:
    often each bot plays in each round.
 2. A random walk exchanges bots between two matches of a round. Its cost is the sum, over all pairs of bots,
    of the squared number of meetings. The goal is that no two pairs differ by more than one meeting; then the
-   cost is smallest. The walk makes only exchanges that do not increase the cost. Exchanges that keep the cost
-   lead out of most dead ends. If the walk does not reach its goal, it continues with rounds of double length,
+   cost is smallest. The walk makes only exchanges that do not increase the cost. Exchanges that do not
+   change the cost lead out of most dead ends. If the walk does not reach its goal, it continues with rounds of double length,
    because longer rounds allow more exchanges.
 
-Some tournaments have no choice of tables that reaches the goal. Even if there is one, the walk may miss it.
+For some tournaments no choice of tables reaches the goal. For other tournaments the walk may miss the goal.
 
 The walk uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
 schedule is the same on all machines.
@@ -45,13 +44,13 @@ BotTable = tuple[int, ...]
 """The bots of a match, as numbers from 0."""
 
 _STEPS = 200_000
-"""The largest number of steps of the walk with rounds of one length."""
+"""The largest number of steps of the walk before the length of the rounds is doubled."""
 _LONGEST = 32
 """The longest round, as a multiple of the shortest round in which all bots can play equally often."""
 _CHECK_EVERY = 1_000
 """Number of steps after which the walk tests again whether it has reached its goal."""
 _LOOK_AHEAD = 64
-"""`_order_tables` selects the next table among this many tables: the first of the remaining ones."""
+"""How many of the remaining tables `_order_tables` compares to select the next table."""
 
 
 def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]:
@@ -115,7 +114,7 @@ class _Choice:
         self._tables.append(table)
 
     def difference(self) -> int:
-        """Return how much the most frequent and the least frequent pair differ in their number of meetings."""
+        """Return the largest number of meetings of a pair minus the smallest number of meetings of a pair."""
         meetings = [met for bot, others in enumerate(self._met) for met in others[:bot]]
         return max(meetings) - min(meetings)
 
@@ -146,7 +145,7 @@ class _Choice:
                 self._exchange(table, place, other, other_place)
 
     def _exchange(self, table: list[int], place: int, other: list[int], other_place: int) -> None:
-        """Exchange a bot of `table` and a bot of `other`, unless that increases the cost of the walk."""
+        """Exchange a bot of `table` and a bot of `other` if the cost of the walk does not increase."""
         bot, guest = table[place], other[other_place]
         met_bot, met_guest = self._met[bot], self._met[guest]
         left = [each for each in table if each != bot and each not in other]
@@ -169,7 +168,7 @@ class _Choice:
 
 
 def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
-    """Yield the tables of a round. First come tables of bots that have played least in the round so far."""
+    """Yield the tables of a round. The next table is one whose bots have played least in the round so far."""
     played = [0] * bots
     left = list(tables)
     while left:
@@ -211,7 +210,8 @@ def interleave_rounds(
 
     Args:
         stages: the stages of the tournament.
-        rounds: a list of rounds for each stage. A round is a list of tables, each in clockwise order.
+        rounds: a list of rounds for each stage. A round is a list of tables. The bots of each table are in
+            clockwise order.
     """
     left = [deque(enumerate(each)) for each in rounds]
     games = [0] * len(stages)
@@ -228,7 +228,7 @@ def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]
     """Yield, for each stage, the list of its rounds. The bots of each table are in clockwise order.
 
     If a stage must let some bots play more often than others, it prefers the bots that play least in the
-    stages before it.
+    earlier stages.
     """
     played = Counter(range(bots))
     played.subtract(range(bots))

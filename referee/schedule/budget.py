@@ -23,7 +23,7 @@ If it returns False for some stages, it must also return False for the same stag
 
 
 def smallest_choice(stages: Sequence[Stage], bots: int) -> tuple[Stage, ...]:
-    """Return each stage as a balanced choice with the fewest matches in which every bot plays."""
+    """Return the stages as balanced choices. Each has the fewest matches in which every bot plays."""
     return tuple(replace(stage, matches=stage.min_matches(bots), balanced=True) for stage in stages)
 
 
@@ -35,13 +35,13 @@ def buy(
     If the budget is enough for one match at every table of every stage, all tables play, and each plays the
     same number of matches. If not, each stage gets a balanced choice. The search starts with
     `smallest_choice` and adds matches one by one, until the budget is not enough for the next match. Each
-    match is added to the stage with the fewest games, or to the first of several such stages.
+    match is added to the stage with the fewest games. If several stages have the fewest, the first one gets it.
 
     Args:
         stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
         affords: returns True if the stages are within the budget. It must return True for `smallest_choice`.
-        most_games: the search ends when the stages have more games, so the result may exceed this number.
+        most_games: the search ends when the stages have more than `most_games` games.
     """
 
     def whole(rounds: int) -> tuple[Stage, ...]:
@@ -82,7 +82,7 @@ class Budget:
 
     unit: Unit
     amount: float
-    """Number of units, more than 0. If the unit is not minutes, the number is a whole number."""
+    """Number of units, more than 0; for games and games per bot a whole number."""
 
     def __str__(self) -> str:
         return f"{self.amount:.12g} {_WORDS[self.unit]}"
@@ -117,9 +117,9 @@ def spend(
         budget: the budget of the tournament.
         stages: the stages; the function ignores how many matches they have.
         bots: the number of bots.
-        workers: the number of workers. The price in minutes assumes that a worker plays one game at a time.
+        workers: the number of workers. The expected minutes assume that a worker plays one game at a time.
         pace: the duration of earlier games, used only for a budget of minutes. None if no duration is known.
-        most_games: the argument of `buy`.
+        most_games: see `buy`.
 
     Raises ValueError if the budget is too small for every bot to play in every stage. Raises ValueError also
     if the budget is in minutes and `pace` does not know the duration of the games of a stage.
@@ -150,7 +150,8 @@ class _Price:
     def compute(self, stages: Sequence[Stage]) -> float:
         """Return the price of the stages, as a number of units.
 
-        For games per bot, the price adds the most games of a bot in each stage, even if the bots differ.
+        For games per bot, add up the most games of a challenger in each stage, and the most games of any other
+        bot in each stage. The larger sum is the price, even if no single bot plays so many games.
         """
         if self.unit is Unit.GAMES_PER_BOT:
             each = [stage.most_games(self.bots) for stage in stages]

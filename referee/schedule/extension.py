@@ -1,11 +1,11 @@
-"""Select the algorithm that makes a schedule, extend a schedule by matches, and shorten it.
+"""Select the algorithm of a schedule, and extend or shorten a schedule.
 
 An extension adds games. Existing games keep their numbers, deals and lanes.
 
-- If all tables play, the extension adds rounds. A new round has the same cyclic orders as this round has in a
-  tournament that is created with all these rounds.
+- If all tables play, the extension adds rounds. Each table seats its bots in the same cyclic order as if the
+  tournament had been created with the larger number of rounds.
 - If the stages are balanced, the extension adds another balanced choice to each stage. If the new choice must
-  let some bots play more often than others, it prefers bots that have played less before.
+  let some bots play more often than others, it prefers bots that have played less in the earlier choices.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def select_algorithm(stages: Iterable[Stage]) -> str:
 
 
 Schedule = Callable[[Sequence[Stage]], Sequence[ScheduledGame]]
-"""A function that returns the games of the stages, with all other arguments of the algorithm fixed."""
+"""A function that takes stages and returns their games."""
 
 
 def lengthen(stages: Iterable[Stage], matches: int) -> tuple[Stage, ...]:
@@ -79,8 +79,8 @@ def extended_schedule(
         tournament: the name of the tournament, used in ids.
         bots: the names of the bots; in a gauntlet, the challengers first.
         stages: the stages of the tournament at its creation.
-        extensions: for each extension, the number of matches that it adds. If all tables play, each table gets
-            this number of matches. If the stages are balanced, each stage gets this number of matches.
+        extensions: for each extension, the number of matches that it adds to each table. If the stages are
+            balanced, the number of matches that it adds to each stage.
         lanes: the number of lanes, at least the number of seats of the largest table.
 
     Raises ValueError if an extension adds no match, or if the algorithm cannot make the schedule of the
@@ -121,11 +121,12 @@ def _choices(
 ) -> Iterator[list[ScheduledGame]]:
     """Yield, for each extension, the games of the balanced choices that it adds.
 
-    For each extension, the algorithm makes a schedule from the stages so far and a copy of the original stages
-    at the end. The games of the copies are the new games; these games get the numbers of the original stages.
+    For each extension, copies of the original stages, with the new number of matches, are appended to the stages
+    so far. The new games are the games of these copies. In each new game, the stage number of the copy is
+    replaced by the number of the original stage.
     """
     repeated = list(stages)
-    # The number of rounds of each stage so far. The last game of a stage overwrites the others.
+    # The number of rounds of each stage so far. The last game of a stage is in its last round.
     done = Counter({game.stage: game.round + 1 for game in schedule(stages)})
     for matches in extensions:
         first = len(repeated)

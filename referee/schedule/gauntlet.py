@@ -17,13 +17,13 @@ these properties:
 Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
 one bot of the field in one stage. The quotas of a challenger add up to the number of seats for the field at
 all its tables. If this sum is a multiple of the size of the field, the quotas are equal. If not, some bots of
-the field get one extra meeting. These bots follow each other in the list of the field. The next challenger's
-extra meetings begin with the bot after these bots.
+the field get one extra meeting. The extra meetings go through the list of the field bot by bot. The next
+challenger continues in the list where the challenger before stopped.
 
 Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
-remaining matches of the challenger. The other places go to bots that have played least. Of equal bots, the bot
-with the largest remaining quota gets the place. If these quotas are equal too, the place goes to the bot with
-the fewest meetings with the bots already at the table.
+remaining matches of the challenger. The other places go to bots that have played least. Among bots that
+have played equally often, the bot with the largest remaining quota gets the place. If the quotas are equal
+too, the place goes to the bot with the fewest meetings with the bots already at the table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from referee.schedule.round_robin import choose_orders, list_tables, whole_round
 BotTable = tuple[int, ...]
 
 _LOOK_AHEAD = 16
-"""`_round` selects the next group for a challenger among this many groups: the first remaining ones."""
+"""How many of the remaining groups `_round` compares to select the next group for a challenger."""
 
 
 def gauntlet(
@@ -95,8 +95,8 @@ def _check(bots: int, stages: Sequence[Stage]) -> None:
 def _round(bots: int, stage: Stage) -> Iterator[BotTable]:
     """Yield all tables of a stage, for a stage that is not balanced.
 
-    Challengers take turns. Each challenger goes through the list of groups of the field from another start, so
-    that two challengers do not use up the same groups first.
+    Challengers take turns. Each challenger begins at another position in the list of groups, because two
+    challengers should not use up the same groups first.
     """
     first = stage.challengers
     groups = [
@@ -135,8 +135,8 @@ class _Quotas:
     """Make the tables of balanced stages from quotas. The module's docstring explains quotas.
 
     If the last round of a stage is shorter, the next stage begins with the first challenger that has no match
-    in that round. The extra meetings of the next stage begin where those of the stage before ended in the
-    list of the field. So bots with fewer matches in one stage are the first to get more in the next stage.
+    in the shorter round. The extra meetings continue in the list of the field where the stage before stopped.
+    So bots with fewer matches in one stage are the first to get extra matches in the next stage.
     """
 
     def __init__(self, bots: int, challengers: int) -> None:
@@ -166,7 +166,7 @@ class _Quotas:
         return tables
 
     def _quota(self, places: int) -> dict[int, int]:
-        """Return how often a challenger meets each bot of the field.
+        """Return how often a challenger meets each bot of the field in a stage.
 
         Args:
             places: the number of places for bots of the field at all the challenger's tables together.

@@ -21,19 +21,19 @@ from referee.schedule import Match, Stage, check_stages, expand_matches
 
 
 def list_tables(bots: int, seats: int) -> Iterator[tuple[int, ...]]:
-    """Yield every set of `seats` of the bots 0, 1, … once. The bots of a table are in ascending order.
+    """Yield every table of `seats` bots once. The bots are numbers from 0, in ascending order.
 
-    A table is filled bot by bot, beginning with the bot that has played least so far; among equals, the one
-    with the lowest number comes first. A bot is skipped if all tables that contain it and the bots already
-    selected have been yielded. So no bot is ever more than `seats` matches ahead of another; usually one or
-    two.
+    A table is filled bot by bot, beginning with the bot that has played least so far. Among bots that have
+    played equally often, the bot with the lowest number comes first. A bot is skipped if every table with this
+    bot and the bots already selected has been yielded. No bot is ever more than `seats` matches ahead of
+    another.
     """
     left = Counter(
         chain.from_iterable(
             _subsets(frozenset(table)) for table in combinations(range(bots), seats)
         )
     )
-    """For each set of bots: the number of tables that contain all of these bots and are still to yield."""
+    """For each set of bots: how many tables that contain the whole set have not been yielded yet."""
     played = [0] * bots
     nobody = frozenset[int]()
     while left[nobody]:
@@ -61,14 +61,14 @@ _EFFORT = 300_000
 _MOST_PASSES = 200
 """The largest number of passes of `choose_orders`."""
 _FIRST_CHANCE = 0.05
-"""The probability of a random order for a match, in the first pass of `choose_orders` with random orders."""
+"""The probability that a match gets a random order in the first passes of `choose_orders`."""
 
 
 class SeatingOrders:
     """Select the cyclic orders of all tables of one stage, match after match.
 
-    A table of k bots uses each of its (k-1)! cyclic orders once before it repeats one. By then every bot has
-    had every other bot of the table as left neighbour equally often. The next order is the unused order whose
+    A table of k bots uses each of its (k-1)! cyclic orders once before it repeats one. After (k-1)! matches every
+    bot has had every other bot of the table as left neighbour equally often. The next order is the unused order whose
     neighbours have been neighbours least often so far, at all tables. The selection depends only on earlier
     matches, so a longer schedule starts with the shorter one.
     """
@@ -96,11 +96,11 @@ class SeatingOrders:
 def choose_orders(tables: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Return the clockwise order of the bots in each match of a stage. A search makes the cost low.
 
-    The cost is the sum of squares of how often each bot had each other bot as left neighbour. The search
-    starts with the orders of `SeatingOrders`. A pass goes through the matches and gives each match the order
-    of the lowest cost, while the orders of all other matches stay. In every other pass some matches get a
-    random order instead, to leave local optima. The number of these matches falls from pass to pass. The
-    result has the lowest cost that was found, at the start or after a pass.
+    Count for each pair of bots how often the second bot is the left neighbour of the first bot. The cost is
+    the sum of the squares of these counts. The search starts with the orders of `SeatingOrders`. A pass goes
+    through the matches and gives each match the order of the lowest cost, while the orders of all other matches
+    stay. In every second pass some matches get a random order instead, to leave local optima. The number of
+    random orders falls from pass to pass. The result has the lowest cost found at the start or after a pass.
 
     Args:
         tables: the table of each match.
@@ -169,8 +169,7 @@ def round_robin(
 ) -> tuple[ScheduledGame, ...]:
     """Return the schedule of a tournament, in the order of play.
 
-    If `Stage.matches` grows only in stages that already have the most matches, the longer schedule starts with
-    all games of the shorter schedule.
+    If only the stages with the most matches get more matches, the old schedule is the start of the new one.
 
     Args:
         tournament: the name of the tournament, used in ids.
