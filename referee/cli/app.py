@@ -26,7 +26,7 @@ from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
-"""The smallest accepted limit of open files. Below it, some libraries end the process without a message."""
+"""The smallest accepted limit of open files. With a lower limit, some libraries end the process without a message."""
 
 
 _GROUPS = {
@@ -177,9 +177,9 @@ app = typer.Typer(
 
 
 def all_commands() -> dict[str, TyperCommand | TyperGroup]:
-    """Import all commands and return them by the words that call them, such as `referee bots list`.
+    """Import all commands. Return a dictionary from the words of each command, such as `referee bots list`, to the command.
 
-    A group that only contains commands, such as `referee bots`, is left out.
+    A group that does nothing without a command, such as `referee bots`, is left out.
     """
     found: dict[str, TyperCommand | TyperGroup] = {}
 
@@ -195,7 +195,7 @@ def all_commands() -> dict[str, TyperCommand | TyperGroup]:
 
 
 def _join_lines(text: str) -> str:
-    """Join the lines of each paragraph: Typer would keep the line breaks of the source in the help."""
+    """Join the lines of each paragraph. Without this function, Typer shows the line breaks of the docstrings."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
 
 
@@ -220,8 +220,8 @@ def _referee(
 def run() -> None:
     """Run the command line and exit.
 
-    SIGTERM interrupts like Ctrl-C, so that bots and builds are stopped before the referee ends. A shell script starts
-    its background commands with SIGINT ignored. Therefore the handler of SIGINT is set here explicitly.
+    SIGTERM has the same effect as Ctrl-C: bots and builds are stopped before the referee ends. A shell script makes
+    its background commands ignore SIGINT. Therefore this function sets the handler of SIGINT explicitly.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))

@@ -176,5 +176,5 @@ def _usage(store: League, bot: str) -> UsageRow | None:
 
 
 def _is_of(bot: str, wanted: str) -> bool:
-    """Return True if `wanted` is the `name@version` or the name of the bot."""
+    """Return True if `wanted` is the `name@version` `bot` or only the name in it."""
     return wanted in (bot, bot.partition("@")[0])

@@ -131,7 +131,7 @@ def replay(
 
 
 def show_record(record: GameRecord) -> None:
-    """Print the result of a game, and its faults with the end of the bots' standard error."""
+    """Print the result and the faults of a game. For each fault, print the end of the bot's standard error."""
     console.print(card(game_head(record)))
     console.print(RowsTable(SeatRow, seat_rows(record)))
     charges = charge_rows(record)

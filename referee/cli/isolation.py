@@ -59,8 +59,8 @@ def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Iso
         wanted: the rung from the option or the tournament file; None for the strongest rung of this machine.
         required: the weakest rung that the user accepts; None for any.
 
-    Raises UserError if a rung is unknown, if this machine does not give the rung, or if `wanted` is weaker than
-    `required`.
+    Raises UserError if the name of a rung is unknown, if this machine does not give the rung `wanted`, or if the
+    selected rung is weaker than `required`.
     """
     return uvloop.run(
         select_isolation(
@@ -76,7 +76,7 @@ def announce_isolation(isolation: Isolation, console: Console) -> None:
 
 
 def warn_if_not_full(isolation: Isolation, wanted: str | None) -> None:
-    """Print the isolation if it is weaker than the rung full and `wanted`, the rung that the user chose, is None."""
+    """If the user chose no rung (`wanted` is None) and the isolation is weaker than full, print a warning."""
     if wanted is None and isolation.rung is not Rung.FULL:
         announce_isolation(isolation, notes)
 
@@ -105,8 +105,8 @@ def workshop_at(
 
     Args:
         folder: the folder of the league.
-        launcher: starts the builds; None if nothing has to be built.
-        network: allow builds to use the network.
+        launcher: starts the builds; None if the caller builds no bot.
+        network: True if builds may use the network.
     """
     return Workshop(folder, launcher, network=network, on_build=_announce)
 

@@ -19,10 +19,10 @@ from referee.reports.formats import csv_text, json_text
 
 
 class Output(Console):
-    """Standard output. If it is a pipe and the reader has closed the pipe, nothing more is printed."""
+    """Standard output. If standard output is a pipe and its reader closes it, all further output is discarded."""
 
     def on_broken_pipe(self) -> None:
-        """Discard all further output instead of ending: a running tournament must still store its games."""
+        """Discard all further output. The command goes on, because a running tournament must still store its games."""
         self.quiet = True
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, sys.stdout.fileno())

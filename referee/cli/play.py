@@ -83,7 +83,7 @@ def play(
     rules = _select_ruleset(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
     for path in filter(_is_path, bots):
-        load_manifest(Path(path))  # fail before a league is created
+        load_manifest(Path(path))  # a wrong bot.toml must fail before a league is created
     under = select_isolation_for(isolation, require)
     specs = uvloop.run(
         _load_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep)
@@ -126,7 +126,7 @@ class _Places(NamedTuple):
 
 
 async def _load_bots(texts: list[str], places: _Places, *, keep: bool) -> tuple[BotSpec, ...]:
-    """Return what is needed to start each bot. A league is created only if `keep` is true and no league exists."""
+    """Return what is needed to start each bot. If `keep` is true and no league exists, create the league."""
     has_league = keep or League.exists_at(places.folder, places.db)
     opened = League.open(places.folder, create=keep, db=places.db) if has_league else nullcontext()
     with opened as league:

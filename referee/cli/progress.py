@@ -35,10 +35,10 @@ from referee.tournament.create import Tournament
 
 
 class LiveTable:
-    """The standings after the first games of the schedule, up to the first game that is not stored yet.
+    """The standings of a running tournament.
 
-    Ratings depend on the order of games, but games finish in any order. So a finished game waits here until all
-    earlier games of the schedule are finished.
+    Ratings depend on the order of games, but games finish in any order. Therefore a finished game enters the
+    standings when all earlier games of the schedule are finished.
     """
 
     def __init__(self, league: League, tournament: Tournament) -> None:
@@ -88,10 +88,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Counts the signals SIGINT and SIGTERM inside a `with` block, so that no signal raises KeyboardInterrupt there.
+    """Counts the signals SIGINT and SIGTERM inside a `with` block. Neither signal raises KeyboardInterrupt there.
 
-    Python can raise KeyboardInterrupt anywhere, even between taking a lock and the block that releases it. The lock
-    would then never be released. `call_on_interrupt` sets the function that a signal calls.
+    KeyboardInterrupt can come between any two instructions. If it comes after a lock is taken, and before the `try`
+    that releases the lock, the lock stays locked.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Interrupts:
     def call_on_interrupt(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Call `call` in the event loop `loop`, once for each signal so far and once for each later signal.
 
-        `loop.add_signal_handler` is not used, because a loop that used it restores Python's own handlers when the loop ends.
+        This method does not use `loop.add_signal_handler`: the end of the loop would set Python's own handlers.
         """
         for _ in range(self._count):
             loop.call_soon(call)
@@ -136,10 +136,11 @@ def conduct(
     console: Console,
     interrupts: Interrupts,
 ) -> bool:
-    """Play the missing games of a tournament and show the progress; return True if it is finished.
+    """Play the missing games of a tournament and show the progress. Return True if the tournament is finished.
 
-    After the first interrupt, no further bundle starts, and the bundles in play are finished. The same happens if
-    standard output is a pipe and its reader closes the pipe. The second interrupt kills the workers and their bots.
+    The first interrupt drains the tournament: no further bundle starts, but the bundles in play are finished. If
+    the reader of standard output closes the pipe, the tournament is drained too. The second interrupt kills the
+    workers and the bots.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
@@ -184,7 +185,7 @@ class _Screen:
             each.fault.cause.value for each in league.faults(tournament=tournament.name)
         )
         self._suspended: set[tuple[int, str]] = set()
-        """Lane and bot of each suspension that was printed, so that no suspension is printed twice."""
+        """Lane and bot of each suspension that was printed. No suspension is printed twice."""
         self._began = time.monotonic()
         self._played = 0
         self._total = len(tournament.schedule)
@@ -218,9 +219,9 @@ class _Screen:
             self._line(f"{time.monotonic() - self._began:.0f} s")
 
     async def refresh(self, *, if_unread: Callable[[], None]) -> None:
-        """Refresh the screen regularly. If the reader of standard output closes it, call `if_unread` once and end.
+        """Refresh the screen regularly. If the reader of standard output closes the pipe, call `if_unread` and return.
 
-        This is a task of the event loop, so it runs in the same thread as `add`, which changes the screen.
+        `refresh` and `add` must run in one thread, because `add` changes the screen.
         """
         while not self._console.quiet:
             if self._is_live:
@@ -229,11 +230,11 @@ class _Screen:
         if_unread()
 
     def say(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a line. The live screen does not overwrite the line."""
         self._console.print(Text(text), soft_wrap=not self._is_live)
 
     def print_lost_worker(self, what: str) -> None:
-        """Print that a worker died or hung. `what` says this as a sentence without a full stop."""
+        """Print that a worker died or hung. `what` is a sentence about the lost worker, without a full stop."""
         self.say(f"{what}; a new one plays its unfinished games again.")
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:

@@ -49,7 +49,7 @@ class GameFilter:
     """Number of seats of the table."""
 
     def games(self, league: League) -> list[GameResult]:
-        """Return the games in schedule order. Raises UserError for an unknown tournament or ruleset."""
+        """Return the selected games in schedule order. Raises UserError for an unknown tournament or ruleset."""
         self._check(league)
         return [
             row
@@ -58,7 +58,7 @@ class GameFilter:
         ]
 
     def columns(self, league: League) -> ResultColumns:
-        """Return what `games` returns, but as result columns. Raises UserError for an unknown tournament or ruleset."""
+        """Return the selected games as result columns. Raises UserError for an unknown tournament or ruleset."""
         self._check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
@@ -76,7 +76,7 @@ class GameFilter:
     def predecessors(self, league: League) -> Mapping[str, str]:
         """Map each version of a bot to its predecessor.
 
-        If one tournament is selected, the map is empty, because its bots all start with the mu of a newcomer.
+        If a tournament is selected, the map is empty: in the ratings of one tournament, all bots start with equal mu.
         """
         return predecessors(league) if self.tournament is None else {}
 
@@ -95,7 +95,7 @@ def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
 def standings(
     league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return the same as `current_ratings`, from games that have been read and analysed already.
+    """Return the rows of `current_ratings`, from games that the caller has read and analysed.
 
     Args:
         league: the league of the games; it stores the checkpoint of the ratings.
@@ -113,10 +113,10 @@ def standings(
 
 
 def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
-    """Return the TrueSkill ratings after `games`, which are in schedule order.
+    """Return the TrueSkill ratings after `games`, which must be in schedule order.
 
-    The computation continues from the checkpoint that an earlier command stored for the same filter `choice`, and
-    stores a new checkpoint if many games are new.
+    If the league has a checkpoint for the filter `choice`, the computation continues from the checkpoint. If many
+    games were added after the checkpoint, a new checkpoint is stored.
     """
     name = f"ratings: {choice}"
     ratings, worth_keeping = rate_from_checkpoint(
@@ -233,9 +233,9 @@ def _show_history(
 
 
 def _find_played_bot(store: League, played: set[str], text: str) -> str:
-    """Return the newest version in `played` that `text` names, which is a bot's name or `name@version`.
+    """Return the `name@version` of a bot in `played`. Raises UserError if `played` does not have the bot.
 
-    Raises UserError if `played` has no such version.
+    `text` is a `name@version`, or a name that means the newest version in `played`.
     """
     known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
     versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]

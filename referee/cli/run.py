@@ -139,7 +139,7 @@ def extend(
     ):
         tournament = find_tournament(store, name)
         for bot in tournament.bots.values():
-            roster_of(store).spec(bot)  # fail before the extension is stored if a bot is missing
+            roster_of(store).spec(bot)  # a missing bot must fail before the extension is stored
         isolation = select_isolation_for(tournament.config.isolation, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
@@ -149,10 +149,10 @@ def extend(
 def play_to_end(
     store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
 ) -> None:
-    """Play the missing games of a tournament; print the ratings and faults, and if it is finished, the seeds.
+    """Play the missing games of a tournament. Print ratings and faults. If the tournament is finished, print the seeds.
 
-    Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if it cannot go on.
-    Unless the error is a UserError, the command that resumes the tournament is printed first.
+    Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
+    on. Before an exception other than UserError, the command that resumes the tournament is printed.
     """
     try:
         _announce(store, tournament)
@@ -165,7 +165,7 @@ def play_to_end(
             f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
         )
         raise
-    tournament = find_tournament(store, tournament.name)  # read again: it may have stopped early
+    tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
     rows = current_ratings(store, GameFilter(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
@@ -208,7 +208,7 @@ def resume_command(store: League, name: str) -> str:
 
 
 def league_options(store: League) -> list[str]:
-    """Return the options that name a league in a command for the user, without the password of the database.
+    """Return the options that select a league, for a command that the user can type. They contain no password.
 
     `--db` is left out if the environment variable REFEREE_DB names the same database.
     """

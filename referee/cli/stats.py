@@ -211,7 +211,7 @@ def _effects(
     figures: Callable[[ResultColumns], Iterable[Figures]],
     rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
 ) -> tuple[Row, ...]:
-    """Return the rows of every ruleset. `figures` gets the games of a ruleset, and `rows` makes rows of its result."""
+    """Return the rows of every ruleset. `figures` computes figures from the games of a ruleset; `rows` turns them into rows."""
     with League.open(league, create=False, db=db) as store:
         by_ruleset = choice.columns(store).by_ruleset()
     return tuple(row for name, each in by_ruleset.items() for row in rows(name, figures(each)))

@@ -92,7 +92,7 @@ def submit(
 
     Example: referee bots submit my_bot
     """
-    load_manifest(path)  # fail before a league is created
+    load_manifest(path)  # a wrong bot.toml must fail before a league is created
     under = select_isolation_for(isolation, require)
     with League.open(league, create=True, db=db) as store:
         workshop = workshop_at(store.folder, make_launcher(under), network=network)
@@ -144,9 +144,9 @@ def check(
 
 
 def run_check(path: Path, workshop: Workshop, *, as_json: bool) -> Report:
-    """Check the bot in the folder `path`; print and return the report.
+    """Check the bot in the folder `path`. Print and return the report.
 
-    Text is printed step by step during the check. JSON is printed at the end.
+    As text, each step is printed when it is done. As JSON, the report is printed after the last step.
     """
     report = uvloop.run(_check(path, workshop, quiet=as_json))
     if as_json:

@@ -60,7 +60,7 @@ app = typer.Typer()
 class LeaguePace:
     """The `Pace` (`schedule/budget.py`) of a league: the mean durations of its games.
 
-    The games of `play --keep` count too. The league need not exist. It is opened when `times` is first read.
+    The games of `play --keep` count too. If no league exists, there are no durations.
     """
 
     def __init__(self, league: Path, db: str | None) -> None:
@@ -69,13 +69,13 @@ class LeaguePace:
         self._db = db
 
     def game_us(self, ruleset: str, seats: int) -> float | None:
-        """Return the mean duration of games with this ruleset and table size in microseconds; None if there are none."""
+        """Return the mean duration of the games of a kind, in microseconds; None if the league has no game of the kind."""
         times = self.times.get(GameKind(ruleset, seats))
         return fmean(times) if times else None
 
     @cached_property
     def times(self) -> dict[GameKind, tuple[int, ...]]:
-        """Durations of all games by kind, in microseconds."""
+        """Durations of all games by kind, in microseconds. The first access reads them from the league."""
         if not League.exists_at(self._league, self._db):
             return {}
         with League.open(self._league, create=False, db=self._db) as store:
@@ -270,7 +270,7 @@ def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
 
 
 def describe_stop(tournament: Tournament) -> str:
-    """Return a sentence that says after how many rounds a finished tournament with `until` ended."""
+    """Return a sentence that says after how many rounds a tournament ended. The tournament file must have `until`."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:
         return f"All {rounds} rounds are played: the standings were not settled earlier."

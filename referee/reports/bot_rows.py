@@ -18,7 +18,7 @@ from referee.store import StoredBot, StoredUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """CPU time and memory of a bot, over all games in which CPU time and memory were measured."""
+    """CPU time and memory of a bot, from all games in which both were measured."""
 
     games: Annotated[int, Column("games measured", right=True)]
     mean_cpu_us: Annotated[int, Column("CPU of a game, mean", right=True, show=duration)]
@@ -80,7 +80,7 @@ class LogRow:
 def bot_rows(
     bots: Iterable[StoredBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
 ) -> tuple[BotRow, ...]:
-    """Return a row for each version in `bots`, in the same order. Games and faults of other bots do not count."""
+    """Return a row for each version in `bots`, in the order of `bots`."""
     played = Counter(bot for game in games for bot in game.bots)
     charged = defaultdict[str, Counter[bool]](Counter)
     for each in faults:
@@ -133,7 +133,7 @@ class FaultRow:
 
 
 def fault_rows(faults: Iterable[ChargedFault]) -> tuple[FaultRow, ...]:
-    """Return a row for each bot and cause, sorted by bot, then in the order of `Cause`."""
+    """Return a row for each bot and cause, sorted by bot, then by cause in the order of `Cause`."""
     by_kind = defaultdict[tuple[str, Cause], list[ChargedFault]](list)
     for each in faults:
         by_kind[each.bot, each.fault.cause].append(each)

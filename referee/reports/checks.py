@@ -26,7 +26,7 @@ _STYLES = {
 _NAME_WIDTH = 24
 """Width of the column with the names of the steps, in characters."""
 _LAST_LINES = 10
-"""Number of lines of a bot's output that the terminal shows. JSON contains more lines."""
+"""Number of lines of a bot's output that the terminal shows."""
 
 
 def step_view(step: Step) -> Group:
@@ -66,9 +66,7 @@ def check_summary(report: Report) -> Text:
 
 
 def check_lines(data: Mapping[str, Any]) -> Table:
-    """Return a summary of a passed check: the number of passed steps, then the other steps with their findings.
-
-    The other steps were skipped or give information only, because a passed check has no failed step.
+    """Return a summary of a passed check: the number of passed steps, then each step that was skipped or only informs.
 
     Args:
         data: the stored report, as `check_data` returns it.
@@ -87,7 +85,7 @@ def check_lines(data: Mapping[str, Any]) -> Table:
 
 
 def check_data(report: Report) -> dict[str, object]:
-    """Return a check as a JSON value. `referee/ratings/README.md` describes the keys."""
+    """Return the report of a check as a JSON value. `referee/ratings/README.md` describes the keys."""
     return {
         "bot": None if report.bot is None else str(report.bot),
         "ok": report.ok,
@@ -135,7 +133,7 @@ class ProtectionRow:
     state: Annotated[str, Column("state")]
     """`on`, `partial` or `off`."""
     reason: Annotated[str, Column("reason", wrap=True)]
-    """The forbidden act that the probe tried, and its outcome."""
+    """The forbidden act that the probe tried, and what happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ A row is a frozen dataclass. The `Column` beside each field says how a table sho
         mu: Annotated[float, Column("mu", right=True, show=decimal(1))]
 
 `RowsTable` in `terminal.py` shows rows as tables; `json_text` and `csv_text` write rows for programs. The names of
-the fields are the keys in JSON and CSV and must never change. Numbers in JSON and CSV are not rounded.
+the fields are the keys in JSON and CSV and must never change. `json_text` and `csv_text` do not round numbers.
 
 A text may come from a bot. Before a module prints the text, it must call `visible`, which escapes control characters.
 Rich must get the text as `Text`, never as markup, because Rich interprets brackets in markup.
@@ -30,7 +30,7 @@ from referee.clocks import SECOND_US
 from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
 
 _SURELY_NOT = 0.001
-"""Probabilities below this value are shown as `< 0.1 %`."""
+"""Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`."""
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
@@ -44,7 +44,7 @@ NOTHING = "-"
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Escape all characters that a terminal would execute or hide.
 
-    Control characters, format characters and lone surrogates become `\x1b`, `\u202e` and so on.
+    The escape character becomes `\x1b`, for example.
 
     Args:
         text: any text.
@@ -59,7 +59,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def plain(value: object) -> str:
-    """Return any value as text: a tuple as its values with spaces between them, an empty tuple as a dash."""
+    """Return a value as text. A tuple becomes its values with spaces between them; an empty tuple becomes a dash."""
     if isinstance(value, tuple):
         return " ".join(map(plain, value)) or NOTHING
     return str(value)
@@ -90,7 +90,7 @@ def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
 
 
 def chance(probability: float) -> str:
-    """Return a probability as `42.0 %`, or as `< 0.1 %` or `> 99.9 %` if it is close to 0 or 1."""
+    """Return a probability as a text such as `42.0 %`. If it is close to 0 or 1, return `< 0.1 %` or `> 99.9 %`."""
     if not _SURELY_NOT <= probability <= 1 - _SURELY_NOT:
         return "> 99.9 %" if probability > _SURELY_NOT else "< 0.1 %"
     return percent(probability)
@@ -125,7 +125,7 @@ def moment(time_us: int) -> str:
 
 
 def layer_name(layer: Layer) -> str:
-    """Return a layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` if it has only jokers."""
+    """Return a layer as `7`, `3×7`, `3×7+J`, `2×7+2×J`, or `2×J` if the layer has only jokers."""
     return "+".join(
         card_name(card) if copies == 1 else f"{copies}×{card_name(card)}"
         for card, copies in ((layer.value, layer.naturals), (JOKER, layer.jokers))
@@ -148,7 +148,7 @@ def counts_name(counts: Counts) -> str:
 
 
 def spaced(parts: Iterable[Any]) -> str:
-    """Return parts with spaces between them, or a dash if there are none."""
+    """Return the parts with spaces between them, or a dash if `parts` is empty."""
     return " ".join(map(str, parts)) or NOTHING
 
 
@@ -174,9 +174,9 @@ class Column:
     empty: str = NOTHING
     """The text for None."""
     drop: int = 0
-    """Columns are hidden on a narrow terminal in the order of `drop`: first 1, then 2, and so on. 0 is never hidden."""
+    """Columns are hidden on a narrow terminal in the order of `drop`: first 1, then 2, and so on. A column with 0 is never hidden."""
     section: bool = False
-    """The field is not a column. The rows of each value stand in a table of their own, with the value in the title."""
+    """The field is not a column. Rows with equal values of the field form one table, with the value in the title."""
     data_only: bool = False
     """The field is in JSON and CSV only, not in tables."""
     interval: bool = False
@@ -235,14 +235,15 @@ def fields_of(row_type: type) -> tuple[Field, ...]:
 
 
 def json_text(value: object) -> str:
-    """Return any value that may contain rows as JSON, without a line feed at the end."""
+    """Return a value as JSON, without a line feed at the end. The value may contain rows."""
     return json.dumps(_plain(value), indent=2)
 
 
 def csv_text(row_type: type, rows: Iterable[object]) -> str:
-    """Return rows as CSV (RFC 4180, but lines end with a line feed only): a line of keys, then a line for each row.
+    """Return rows as CSV: a line of keys, then a line for each row.
 
-    The values of a tuple have spaces between them. None is an empty cell.
+    The format is RFC 4180, but lines end with a line feed only. The values of a tuple have spaces between them. None
+    is an empty cell.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,7 +1,7 @@
 """Make rows about games, and the JSON value of a game record.
 
-`referee/ratings/README.md` describes the keys of the JSON value. They are stable: keys may be added, but none is
-removed or changes its meaning unless `FORMAT` changes.
+`referee/ratings/README.md` describes the keys of the JSON value. New keys may be added. Who removes a key or changes
+its meaning must change `FORMAT` too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GameRow:
     round: Annotated[int, Column("round", right=True, drop=1)]
     match: Annotated[tuple[str, int], Column("match", right=True, drop=2)]
     bots: Annotated[tuple[str, ...], Column("bots", wrap=True)]
-    """`name@version` of each seat, seat 0 first. Scores and ranks have the same order."""
+    """`name@version` of each seat, seat 0 first. Scores and ranks are in seat order too."""
     scores: Annotated[tuple[int, ...], Column("scores", wrap=True)]
     ranks: Annotated[tuple[int, ...], Column("ranks", wrap=True)]
     forfeited: Annotated[tuple[int, ...], Column("forfeited", wrap=True)]
@@ -35,7 +35,7 @@ class GameRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameHead:
-    """What concerns a game as a whole, not a single seat."""
+    """The values that belong to a game as a whole, not to a seat."""
 
     game_id: Annotated[str, Column("game")]
     ruleset: Annotated[str, Column("ruleset")]
@@ -108,7 +108,7 @@ def game_rows(games: Iterable[GameResult]) -> tuple[GameRow, ...]:
 
 
 def game_head(record: GameRecord) -> GameHead:
-    """Return the figures of a game as a whole."""
+    """Return the values that belong to a game as a whole."""
     return GameHead(
         game_id=record.game_id,
         ruleset=record.ruleset.name,
@@ -177,7 +177,7 @@ FORMAT = "linko-game-1"
 
 
 def record_json(record: GameRecord) -> dict[str, Any]:
-    """Return the whole record as a JSON value, from which another engine can replay the game."""
+    """Return the whole record as a JSON value. Another engine can replay the game from the JSON value alone."""
     return {
         "format": FORMAT,
         "game_id": record.game_id,
@@ -201,7 +201,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
 
 
 def action_json(action: Action) -> dict[str, Any]:
-    """Return an action as a JSON value: its kind and the fields of that kind."""
+    """Return an action as a JSON value. The keys beside `kind` depend on the kind of the action."""
     if isinstance(action, Choice):
         return {"kind": action.value}
     if isinstance(action, Play):

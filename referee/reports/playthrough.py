@@ -1,7 +1,7 @@
 """Show a game to people: a line for each event, and the table with all cards.
 
 `Narrator` writes the lines while a game is played. `playthrough` writes the same lines from the record of a game.
-The lines and the table show hidden cards, so they must never reach a bot.
+The lines and the table show hidden cards. Never send them to a bot.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ _INDENT = " " * 10
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line about a game. If the line is too long for the terminal, its continuation is indented."""
+    """A line about a game. If it is too long for the terminal, it wraps, and all lines after the first are indented."""
 
     text: Text
-    """The whole line. It starts with the turn number, an indent or `game over`, each with the width of the indent."""
+    """The whole line. The first `len(_INDENT)` characters are `turn` and a number, `game over`, or only spaces."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         start, text = self.text.divide([len(_INDENT)])
@@ -139,7 +139,7 @@ class Narrator:
         return Line(Text(_INDENT + self._describe(event)))
 
     def charge(self, fault: Fault) -> Line:
-        """Return the line of a fault: what the bot did wrong and what this costs."""
+        """Return the line of a fault: strike or forfeit, and what the bot did wrong."""
         cost = "forfeits the game" if fault.forfeit else "strike"
         detail = visible(fault.evidence.detail)
         return Line(
@@ -147,7 +147,7 @@ class Narrator:
         )
 
     def who(self, seat: int) -> str:
-        """Return the bot and number of a seat, such as `greedy (seat 1)`."""
+        """Return the name of the bot and the number of the seat, such as `greedy (seat 1)`."""
         return f"{self._names[seat]} (seat {seat})"
 
     def _describe(self, event: Event) -> str:  # noqa: C901, PLR0911 - one line a kind of event
@@ -189,7 +189,7 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
 
     Args:
         record: the game.
-        tables: also yield the table before each turn.
+        tables: True to yield the table before each turn too.
 
     Raises `referee.match.replay.Difference` at the first move that the rules do not allow.
     """

@@ -32,17 +32,17 @@ class RatingRow:
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
-    """The skill that explains all games at once, in any order; the mean of all bots is 25."""
+    """The skill that explains all games at once, whatever their order. The mean fit of all bots is 25."""
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.
 
-    None for the last bot, and if one of the two bots has played fewer than two matches.
+    None for the last bot. None too if the bot or the next bot has played fewer than two matches.
     """
     games: Annotated[int, Column("games", right=True, drop=6)]
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches of the bot. The intervals are computed from matches, not from games."""
     wins: Annotated[int, Column("wins", data_only=True)]
-    """Number of games in which the bot had rank 1, alone or shared. Games that it forfeited do not count."""
+    """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
     win_share: Annotated[
         Estimate,
         Column("won [95 %]", right=True, show=percent_estimate, drop=2, interval=True),
@@ -115,7 +115,7 @@ def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...
     """Return a row for each point, ruleset by ruleset.
 
     Args:
-        points: by ruleset, the ratings of one bot after each round (`rating_history`).
+        points: for each ruleset, the ratings of one bot after each round, as `rating_history` returns them.
     """
     return tuple(
         HistoryRow(
@@ -134,7 +134,7 @@ def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingRow:
-    """The place of a bot in a ruleset while a tournament runs."""
+    """A bot in the standings of a ruleset while a tournament runs."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     rank: Annotated[int, Column("#", right=True)]
@@ -147,7 +147,7 @@ class StandingRow:
     games: Annotated[int, Column("games", right=True)]
     matches: Annotated[int, Column("matches", right=True, drop=1)]
     wins: Annotated[int, Column("wins", right=True)]
-    """Number of games in which the bot had rank 1, alone or shared. Games that it forfeited do not count."""
+    """Number of games in which the bot had rank 1, alone or shared. Games that the bot forfeited do not count."""
     win_share: Annotated[float, Column("won", right=True, show=percent, drop=2)]
     """Wins divided by games."""
     mean_score: Annotated[float, Column("score", right=True, show=decimal(2), drop=5)]
@@ -158,7 +158,7 @@ class StandingRow:
 
 @dataclass(slots=True)
 class _Sums:
-    """What a bot has reached in all its games of a ruleset."""
+    """Sums over all games of a bot in a ruleset."""
 
     games: int = 0
     matches: set[tuple[str, int]] = field(default_factory=set)
@@ -168,7 +168,7 @@ class _Sums:
 
 
 class Tally:
-    """Sums games and faults for the standings while a tournament runs. The order of `add` and `charge` does not matter."""
+    """Sums games and faults for the standings while a tournament runs. `add` and `charge` may be called in any order."""
 
     def __init__(self) -> None:
         self._sums: dict[str, dict[str, _Sums]] = {}
@@ -191,7 +191,7 @@ class Tally:
             sums.forfeits += forfeited
 
     def charge(self, charged: ChargedFault) -> None:
-        """Add a fault. The standings count the fault once its game has been added too."""
+        """Add a fault. A strike counts only after the game was added. A forfeit is ignored here, because `add` counts it."""
         if not charged.fault.forfeit:
             self._strikes[charged.game_id, charged.bot] += 1
 

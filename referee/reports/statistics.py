@@ -36,20 +36,20 @@ class PairRow:
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches in which both bots played."""
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
-    """Share of the meetings in which the bot ranked higher than the other; a tie counts half.
+    """Share of the meetings in which `bot` ranked higher than `other`; a tie counts half.
 
-    A meeting at a table of k seats has the weight 2 / k. None without meetings.
+    A meeting at a table of k seats has the weight 2 / k. None if there are no meetings.
     """
     lead: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
     ]
-    """Mean points of the bot minus mean points of the other, over the meetings. None without meetings."""
+    """Mean points of `bot` minus mean points of `other` in the meetings. None if there are no meetings."""
     rating_lead: Annotated[
         Estimate, Column("rating more [95 %]", right=True, show=estimate(1), drop=3, interval=True)
     ]
-    """Fit of the bot minus fit of the other."""
+    """Fit of `bot` minus fit of `other`."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability, by the fit, that the bot is better than the other.
+    """Probability, by the fit, that `bot` is better than `other`.
 
     None if one of the two bots has played fewer than two matches.
     """
@@ -62,19 +62,19 @@ class NeighbourRow:
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("above", wrap=True)]
-    """The next bot in the standings, which are sorted here by the fit."""
+    """The next bot in the standings. Here the standings are sorted by the fit."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability, by the fit, that the bot is better than the next bot.
+    """Probability, by the fit, that `bot` is better than `below`.
 
     None if one of the two bots has played fewer than two matches.
     """
     verdict: Annotated[str, Column("verdict")]
-    """`ahead`: `bot` is surely better. `equal`: the ratings surely differ by less than a margin. `open`: neither is sure."""
+    """`ahead`: `bot` is surely better. `equal`: the fits surely differ by less than `--margin`. `open`: not settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatWorthRow:
-    """The value of a seat in a ruleset. Only whole matches count: matches in which every bot played in every seat."""
+    """The value of a seat in a ruleset. A match counts only if every bot of the match has played in every seat."""
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     seats: Annotated[int, Column("seats", right=True)]
@@ -85,7 +85,7 @@ class SeatWorthRow:
     advantage: Annotated[
         Estimate, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Mean points of the seat minus the mean of all seats."""
+    """Mean points per game of the seat minus the mean points per game of all seats."""
     win_share: Annotated[
         Estimate, Column("won [95 %]", right=True, show=percent_estimate, interval=True)
     ]
@@ -128,13 +128,13 @@ class CollusionRow:
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches with both bots."""
     with_other: Annotated[float, Column("with", right=True, show=decimal(2), drop=1)]
-    """Mean points of the bot in these matches."""
+    """Mean points of `bot` per game in the matches with `other`."""
     without_other: Annotated[float | None, Column("without", right=True, show=decimal(2), drop=2)]
-    """Mean points of the bot in its matches without the other bot; None if there are no such matches."""
+    """Mean points of `bot` per game in its matches without `other`; None if it played all matches with `other`."""
     excess: Annotated[
         Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points per game that neither the bot's strength nor the other bot's usual effect on its opponents explains."""
+    """Points per game that neither the strength of `bot` nor the usual effect of `other` on its opponents explains."""
     suspicious: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
     """True if the excess is surely above 0. The confidence is 95 % for all pairs together."""
 
@@ -171,12 +171,12 @@ def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]
 
 
 def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
-    """Return a sentence that says which of two bots is better, and how sure this is.
+    """Return a sentence that says which of two bots is better, and with which probability.
 
     Args:
         ruleset: the name of the ruleset.
         pair: the figures of the two bots.
-        margin: bots whose ratings surely differ by less are called equally strong.
+        margin: two bots are called equally strong if their ratings surely differ by less than this margin.
     """
     lead = pair.rating_lead
     met = (

@@ -1,7 +1,7 @@
 """Show rows on a terminal: several rows as a table, one row as a card, a rating as a diagram.
 
-A table that is wider than the terminal hides the columns that matter least and lists their titles below. Long
-texts wrap, numbers never do. `RowsTable` selects the columns when it is printed, because only then the width of the terminal is known.
+If a table is wider than the terminal, some columns are hidden, and their titles are listed below the table. Long
+texts wrap. Numbers never wrap. `RowsTable` selects the columns when it is printed: Rich passes the width at that time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # these load numpy and scipy
     from referee.reports.statistics import PairRow
 
 _WRAPPED = 24
-"""When columns are selected, a column of wrapping text counts as at most this wide, so text wraps before columns are hidden."""
+"""A column whose text may wrap asks for at most this width, in characters. Longer texts wrap."""
 _NARROWEST = 8
 """The smallest width of a column whose text may wrap, in characters."""
 _EDGES = 2
@@ -39,7 +39,7 @@ class RowsTable:
     Args:
         row_type: a dataclass whose fields are declared with `Column`.
         rows: the rows. Rows of the same section must follow each other.
-        title: the text above each table. The section is added to it.
+        title: the text above each table, followed by the name of the section.
     """
 
     def __init__(self, row_type: type, rows: Iterable[object], title: str = "") -> None:
@@ -101,10 +101,9 @@ def _cell(field: Field, row: object) -> Text:
 
 
 def _select_fields(cells: Mapping[Field, Sequence[Text]], width: int) -> list[Field]:
-    """Return the fields that a table of `width` characters shows: columns are left out in the order of `Column.drop`.
+    """Return the fields that a table of `width` characters shows. Columns are left out in the order of `Column.drop`.
 
-    Each column is measured only once. With Rich, the whole table would be measured again after each removed column,
-    and that takes ten times as long.
+    Each column is measured once. To measure the table with Rich after each removed column takes ten times as long.
     """
     fields = list(cells)
     widths = {field: _column_width(field, texts) for field, texts in cells.items()}
@@ -139,7 +138,7 @@ def _empty_table(title: str) -> Table:
 
 
 def stderr_tails(charges: Iterable[ChargeRow]) -> Group:
-    """Return the end of the bot's standard error for each fault. Faults with an empty standard error are left out."""
+    """Return the end of the bot's standard error for each fault. Faults without output on standard error are left out."""
     return Group(
         *(
             Text(f"{visible(title)}\n", style="bold").append(

@@ -39,7 +39,7 @@ class TournamentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRow:
-    """The progress of the rounds with one number, in all stages together. The last row is for the whole tournament."""
+    """The progress of a round. Rounds of several stages with equal numbers share a row. The last row sums all rounds."""
 
     round: Annotated[int | None, Column("round", right=True, empty="all")]
     """Round number inside a stage, from 0; None for the whole tournament."""
@@ -48,7 +48,7 @@ class StatusRow:
     share: Annotated[float, Column("share", right=True, show=percent)]
     """Finished games divided by scheduled games."""
     playing_us: Annotated[int, Column("playing time", right=True, show=duration)]
-    """Sum of the durations of the finished games. It exceeds the elapsed time if games were played at the same time."""
+    """Sum of the durations of the finished games. If games are played at the same time, their durations overlap."""
     mean_us: Annotated[int | None, Column("per game", right=True, show=duration)]
     """Mean duration of a finished game; None if no game is finished."""
 
@@ -79,7 +79,7 @@ def tournament_row(
 def status_rows(
     schedule: Iterable[ScheduledGame], durations_us: Mapping[str, int]
 ) -> tuple[StatusRow, ...]:
-    """Return the progress for each round number, then of the whole schedule.
+    """Return a row for each round number, then a row for the whole schedule.
 
     Args:
         schedule: the games of the tournament.
@@ -110,7 +110,7 @@ def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRo
 
 
 ASSUMED_GAME_US = SECOND_US // 10
-"""The expected duration of a game if no game of the same kind is stored."""
+"""The expected duration of a game if no stored game has the same `GameKind`."""
 
 
 class Spread(NamedTuple):
@@ -147,13 +147,13 @@ class PlanRow:
     rounds: Annotated[int, Column("rounds")]
     games_per_bot: Annotated[Spread, Column("games of a bot", show=_spread)]
     games_in_seat: Annotated[Spread, Column("games of a bot in a seat", show=_spread)]
-    """Number of games of one bot in one seat, over all bots and seats. Seats with the same number at tables of different sizes
-    count as different seats."""
+    """Number of games that a bot plays in a seat, over all bots and seats. Seat 0 at a table of three bots and seat 0 at
+    a table of four bots count as two seats."""
     meetings: Annotated[Spread, Column("meetings of a pair", show=_spread)]
-    """Number of matches that two bots play together, over all pairs. In a gauntlet only pairs of a challenger and a
-    bot of the field count."""
+    """Number of matches that two bots play together, over all pairs. In a gauntlet, a pair is a challenger and a bot
+    of the field."""
     neighbours: Annotated[Spread, Column("to the right of another", show=_spread)]
-    """Number of matches in which one bot sits to the right of another, over the pairs of `meetings`, each in both orders."""
+    """Number of matches in which bot A sits to the right of bot B, over the pairs of `meetings`, as (A, B) and as (B, A)."""
     playing_us: Annotated[int, Column("playing time", show=duration)]
     """Expected sum of the durations of all games, divided by the number of workers."""
     measured: Annotated[int, Column("measured", data_only=True)]
@@ -177,7 +177,7 @@ def plan_rows(
     workers: int,
     challengers: int = 0,
 ) -> tuple[PlanRow, ...]:
-    """Return the plan of each stage of a schedule, then of the whole schedule.
+    """Return a row for each stage of a schedule, then a row for the whole schedule.
 
     Args:
         bots: the names of all bots, as in the schedule.
