@@ -1,12 +1,11 @@
 """Check a bot for `referee bots check`: build it, start it, play with it, and report on every step.
 
-This package prints nothing; `reports/checks.py` shows the report. A step fails only if the bot breaks a rule of
-the guide for bot authors (`proto/README.md`). All deals and positions come from fixed seeds, so they are the same
-in every check.
+This package prints nothing; `reports/checks.py` shows the report. If a step fails, the bot has broken a
+rule of the guide for bot authors (`proto/README.md`). Every check uses the same deals, from a fixed seed.
 
-`conformance` has the list of steps and runs them. `lifecycle_steps`, `decision_steps` and `game_steps` have the
-steps themselves. `bot_under_test` starts the bot for the steps, and `games` plays games with the bot. This module
-has the types of the results, and functions that word them.
+`conformance` runs the steps in order. `lifecycle_steps`, `decision_steps` and `game_steps` contain the steps.
+`bot_under_test` starts the bot for the steps, and `games` plays games with the bot. This module has the types of
+the results, and functions that return texts for the results.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class StepVerdict(Enum):
     SKIP = "skip"
     """The step was not tried, or does not apply to the bot."""
     INFO = "info"
-    """The step has measured the bot. No measured value makes a step fail."""
+    """The finding is information about the bot, for example the latency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +40,9 @@ class Finding:
     came: str
     """What happened, what was measured, or why the step was skipped; one line or several."""
     expected: str = ""
-    """What should have happened; empty unless the step failed."""
+    """For a failed step, what should have happened."""
     output: str = ""
-    """The end of the output of the bot or of its build, as printable text; empty unless the step failed."""
+    """For a failed step, the end of the output of the bot or of its build, as printable text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Latency:
 
     kind: DecisionKind
     answers: int
-    """The number of replies measured."""
+    """How many replies were measured."""
     p50_us: int
     """The median, in microseconds."""
     p95_us: int
@@ -78,9 +77,9 @@ class CheckUsage:
     """The CPU time and memory of the bot's processes."""
 
     cpu_s: float
-    """The CPU time of all processes of the bot in the check, in seconds. Very short-lived processes are missed."""
+    """The CPU time of all processes of the bot, in seconds. Processes that lived very briefly may be missing."""
     memory_bytes: int
-    """The largest measured sum of the resident memory (RSS) of one bot process and its descendants."""
+    """The largest measured resident memory (RSS) of one bot process together with its descendants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +93,9 @@ class Strength:
     games: int
     """The number of games."""
     margin: float
-    """The mean, over all games, of the bot's score minus the mean score of the other players."""
+    """The bot's score minus the mean score of the other players, on average over all games."""
     interval: float
-    """Half the width of the margin's 95 % confidence interval, as it is written after ±."""
+    """Half the width of the 95 % confidence interval of `margin`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ class Report:
     """The bot; None if its manifest could not be read."""
     steps: tuple[Step, ...]
     latencies: tuple[Latency, ...]
-    """The latencies in the order of `DecisionKind`, without kinds of decisions that were not measured."""
+    """The latency of each kind of decision that was measured, in the order of `DecisionKind`."""
     usage: CheckUsage | None
     """The usage; None if no process of the bot was measured."""
     strength: Strength | None
@@ -127,7 +126,7 @@ class Report:
 
 
 class StepFailure(Exception):
-    """The bot has made a mistake, so the current step fails. The arguments become fields of a `Finding`."""
+    """The bot has made a mistake, and the current step fails. See `Finding` for the arguments."""
 
     def __init__(self, expected: str, came: str, output: str = "") -> None:
         super().__init__(f"{came}; expected: {expected}")
@@ -154,14 +153,14 @@ def skip_because(reason: str) -> Finding:
 
 
 def inform(information: str) -> Finding:
-    """Return the finding of a step that only informs."""
+    """Return the finding of a step that informs, for example about the latency."""
     return Finding(verdict=StepVerdict.INFO, came=information)
 
 
 _MAX_LISTED = 6
-"""How many legal actions a message lists at most; it then counts those that it leaves out."""
+"""The maximum number of legal actions in a message. The message also says how many legal actions are left out."""
 _PROCESS_CAUSES = {Cause.CRASH, Cause.EXITED_EARLY, Cause.HANDSHAKE}
-"""Faults with these causes have a detail without a subject, as in "exited with 1"."""
+"""For these causes, `Evidence.detail` is a sentence without its subject, such as "exited with 1"."""
 
 
 def kind_name(kind: DecisionKind) -> str:
@@ -204,7 +203,7 @@ def fault_text(fault: BotFault) -> str:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names in a text such as `classic, basic and duel`. There must be at least one."""
+    """Join at least one name to a text such as `classic, basic and duel`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 

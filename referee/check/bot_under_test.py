@@ -1,4 +1,4 @@
-"""Start processes of the bot under test, measure them, and end them even if a step fails."""
+"""Start, measure and end processes of the bot under test. The processes are ended even if a step fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from referee.rules.actions import DecisionKind
 from referee.sandbox.launcher import Launcher
 
 _INTERVAL_S = 0.1
-"""The pause between two measurements of a process tree."""
+"""Seconds between two measurements of a process tree."""
 _OUTPUT_BYTES = 4096
 """The message of a failed step shows at most this many bytes from the end of the bot's standard output."""
 
@@ -31,12 +31,12 @@ class Measurements:
     def __init__(self) -> None:
         self._elapsed_us = defaultdict[DecisionKind, list[int]](list)
         self._cpu_s: dict[tuple[int, float], float] = {}
-        """The CPU time of each process in seconds, as last measured. The key is the pid and the start time."""
+        """The last measured CPU time of each process, in seconds. A key is the process id and the start time."""
         self._memory_bytes = 0
         """The largest memory use of a process tree so far."""
 
     def add_decision(self, kind: DecisionKind, elapsed_us: int) -> None:
-        """Add the time of one decision. The caller must leave out decisions of games played at once."""
+        """Add the time of one decision. The bot must not have played several games at once during the decision."""
         self._elapsed_us[kind].append(elapsed_us)
 
     @asynccontextmanager
@@ -51,7 +51,7 @@ class Measurements:
 
     @property
     def latencies(self) -> tuple[Latency, ...]:
-        """The latency of each kind of decision that was added."""
+        """The latency of each kind of decision that was measured."""
         return tuple(
             _latency(kind, sorted(self._elapsed_us[kind]))
             for kind in DecisionKind
@@ -95,7 +95,7 @@ class BotUnderTest:
 
     spec: BotSpec
     folder: Path
-    """The folder in which each process gets a folder of its own."""
+    """A folder; each process gets a subfolder of its own."""
     clocks: Clocks
     measurements: Measurements
     launcher: Launcher
@@ -116,11 +116,11 @@ class BotUnderTest:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[BotProcess]:
-        """Start and measure a new process of the bot. Leaving this context ends its process tree.
+        """Start and measure a new process of the bot. The end of the context ends the process tree.
 
-        Raises `StepFailure` if the bot does not start. If the body of the context raises a `StepFailure`,
-        the end of the bot's standard error is added to this failure. If standard error is empty, the end of
-        standard output is added instead.
+        Raises `StepFailure` if the bot does not start. If the body of the context raises a `StepFailure`, the
+        end of the bot's standard error becomes the `output` of the failure. If standard error is empty, the end
+        of standard output becomes the `output`.
         """
         try:
             process = await self.start()

@@ -34,11 +34,11 @@ from referee.sandbox.folders import run_folder
 Work = Callable[[], Awaitable[Finding]]
 """A function that does what a step has to do. The function raises `StepFailure` if the step fails."""
 _TABLES = {"classic": 3, "basic": 4, "advanced": 5, "expert": 3, "expert-jokers": 4, "duel": 2}
-"""For each ruleset, the number of players in its step `decisions: RULESET`."""
+"""The number of players in the step `decisions: RULESET` of each ruleset."""
 _PLAYER_COUNTS = range(2, 6)
-"""For each number N of players, the check has a step `full games: N players`."""
+"""The check has a step `full games: N players` for each of these N."""
 _LIMIT_S = 900.0
-"""Seconds for a check, counted from the end of the build. A step that begins later fails untried."""
+"""A step that would begin more than this number of seconds after the build fails without being tried."""
 
 
 async def check_bot(
@@ -88,14 +88,14 @@ class _Check:
         self._measurements = measurements
         self._steps: list[Step] = []
         self._failed_vital_step: Step | None = None
-        """The vital step that failed; None if no vital step has failed. After a failed one, steps are skipped."""
+        """The vital step that failed; None if no vital step has failed. See `_step`."""
         self._passed_rulesets: list[Ruleset] = []
-        """The rulesets whose step `decisions: RULESET` has passed."""
+        """The rulesets for which the step `decisions: RULESET` has passed."""
         self._tables: list[TableSize] = []
         """The table sizes with which the bot has played a full game without a mistake."""
         self._strength: Strength | None = None
         self._until_s = 0.0
-        """The monotonic time, in seconds, at which `_LIMIT_S` is over; 0 before the end of the build."""
+        """The monotonic time, in seconds, after which no step is tried; 0 before the end of the build."""
 
     def report(self) -> Report:
         """Return the report of a finished run."""
@@ -110,10 +110,8 @@ class _Check:
         )
 
     async def run(self) -> None:
-        """Run all steps.
-
-        `_concurrency` and `_shutdown` must not be used before the full games, which fill `_tables`.
-        """
+        """Run all steps."""
+        # The steps `full games` must run first, because they fill `_tables` for `_concurrency` and `_shutdown`.
         await self._step("manifest", self._start_up.read_manifest, vital=True)
         await self._step("build", self._start_up.build, vital=True)
         self._until_s = time.monotonic() + _LIMIT_S

@@ -1,8 +1,8 @@
 """Request every kind of decision of a ruleset from the bot, in the positions of a script.
 
-A script is the beginning of a random game in which one seat meets every kind of decision. Fixed seeds and the
-rules determine the script. The bot gets the requests of that seat, but its replies do not change the game. So every
-bot gets the same requests.
+A script is the beginning of a random game in which one seat has every kind of decision. The bot gets the requests
+to that seat. The replies of the bot do not change the game, and the seeds are fixed. Therefore every bot gets the
+same requests.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KINDS = (
 )
 """The kinds of decisions that every ruleset has."""
 _RECOVERABLE_CAUSES = {Cause.ILLEGAL, Cause.MALFORMED}
-"""Causes of faults after which the step continues. A fault with any other cause ends the step."""
+"""After a fault with one of these causes, the step continues. All other faults end the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Script:
     game: CheckGame
     """The game and the seat of the bot."""
     requests: tuple[Request, ...]
-    """The requests to this seat, from the start of the game to the end of the script."""
+    """The requests to the seat of the bot, in the order of the game."""
 
 
 class _RecordingPlayer(RandomPlayer):
@@ -70,9 +70,9 @@ class _RecordingPlayer(RandomPlayer):
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
     """Send the requests of a script to a new process of the bot.
 
-    After `TIME_BUDGET_S` the step ends as soon as the bot has got every kind of decision once. Raises
-    `StepFailure` if the bot does not start or a reply is wrong. The failure has the first wrong reply to each
-    kind of decision.
+    When `TIME_BUDGET_S` is over and the bot has got every kind of decision once, the remaining requests are left
+    out. Raises `StepFailure` if the bot does not start or a reply is wrong. The `StepFailure` shows the first
+    wrong reply to each kind of decision.
     """
     script = await find_script(ruleset, players, bot.clocks)
     kinds = decision_kinds(ruleset)
@@ -107,9 +107,9 @@ async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> 
 def _merge(
     failures: dict[DecisionKind, list[StepFailure]], requested: Counter[DecisionKind]
 ) -> StepFailure:
-    """Merge the failures into one: for each kind of decision the first failure and the number of failures.
+    """Return one failure with the first failure and the number of failures of each kind of decision.
 
-    `requested` has the number of requests of each kind.
+    `requested` counts the requests of each kind.
     """
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(
@@ -130,9 +130,8 @@ def decision_kinds(ruleset: Ruleset) -> tuple[DecisionKind, ...]:
 async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
     """Return the script of a ruleset.
 
-    The function plays random games until, in one game, a seat meets each kind of decision `MIN_REPEATS` times.
-    The script ends with the request that completes these numbers. If several seats qualify, the shortest
-    script is taken.
+    The function plays random games until a seat has had each kind of decision `MIN_REPEATS` times in one game.
+    The script ends there. If a game gives a script for several seats, the shortest script is returned.
     """
     for number in count():
         name = f"script-{ruleset.name}-{number}"
@@ -160,10 +159,7 @@ async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
 
 
 def _sufficient_length(requests: Sequence[Request], kinds: Sequence[DecisionKind]) -> int | None:
-    """Return after how many requests each kind of decision has occurred at least `MIN_REPEATS` times.
-
-    Return None if `requests` has too few of any kind.
-    """
+    """Return after how many requests each kind of decision has occurred `MIN_REPEATS` times; None if `requests` is too short."""
     seen = Counter[DecisionKind]()
     for length, request in enumerate(requests, start=1):
         seen[request.decision.kind] += 1

@@ -36,16 +36,16 @@ from referee.check.games import (
 MAX_CONCURRENT_GAMES = 32
 """The largest number of games at once in a check, even if `max_games` in the bot's hello is larger."""
 _COMPARED_GAMES = 4
-"""How many games are played alone. They are compared with the same games played at once."""
+"""How many games each of two processes plays alone, for `check_separation` and `report_determinism`."""
 STRENGTH_GAMES = 100
 """The maximum number of games to measure the strength."""
 STRENGTH_CONCURRENCY = 4
 """The maximum number of games at once to measure the strength."""
 STRENGTH_BUDGET_S = 4.0
-"""After this number of seconds, no further game is started to measure the strength."""
+"""After this number of seconds, no new game is started to measure the strength."""
 _MIN_STRENGTH_GAMES = 2
 _NORMAL_95 = 1.96
-"""The 97.5 % quantile of the normal distribution, which bounds a two-sided 95 % interval."""
+"""95 % of a normal distribution lie within 1.96 standard deviations of the mean."""
 
 
 class ConcurrencySteps:
@@ -63,9 +63,9 @@ class ConcurrencySteps:
         at_once = min(max_games, MAX_CONCURRENT_GAMES)
         self._games = plan_games("together", tables, max(at_once, _COMPARED_GAMES))
         self._concurrent: list[CheckedGame] | None = None
-        """The games that were played at once; None until `check_interleaved` has played all without a failure."""
+        """The games that were played at once; None if `check_interleaved` has not passed."""
         self._sequential: tuple[list[CheckedGame], list[CheckedGame]] | None = None
-        """The games played alone by one process, and again by another; None until both have played."""
+        """The games that two processes have played alone, one list for each process; None before they are played."""
 
     @property
     def went_well(self) -> bool:
@@ -73,7 +73,7 @@ class ConcurrencySteps:
         return self._concurrent is not None
 
     async def check_interleaved(self) -> Finding:
-        """Play as many games at once as the hello promises. Raises `StepFailure` if a reply is wrong."""
+        """Play `max_games` games at once, at most `MAX_CONCURRENT_GAMES`. Raises `StepFailure` if a reply is wrong."""
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
         games = self._games[: min(self._max_games, MAX_CONCURRENT_GAMES)]
@@ -88,8 +88,9 @@ class ConcurrencySteps:
     async def check_separation(self) -> Finding:
         """Compare the bot's decisions in games at once with its decisions in the same games alone.
 
-        Raises `StepFailure` if these decisions differ. But if the bot decides differently even when the same
-        game is played alone again, the step passes. Raises `StepFailure` also if a reply is wrong.
+        The same games are played alone twice. If the decisions alone differ between the first and the second
+        time, the step passes. Raises `StepFailure` if the decisions alone are equal both times, but differ from
+        the decisions at once. Also raises `StepFailure` if the bot does not start or a reply is wrong.
         """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
@@ -123,7 +124,7 @@ class ConcurrencySteps:
         return inform(f"no: {difference.describe('the first time', 'by a new process')}")
 
     async def _play_alone(self) -> tuple[list[CheckedGame], list[CheckedGame]]:
-        """Return `_sequential`. The first call lets two new processes play the games one after another."""
+        """Return `_sequential`. At the first call, two new processes play the games."""
         if self._sequential is None:
             self._sequential = await self._play_by_new_process(), await self._play_by_new_process()
         return self._sequential
@@ -134,15 +135,15 @@ class ConcurrencySteps:
 
 
 class _Difference(NamedTuple):
-    """The first decision of the bot that differs between two runs of the same games."""
+    """The first difference between the bot's decisions in two runs of the same games."""
 
     game: CheckGame
     number: int
     """The number of the bot's decision in the game, from 1."""
     first: BotDecision | None
-    """The bot's decision with this number in the first run; None if the game had fewer decisions."""
+    """Decision `number` in the first run; None if the game had fewer decisions."""
     second: BotDecision | None
-    """The bot's decision with this number in the second run; None if the game had fewer decisions."""
+    """Decision `number` in the second run; None if the game had fewer decisions."""
 
     def describe(self, first_run: str, second_run: str) -> str:
         """Return the difference as text. The arguments are names for the two runs."""
@@ -161,10 +162,7 @@ def _decision_text(decision: BotDecision | None) -> str:
 def _first_difference(
     first_run: Sequence[CheckedGame], second_run: Sequence[CheckedGame]
 ) -> _Difference | None:
-    """Return the first difference between two runs of the same games; None if there is none.
-
-    If one run has more games than the other, the additional games are ignored.
-    """
+    """Return the first difference in the games that both runs have; None if there is no difference."""
     for first_game, second_game in zip(first_run, second_run, strict=False):
         decisions = zip_longest(first_game.decisions, second_game.decisions)
         for number, (first, second) in enumerate(decisions, start=1):
@@ -178,7 +176,7 @@ async def measure_strength(
 ) -> Strength | None:
     """Play against random players for a limited time.
 
-    If `tables` has the duel, all games are duels. If it does not, all games use the first of `tables`.
+    If `tables` has the duel, all games are duels. If `tables` does not have the duel, all games use `tables[0]`.
 
     Args:
         bot: the bot under test.

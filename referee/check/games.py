@@ -35,7 +35,7 @@ from referee.rules.ruleset import Ruleset
 SEED = bytes(32)
 """The seed of all deals of a check."""
 TIME_BUDGET_S = 20.0
-"""After this number of seconds, a step with requests or games leaves out what it does not need."""
+"""Seconds after which `check_decisions` and `play_in_sequence` leave out requests or games."""
 
 
 class TableSize(NamedTuple):
@@ -47,7 +47,7 @@ class TableSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckGame:
-    """A game of a check. The name determines the deal and the choices of the random players."""
+    """A game of a check. `name` and `ruleset` determine the deck, and `name` seeds the random players."""
 
     name: str
     ruleset: Ruleset
@@ -86,7 +86,7 @@ class BotDecision(NamedTuple):
 
 
 class BotSeat:
-    """Plays the bot's seat in one game, and keeps the last fault of the bot as a `StepFailure`.
+    """Plays the bot's seat in one game, and keeps the bot's last fault as a `StepFailure`.
 
     Args:
         process: the bot's process.
@@ -104,7 +104,7 @@ class BotSeat:
         """All legal decisions."""
 
     async def decide(self, request: Request) -> Reply:
-        """See `Player.decide`. An illegal action raises `Forfeit`. `failure` is set before any fault is raised."""
+        """See `Player.decide`. An illegal action raises `Forfeit`. Before a fault is raised, `failure` is set."""
         dropped = self._process.session.dropped
         try:
             reply = await self._player.decide(request)
@@ -152,7 +152,7 @@ class CheckedGame:
 
 
 def plan_games(name: str, tables: Sequence[TableSize], count: int) -> list[CheckGame]:
-    """Return `count` games. They use `tables` in turn, and the bot's seat changes from game to game."""
+    """Return `count` games. The games use `tables` in turn, and the bot changes its seat from game to game."""
     turns = islice(cycle(tables), count)
     return [
         CheckGame(f"{name}-{number}", ruleset, players, number % players)
@@ -169,7 +169,7 @@ async def start_game(
         bot: the bot under test.
         process: a process of the bot.
         game: the game.
-        previous_event: what happened just before the game, for the message of a `StepFailure`.
+        previous_event: what happened just before the game. A `StepFailure` shows this text.
 
     Raises `StepFailure` if the bot sends no ready message in time.
     """
@@ -200,8 +200,8 @@ async def play_game(
 ) -> CheckedGame:
     """Play a game to its end, and send the game end to the bot.
 
-    Raises `StepFailure` if the bot is not ready in time or a reply is wrong. `previous_event` is as in
-    `start_game`.
+    For `previous_event` see `start_game`. Raises `StepFailure` if the bot sends no ready message in time or a reply
+    is wrong.
     """
     player = await start_game(bot, process, game, previous_event=previous_event)
     seat = BotSeat(process, player, game.description)
@@ -241,9 +241,9 @@ async def play_in_sequence(
 ) -> list[CheckedGame]:
     """Play games one after another, and return those that were played.
 
-    After `TIME_BUDGET_S` the rest of `games` is left out, but at least one game is played. Then one more game
-    is started but not played, to see that the bot still responds after a game end. Raises `StepFailure` if
-    the bot is not ready in time or a reply is wrong.
+    After `TIME_BUDGET_S` no further game is played, but the first game is always played. After the last game, an
+    extra game is started but not played. The extra game shows that the bot still responds after a game end.
+    Raises `StepFailure` if the bot sends no ready message in time or a reply is wrong.
     """
     played: list[CheckedGame] = []
     previous_event = ""
@@ -266,8 +266,8 @@ async def play_concurrently(
 ) -> list[CheckedGame]:
     """Play games at the same time.
 
-    If games fail, raises `StepFailure` for the failed game that comes first in `games`, and adds the number
-    of failed games.
+    Raises `StepFailure` if a game fails. The `StepFailure` describes the first failed game in the order of `games`,
+    and has the number of failed games.
     """
     results = await asyncio.gather(
         *(play_game(bot, process, game) for game in games), return_exceptions=True

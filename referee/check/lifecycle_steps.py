@@ -30,17 +30,17 @@ _NO_HELLO_CAUSES = {Cause.NO_START, Cause.EXITED_EARLY, Cause.CONNECT_TIMEOUT}
 _SIGTERM_CODES = {0, -signal.SIGTERM, 128 + signal.SIGTERM}
 """The right exit codes after SIGTERM.
 
-0 is for a program that handles the signal, -15 for a program that does not, 143 for a shell or a Java machine.
+A program that handles SIGTERM exits with 0. Without a handler the code is -15, or 143 for a shell or a Java machine.
 """
 
 
 class StartUpSteps:
-    """The steps up to the hello. Run a step only if all steps before it have passed.
+    """The steps up to the hello. The caller must run them in order, and stop after a failed step.
 
     Args:
         folder: the bot's folder. Only a copy of the folder is built and run.
         workshop: copies and builds the bot, and has the launcher for it.
-        scratch: an empty folder, in which each process of the bot gets a folder of its own.
+        scratch: an empty folder. Each process of the bot gets a subfolder of its own.
         clocks: the time limits for the bot.
         measurements: collects the usage of the processes.
     """
@@ -59,7 +59,7 @@ class StartUpSteps:
         self._clocks = clocks
         self._measurements = measurements
         self._hello_fault: Forfeit | None = None
-        """The fault of a bot that has connected but not sent a right hello; None if there is no such fault."""
+        """The fault that `start` leaves to `check_hello`; None if there is none."""
         self.manifest: Manifest | None = None
         """The bot's manifest; None until `read_manifest` has passed."""
         self.copy: Copy | None = None
@@ -81,7 +81,7 @@ class StartUpSteps:
         )
 
     async def read_manifest(self) -> Finding:
-        """Check `bot.toml`. Raises `StepFailure` if it is missing or wrong."""
+        """Check `bot.toml`. Raises `StepFailure` if `bot.toml` is missing or wrong."""
         try:
             self.manifest = manifest = load_manifest(self._folder)
         except UserError as error:
@@ -121,8 +121,8 @@ class StartUpSteps:
     async def start(self) -> Finding:
         """Start the first process and wait for its hello.
 
-        Raises `StepFailure` if the bot does not connect or sends no hello in time. Any other fault is kept
-        for `check_hello`.
+        Raises `StepFailure` if the program cannot be started, ends too early, or sends no hello in time.
+        For all other faults, `check_hello` raises the `StepFailure`.
         """
         began_s = time.monotonic()
         try:
@@ -155,7 +155,7 @@ class StartUpSteps:
 
 
 class ShutdownSteps:
-    """The steps that ask the bot to exit, in both ways that the referee uses: goodbye and SIGTERM.
+    """The steps that ask the bot to exit, first with a goodbye and then, in another process, with SIGTERM.
 
     Args:
         bot: the bot under test.
@@ -166,7 +166,7 @@ class ShutdownSteps:
         self._bot = bot
         self._game = game
         self._left_running: dict[str, tuple[str, ...]] = {}
-        """The names of the processes that ran on after the bot's exit, by what made it exit: goodbye or SIGTERM."""
+        """The names of processes that still ran after the bot had exited. A key is the `event` of `_shut_down`."""
 
     async def check_goodbye(self) -> Finding:
         """Send a goodbye. Raises `StepFailure` if the bot does not exit with 0 in time."""
@@ -188,7 +188,7 @@ class ShutdownSteps:
         )
 
     async def check_nothing_left(self) -> Finding:
-        """Check that no process ran on after the bot exited. Raises `StepFailure` if one did."""
+        """Raise `StepFailure` if any process of the bot still ran after the bot had exited."""
         if not self._left_running:
             return skip_because(
                 "the bot did not exit after the goodbye or SIGTERM: see the two steps before"
@@ -206,7 +206,7 @@ class ShutdownSteps:
         return pass_with(f"no process after {' and '.join(self._left_running)}")
 
     async def _shut_down(self, event: str, expected: str, exit_codes: set[int]) -> Finding:
-        """Start the bot, play the game, and shut the bot down. Only `exit_codes` are right exit codes."""
+        """Start the bot, play the game, and shut the bot down. Raises `StepFailure` for codes not in `exit_codes`."""
         async with self._bot.run() as process:
             if self._game is not None:
                 await play_game(self._bot, process, self._game)

@@ -31,11 +31,11 @@ def parse_bot_message(data: bytes) -> play_pb2.BotMessage:
 def find_lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
     """Return the serialised action of a reply to decision `number` of the game `game_id`.
 
-    This is for the usual message, which has exactly one reply and nothing else. `parse_bot_message` reads
-    all messages, but takes three times as long. The caller must pass the returned bytes to `parse_action`.
+    `data` is a message of a bot. Usually it has one reply and nothing else. This function reads only such
+    messages, three times as fast as `parse_bot_message`. The caller must pass the returned bytes to `parse_action`.
 
-    Returns None if the message has more than this reply, is a reply to another decision, is longer than 129
-    bytes, or is not encoded exactly as protobuf encodes it. If so, the caller must use `parse_bot_message`.
+    Returns None if the message has anything besides one reply, replies to another decision, is longer than 129
+    bytes, or is not encoded exactly as protobuf encodes it. After None the caller must use `parse_bot_message`.
     """
     expected = _game(game_id) + _decision_id(number)
     size = len(data) - 2  # the prefixes of the reply and of its action have two bytes each
@@ -61,16 +61,16 @@ def _action(data: bytes) -> Action:
 
 
 _short_action = memoize(1 << 12)(_action)
-"""`_action` with a memo. Most bytes recur, because bots send back the legal actions of their requests. The
-caller must pass only short bytes: with long ones a bot could fill the referee's memory."""
+"""`_action` with a memo. Bots send back the legal actions of their requests, so most bytes recur. The caller must
+not pass long bytes, because a bot could fill the referee's memory with them."""
 
 
 def parse_action(data: bytes, request: Request) -> Action:
     """Return the action in the bytes of a reply to `request`. It may be illegal.
 
-    If several slots of the display have the same cards, only the draw from the leftmost of these slots is in
-    the list of legal actions (ruling R8 in `referee/rules/README.md`). So a draw from another of these slots
-    is returned as a draw from the leftmost one. Raises ValueError when the bytes name no action.
+    Slots of the display can have equal cards. The legal actions then have only the draw from the leftmost of
+    the slots with equal cards (ruling R8 in `referee/rules/README.md`). If the bot draws from another of these
+    slots, the draw from the leftmost one is returned. Raises ValueError when the bytes name no action.
     """
     action = _short_action(data) if len(data) < ONE_BYTE_LIMIT else _action(data)
     if isinstance(action, DrawDisplay):

@@ -1,12 +1,12 @@
 """Encode the messages that the referee sends to bots.
 
-`RequestEncoder.encode`, `game_start`, `game_end` and `goodbye` return a serialised `RefereeMessage`. The bytes
-of several such messages can be concatenated: protobuf parses them as one message. So the referee can send the
-requests of several games as one message.
+`RequestEncoder.encode`, `game_start`, `game_end` and `goodbye` return a serialised `RefereeMessage`. If the bytes
+of several messages are concatenated, protobuf parses them as one message. The referee sends the requests of
+several games in this way.
 
 A request has the whole view and every legal action, up to a kilobyte. Building a request as one protobuf
-object took longer than sending it. Therefore a part that recurs, such as an event or an action, is
-serialised once, and the bytes of the part are used in many requests.
+object took longer than sending the request. Therefore each event and each action is serialised once, and the
+bytes are used in many requests.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def game_start(
 ) -> bytes:
     """Return the message that starts a game for one seat.
 
-    `seed` is for the bot's random numbers. `names` has the name of the bot of each seat; it is empty if the
+    `seed` is for the bot's random numbers. `names` has the bots' names, seat 0 first; `names` is empty if the
     tournament does not show names.
     """
     start = play_pb2.GameStart(
@@ -106,8 +106,8 @@ def game_end(
 ) -> bytes:
     """Return the message that ends a game for one seat.
 
-    `reason` says why the seat forfeited or why the game was void; it is empty for all other games. `ranks`
-    is empty for a void game.
+    `reason` says why the seat forfeited or why the game was void. `reason` is empty if the seat did not
+    forfeit and the game was not void. `ranks` is empty for a void game.
     """
     end = play_pb2.GameEnd(game_id=game_id, ranks=ranks, forfeited=forfeited, reason=reason)
     body = b"".join((end.SerializeToString(), *_FINAL_EVENT_PARTS.parts(events)))
@@ -115,7 +115,7 @@ def game_end(
 
 
 def goodbye(reason: str = "") -> bytes:
-    """Return the last message to a bot. `reason` says what went wrong; it is empty at a regular end."""
+    """Return the last message to a bot. `reason` says what went wrong; `reason` is empty if nothing went wrong."""
     message = play_pb2.RefereeMessage(goodbye=play_pb2.Goodbye(reason=reason))
     return message.SerializeToString()
 
@@ -131,8 +131,8 @@ def clocks_message(clocks: Clocks) -> play_pb2.Clocks:
     )
 
 
-# The parts of a request or game end. A part is a serialised message that has only some items of one list. If
-# a part is concatenated with another message of the same type, its items are appended to the list.
+# A part is a serialised message that has only some items of one list, for example two legal actions of a request.
+# If a part follows the bytes of a request, protobuf appends the items of the part to the list of the request.
 
 
 class _EventParts:
@@ -147,10 +147,10 @@ class _EventParts:
         self._parts: dict[type[Event], Callable[[Event], bytes]] = {
             kind: memoize(1 << 10)(self._part) for kind in get_args(Event)
         }
-        """One memo for each type of event. In one common memo, equal tuples of two types would be mixed up."""
+        """One memo for each type of event, because events of two types can be equal as tuples."""
 
     def parts(self, events: Sequence[Event]) -> Iterable[bytes]:
-        """Return the bytes of each event. Every request calls this, so it uses `map`: a loop is slower."""
+        """Return the bytes of each event. `map` is faster than a loop, and every request needs this function."""
         return map(call, map(self._parts.__getitem__, map(type, events)), events)
 
     def _part(self, event: Event) -> bytes:
@@ -172,9 +172,9 @@ def _legal_part(legal: tuple[Action, ...]) -> bytes:
 
 
 def _plays_part(value: int, held: int, jokers: int) -> bytes:
-    """Serialise the legal plays of one value, for a hand with `held` cards of this value and `jokers` jokers.
+    """Serialise the legal plays of the value `value`, for a hand with `held` cards of `value` and `jokers` jokers.
 
-    For the value `JOKER`, `held` and `jokers` must be equal; the plays are those of jokers alone.
+    If `value` is `JOKER`, `held` must be equal to `jokers`.
     """
     hand = [0] * (JOKER + 1)
     hand[value], hand[JOKER] = held, jokers
@@ -183,12 +183,10 @@ def _plays_part(value: int, held: int, jokers: int) -> bytes:
 
 @cache
 def _play_parts() -> list[list[list[bytes]]]:
-    """Return a nested list of serialised plays, which is built at the first call.
+    """Return `_plays_part` for all arguments: `_play_parts()[jokers][card][held]` has the plays of the value `card`.
 
-    `_play_parts()[jokers][card][held]` has all plays of the value `card`, for a hand with `held` copies of
-    this card and `jokers` jokers, in the order of `legal_plays`. So encoding the plays of a hand needs one
-    lookup for each value. A lookup for each play, some thirty for a hand, took a third of the time of a
-    request.
+    With this list, encoding the plays of a hand needs one lookup for each value. A hand has some thirty plays.
+    A lookup for each play took a third of the time of a request.
     """
     jokers_alone = [_plays_part(JOKER, held, held) for held in range(JOKERS + 1)]
     return [

@@ -48,10 +48,10 @@ def dumps(record: GameRecord) -> bytes:
 
 
 def loads(data: bytes) -> GameRecord:
-    """Return the record in the bytes.
+    """Return the record that `dumps` has serialised as `data`.
 
-    Raises ValueError if the bytes are not a record, or if this version of the referee does not know the
-    ruleset, the termination, an action or the cause of a fault in the record.
+    Raises ValueError if `data` is not a record, or if the record has a ruleset, a termination, an action or a
+    cause of a fault that this version of the referee does not know.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)

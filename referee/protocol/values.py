@@ -1,9 +1,8 @@
 """Convert the values of the rules to protobuf messages and back.
 
-The dicts here, such as `CHOICES`, are the only mapping between the enums of the schema and the enums of the
-project. A test checks that the dicts are complete. `encode` and `record` build messages with the functions
-of this module, and the SDK reads requests with them. Every Python bot imports this module when it starts,
-so importing it must stay fast.
+Only the dicts of this module, such as `CHOICES`, map the enums of the project to the enums of the schema. A test
+checks that the dicts are complete. `encode` and `record` build messages with this module, and the SDK reads
+requests with this module. Every Python bot imports this module at its start, so the import must stay fast.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def action_value(message: pb.Action) -> Action:
 
 
 def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case for each event
-    """Return an event as a message. If the message is for a bot, the caller must redact the event first."""
+    """Return an event as a message. The caller must redact an event for a bot before the call."""
     kind = pb.Event
     match event:
         case Played(seat, cards):
@@ -129,7 +128,7 @@ def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case f
 
 
 def event_values(messages: Iterable[pb.Event]) -> tuple[Event, ...]:
-    """Return messages as events, without events of a kind that this version does not know."""
+    """Return messages as events. Messages of a kind that this version does not know are left out."""
     kinds = ((message.WhichOneof("kind"), message) for message in messages)
     return tuple(EVENT_DECODERS[kind](message) for kind, message in kinds if kind is not None)
 
@@ -176,7 +175,7 @@ EVENT_DECODERS: dict[str, Callable[[pb.Event], Event]] = {
     "passed": lambda m: Passed(m.passed.seat),
     "game_over": lambda m: _game_over_value(m.game_over),
 }
-"""For each kind of event, by its name in the schema: the function that decodes events of this kind."""
+"""The functions that decode events. The key is the name of the kind of event in the schema."""
 
 
 # Rulesets
@@ -199,8 +198,8 @@ def ruleset_message(rules: Ruleset) -> pb.Ruleset:
 def ruleset_value(message: pb.Ruleset) -> Ruleset:
     """Return a message as a ruleset.
 
-    Raises ValueError if this version of the referee does not know the name or the `end_on` of the message.
-    Raises ValueError also if any option other than `end_on` and `max_turns` differs from this version's ruleset.
+    Raises ValueError if this version of the referee does not know the message's name or `end_on`, or if an option
+    of the message differs from this version's ruleset. The options `end_on` and `max_turns` may differ.
     """
     ruleset = RULESETS.get(message.name)
     if ruleset is None or message.end_on not in END_ON_BACK:

@@ -1,13 +1,12 @@
-"""Write views as bytes, mostly without protobuf objects, and concatenate messages from their parts.
+"""Write views as bytes, mostly without protobuf objects.
 
-Building a request with protobuf took longer than sending it. Therefore this module writes some fields
-without protobuf. A part that recurs, such as a layer or a slot of the display, is serialised by protobuf once,
-and the bytes of the part are kept.
+Building a request with protobuf took longer than sending the request. Therefore this module writes some fields
+without protobuf. Protobuf serialises each layer and each slot of the display once, and this module keeps the bytes.
 
-The wire format (https://protobuf.dev/programming-guides/encoding/): a field starts with its number and
-its type. In a string, a message or a packed list the length in bytes follows. Numbers are written in
-base 128, lowest digit first, so a number below 128 is one byte. Two messages written one after the
-other are one message that has the fields of both.
+The wire format (https://protobuf.dev/programming-guides/encoding/): A field starts with a tag: the number and the
+type of the field. If the field is a string, a message or a packed list, the length in bytes follows. Numbers are
+written in base 128, lowest digit first. A number below 128 is one byte. Protobuf parses two concatenated messages
+as one message with the fields of both.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ Value = TypeVar("Value")
 def memoize(size: int) -> Callable[[Callable[[Key], Value]], Callable[[Key], Value]]:
     """Decorate a function of one argument so that up to `size` of its results are kept.
 
-    When `size` results are kept and another one is added, all earlier results are dropped. Exceptions are
-    passed on and not kept. This is for functions that run at every decision. `functools.lru_cache` would take
-    twice as long, because it maintains an order and builds a tuple of the arguments.
+    If `size` results are kept, the next new result replaces all of them. Exceptions are passed on and not kept.
+    Use this decorator for functions that run at every decision. `functools.lru_cache` takes twice as long,
+    because it maintains an order and builds a tuple of the arguments.
     """
     return lambda function: _Memo(function, size).__getitem__
 
@@ -51,14 +50,14 @@ class _Memo(dict[Key, Value]):
 
 
 ONE_BYTE_LIMIT = 128
-"""Numbers below this are written as one byte."""
+"""The wire format writes every number below 128 as one byte."""
 _MEMO_SIZE = 1 << 12
 
 
 def prefix(field: int) -> Callable[[int], bytes]:
-    """Return a function that writes the start of a message, string or packed list.
+    """Return a function that writes the tag and the length of a field: a message, string or packed list.
 
-    The function takes the length in bytes of the content, which must follow.
+    The function takes the length of the content in bytes. The caller must write the content after it.
 
     Args:
         field: the number of the field.
@@ -68,9 +67,9 @@ def prefix(field: int) -> Callable[[int], bytes]:
 
 
 def number_field(field: int) -> Callable[[int], bytes]:
-    """Return a function that writes a whole field: its tag and a number of at least 0, or an enum value.
+    """Return a function that writes a whole field: the tag, and a number of at least 0 or an enum value.
 
-    The function returns no bytes for 0, because protobuf omits a field with its default value.
+    For 0 the function returns no bytes, because protobuf omits a field that is 0.
 
     Args:
         field: the number of the field.
@@ -98,9 +97,9 @@ _deck_size, _turn = number_field(_FIELDS["deck_size"]), number_field(_FIELDS["tu
 class ViewWriter:
     """Write the views of one game, for all its seats.
 
-    The writer keeps the bytes of each seat's layers, the display, the discards and the ghost from the last
-    view. A part that is the same object in the next view has not changed (see `View`), so its bytes are used
-    again.
+    The writer keeps the layers of each seat, the display, the discards and the ghost of the last view, with their
+    bytes. If the next view has the same object, the object has not changed (see `View`), and the writer uses the
+    kept bytes.
     """
 
     def __init__(self) -> None:
@@ -166,7 +165,7 @@ def _table(layers: tuple[Layer, ...]) -> bytes:
 
 @memoize(_MEMO_SIZE)
 def _seats(fields: tuple[int, int, int | None, int, Layer | None]) -> bytes:
-    """Write the fields of a view that say which seats are concerned and what happens to a snatched layer."""
+    """Write these fields of a view: the seats concerned, the snatched layer and the number of draws left."""
     seat, active_seat, victim, cards_to_draw, snatched = fields
     return table_pb2.View(
         seat=seat,

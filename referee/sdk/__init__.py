@@ -10,14 +10,14 @@ This is a complete bot:
     if __name__ == "__main__":
         run(decide)
 
-A bot that remembers something within a game is a subclass of `Bot`. The SDK creates one instance for each
-game, because several games can be played at the same time. `sample_bots/` has bots to learn from.
+If your bot must remember something during a game, write a subclass of `Bot`. The SDK creates one instance of the
+subclass for each game. `sample_bots/` has bots to learn from.
 
 Cards are numbers: 1 to 13, `JOKER` (14), `HIDDEN` (0). A multiset of cards is a tuple of 15 counts,
 indexed by card: `request.view.hand[7]` is how many sevens you hold.
 
-Layers, actions, events and rulesets are the types of `referee.rules`. A `Request`, `View`, `Game` or `Result`
-contains a protobuf message of the referee as `.message`, and decodes a value only when the bot reads it.
+Layers, actions, events and rulesets are the types of `referee.rules`. Each `Request`, `View`, `Game` and `Result`
+has a protobuf message of the referee as `.message`, and decodes a value of the message when the bot reads the value.
 """
 
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost

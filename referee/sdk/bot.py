@@ -30,7 +30,7 @@ class Clocks(NamedTuple):
     decision_us: int
     """The time from a request to its reply."""
     bank_us: int
-    """The bank: the time for all decisions of a game together; 0 in a game without a bank."""
+    """The time for all decisions of a game together; 0 in a game without a bank."""
     increment_us: int
     """The time that is added to the bank after each decision."""
 
@@ -49,8 +49,8 @@ class Game:
     def random(self) -> Random:
         """The generator of random numbers for this game, seeded by the referee.
 
-        If a game is played again, it has the same seed. So a bot that takes all its random numbers from this
-        generator can make the same decisions again.
+        If the referee plays a game again, the seed is the same as before. If your bot takes all random numbers
+        from this generator, it can make the same decisions as before.
         """
         return Random(self.message.seed)  # noqa: S311 - games need no cryptographic randomness
 
@@ -72,7 +72,7 @@ class Game:
 
     @cached_property
     def clocks(self) -> Clocks:
-        """The limits on your time in this game."""
+        """The time limits of your bot in this game."""
         clocks = self.message.clocks
         return Clocks(
             clocks.start_up_us,
@@ -112,7 +112,7 @@ class Result:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """The events since your last request. Unless the game was void, the final event is `GameOver`."""
+        """The events since your last request, oldest first. If the game was not void, the last event is `GameOver`."""
         return event_values(self.message.events)
 
     @property
@@ -127,7 +127,7 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """Why you forfeited, or why the game was void; empty for all other games."""
+        """Why you forfeited, or why the game was void; empty if you did not forfeit and the game was not void."""
         return self.message.reason
 
 
@@ -136,10 +136,10 @@ Decide = Callable[[Request], Action]
 
 
 class Bot:
-    """The base class of bots that remember something within a game.
+    """The base class of bots that remember something during a game.
 
-    The SDK creates one instance for each game, without arguments. Override `decide`, or `decide_batch` if your
-    bot decides several requests faster together. Override `start` and `end` if you need them.
+    The SDK creates one instance for each game, without arguments. Override `decide` or `decide_batch`. You can
+    also override `start` and `end`.
     """
 
     def start(self, game: Game) -> None:
@@ -156,10 +156,10 @@ class Bot:
     def decide_batch(cls, requests: Sequence[Request]) -> Sequence[Action]:
         """Return one action for each request, in the order of `requests`.
 
-        The requests came in one message, and no two of them belong to the same game. `request.bot` is the
-        instance of your class that plays the game of `request`. Override this method if your bot can decide
-        many requests in little more time than one, as neural networks can. Then call `run` with a
-        `max_games` above 1. Then the referee can play several games at the same time with one process.
+        The requests came in one message, and each request belongs to a different game. `request.bot` is the
+        instance of your class that plays the game of `request`. Override this method if your bot decides many
+        requests together faster than one by one, as neural networks do. You must also call `run` with a
+        `max_games` above 1. If `max_games` is 1, the referee sends one request at a time.
         """
         return [request.bot.decide(request) for request in requests]
 

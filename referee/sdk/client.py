@@ -29,7 +29,7 @@ METHOD = "/linko.v1.RefereeService/Play"
 NO_REFEREE = 2
 STREAM_BROKEN = 3
 _CLOSING_S = 1.0
-"""The most seconds that the bot waits, after the goodbye, for the referee to close the stream."""
+"""After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
 _ACTIONS = get_args(Action)
 
 
@@ -50,7 +50,7 @@ class Session:
         """The open games, by id."""
 
     def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
-        """Handle a message of the referee and return the reply, which is empty if none is needed.
+        """Handle a message of the referee and return the bot's message, which is empty if the bot has nothing to say.
 
         Exceptions of the bot are passed on. Raises KeyError when the message names a game that is not open,
         ValueError when the bot does not return one action for each request, and TypeError when the bot
@@ -72,7 +72,7 @@ class Session:
     def _decide(self, message: play_pb2.RefereeMessage, reply: play_pb2.BotMessage) -> None:
         """Add the bot's actions to `reply`.
 
-        If this SDK does not know the kind of a decision, the reply is the first legal action.
+        If this SDK does not know the kind of a decision, it replies with the first legal action.
         """
         requests = [
             Request(request, *self._games[request.game_id])
@@ -110,9 +110,9 @@ def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoRet
 
     Args:
         bot: a subclass of `Bot`, or a function that takes a request and returns an action.
-        max_games: how many games this process can play at the same time. The referee may then send requests
-            of several games in one message. `Bot.decide_batch` gets all requests of a message.
-        name: the bot's name in logs; by default the name of the program's folder.
+        max_games: how many games this process can play at the same time. If `max_games` is above 1, the referee
+            may send requests of several games in one message. `Bot.decide_batch` gets all requests of a message.
+        name: the bot's name in logs; if empty, the name of the program's folder.
 
     An exception of the bot is printed and ends the process with exit code 1.
     """
@@ -185,10 +185,7 @@ async def _stream_operation(operation: Awaitable[Any]) -> Any:
 
 
 def _program_folder() -> str:
-    """Return the name of the folder of this program.
-
-    The function does not use pathlib, because importing pathlib takes 3 ms at each start-up.
-    """
+    # Importing pathlib would take 3 ms at each start-up.
     return os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
 
 
@@ -198,7 +195,7 @@ def _exit_at_once(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the function that creates uvloop's event loop; None, for asyncio's loop, without uvloop."""
+    """Return the function that creates uvloop's event loop; None if uvloop is not installed."""
     try:
         import uvloop  # noqa: PLC0415 - optional
     except ImportError:

@@ -1,7 +1,7 @@
 """Read a request of the referee: the view of your seat, the events and the legal actions.
 
-A value is decoded from the message only when it is read, so that a bot spends no time on values that it
-does not use. The protobuf message is available as `.message`.
+A value is decoded from the protobuf message when the bot reads the value. A bot spends no time on values that
+it does not read. The protobuf message is available as `.message`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class View:
 
     @cached_property
     def tables(self) -> tuple[tuple[Layer, ...], ...]:
-        """Each seat's layers, oldest first."""
+        """The layers of each seat, oldest first."""
         return tuple(tuple(map(layer_value, table.layers)) for table in self.message.tables)
 
     def top(self, seat: int) -> Layer | None:
@@ -102,17 +102,17 @@ class View:
 
     @property
     def snatched(self) -> Layer | None:
-        """The snatched layer while a seat decides about it; None at all other times."""
+        """The snatched layer while a seat decides about the layer; None if no seat does."""
         return layer_value(self.message.snatched) if self.message.HasField("snatched") else None
 
     @property
     def victim(self) -> int | None:
-        """The seat that lost a layer, until that seat has reclaimed it or drawn; None at all other times."""
+        """The seat that lost a layer and has not yet reclaimed the layer or drawn; None if there is no such seat."""
         return self.message.victim if self.message.HasField("victim") else None
 
     @property
     def cards_to_draw(self) -> int:
-        """The number of draws left for the seat that draws, the current draw included; 0 if nobody draws."""
+        """How many draws are left, the current draw included; 1 in an optional draw, 0 if nobody draws."""
         return self.message.cards_to_draw
 
 
@@ -159,7 +159,7 @@ class Request:
 
     @cached_property
     def view(self) -> View:
-        """Everything that your seat may know now."""
+        """Everything that your seat may know when it decides."""
         return View(self.message.view)
 
     @cached_property
@@ -182,7 +182,7 @@ class Request:
         )
 
     def victims(self, layer: Layer) -> tuple[int, ...]:
-        """Return the seats from which you would snatch, clockwise, if you played `layer` now."""
+        """Return the seats that `layer` would snatch from if you played it now, clockwise from your seat."""
         view, snatches = self.view, self.game.ruleset.snatches
         tops = ((seat, view.top(seat)) for seat in view.opponents)
         return tuple(seat for seat, top in tops if top is not None and snatches(layer, top))
@@ -199,5 +199,5 @@ class Request:
 
     @property
     def last_elapsed_us(self) -> int:
-        """Microseconds that the referee measured for your last decision in this game; 0 if there is none."""
+        """Microseconds that the referee measured for your last decision in this game; 0 at your first decision."""
         return self.message.last_elapsed_us
