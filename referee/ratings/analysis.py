@@ -3,8 +3,7 @@
 Each interval covers the true value with a chance of 95 %. It comes from resampling the matches
 (`intervals.Resampling`). `tests/bench/bench_calibration.py` measures how often an interval covers the true value.
 
-In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bots that met, B of resamples, and
-F of figures. F is n, P or 1.
+In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bots that met, and B of resamples.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, ResultColumns
 
 _CHUNK = 2_000_000
-"""Approximate upper limit for the size of one array in a fit, in numbers. It limits memory.
+"""Approximate upper limit of the items of one array in a fit, to save memory.
 
-If fitting all resamples in one call would need larger arrays, they are fitted in several calls.
+If one call of `fit` would need larger arrays for all resamples, the resamples are fitted in several calls.
 """
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
@@ -53,7 +52,7 @@ class BotFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFigures:
-    """The comparison of two bots. The ratings of bots that never met are compared through common opponents."""
+    """The comparison of two bots. Bots that never met are compared by their ratings."""
 
     first: str
     second: str
@@ -67,7 +66,7 @@ class PairFigures:
     Each meeting has the weight 2 / seats, as in `MatchSums.compared`. None if the bots never met.
     """
     lead: Estimate | None
-    """Mean points per meeting of the first bot minus those of the second; None if the bots never met."""
+    """Mean points of the first bot in the meetings minus those of the second; None if the bots never met."""
     rating_lead: Estimate
     """Rating of the first bot minus that of the second."""
     chance: float | None
@@ -81,7 +80,7 @@ class Analysis:
     """Compute the estimates for the games of one ruleset.
 
     Args:
-        results: one part of `ResultColumns.by_ruleset`.
+        results: the games of one ruleset, as `ResultColumns.by_ruleset` returns them.
         settings: the constants of the rating; the defaults of `Settings` if omitted.
     """
 
@@ -151,20 +150,19 @@ class Analysis:
         return self._pair(bots.index(first), bots.index(second))
 
     def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
-        """Return the probability that the rating of `first` exceeds that of `second` by more than `more`.
+        """Return the probability that the rating of `first` minus the rating of `second` is above `more`.
 
-        Return None if one of the bots has played fewer than two matches. Raises ValueError if one has not
-        played.
+        Return None if one of the bots has played fewer than two matches. Raises ValueError if one of the bots
+        has not played.
         """
         bots = self.results.bots
         lead, drawn, certainty = self._lead(bots.index(first), bots.index(second))
         return certainty.chance(lead[0] - more, drawn)
 
     def _lead(self, first: int, second: int) -> tuple[Floats, Floats, Certainty]:
-        """Return the lead of the first bot in rating, as three values.
+        """Return the (1,) lead of the first bot in rating, the (B, 1) leads in the resamples, and their certainty.
 
-        They are the (1,) lead from all games, the (B, 1) leads in the resamples, and the `Certainty` for
-        intervals. The bot with fewer matches determines the certainty.
+        The certainty has the number of matches of the bot with fewer matches.
         """
         lead = self.ratings[[first]] - self.ratings[[second]]
         drawn = self._resampled_ratings[:, [first]] - self._resampled_ratings[:, [second]]
@@ -207,9 +205,10 @@ class Analysis:
     def _resampled_ratings(self) -> Floats:
         """(B, n) the ratings in each resample.
 
-        Each resample gets its own prior means, drawn at random from the prior. A bot that lost all games also
-        loses all games of every resample. With equal prior means its interval would be far too narrow. With random
-        prior means it is roughly as wide as the prior. For a bot with wins and losses the prior hardly counts.
+        Each resample gets its own prior means, drawn at random from the prior. A bot that lost all its
+        games loses all games of every resample too. With fixed prior means, its interval would be far too narrow.
+        With random prior means, its interval is roughly as wide as the prior. For a bot with wins and losses, the
+        prior hardly counts.
         """
         draws, bots = self._resampling.draws, len(self.results.bots)
         priors = np.random.default_rng(_SEED).normal(
@@ -241,8 +240,8 @@ class Analysis:
     def _resampled_deviations(self, values: Floats) -> Floats:
         """Return (B, n) differences: a bot's mean in a resample minus its mean in all games.
 
-        A resample can contain stronger or weaker opponents than the schedule. The schedule is fixed, so this
-        difference in opponents is no uncertainty. Only what `OpponentEffects` does not explain is resampled.
+        In a resample, a bot can have stronger or weaker opponents than in all games. The schedule fixes the
+        opponents, so they cause no uncertainty. Therefore only the residuals of `OpponentEffects` are resampled.
 
         Args:
             values: (M, n) the sum of points or wins of each bot in each match.

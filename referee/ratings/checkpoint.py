@@ -1,4 +1,4 @@
-"""Continue ratings from a checkpoint, so that only the games after the checkpoint are rated.
+"""Continue ratings from a checkpoint: rate only the games after the checkpoint.
 
 TrueSkill rates one game after another; a hundred thousand games take half a minute. A checkpoint is a byte
 string with up to four states. A state has the ratings after the first n games, and a digest of everything that
@@ -22,17 +22,17 @@ from referee.result_columns import NOBODY, Ints, ResultColumns
 _VERSION = 1
 """Version of the rating algorithm. It is part of the digest; raise it when the algorithm changes."""
 _SAVE_DISTANCES = (0, 64, 1024, 16_384)
-"""Numbers of games between a saved state and the last game.
+"""Distances between the states of a checkpoint and the last game, in games.
 
-The states before the last game are for games that are stored late but come early in the schedule: such a game
-makes the states after its place useless, but not those before it.
+Games can be stored in another order than that of the schedule. A game that is stored late makes the states after
+this game useless. The states before this game can still be used.
 """
 _MIN_NEW_GAMES = 200
 """If fewer games than this follow the last state that fits, no checkpoint is made."""
 _MAX_SEATS = 5
-"""Size of the largest table. All games are padded to this size, and a digest includes the empty columns.
+"""Size of the largest table. All games are padded to this size.
 
-So the first game at a larger table does not change the digest of the games before it.
+Without padding, the first game at a larger table would change the digest of the games before it.
 """
 
 
@@ -56,7 +56,7 @@ def rate_from_checkpoint(
 ) -> tuple[Ratings, bytes | None]:
     """Return the ratings after all games, and a new checkpoint.
 
-    If fewer than 200 games had to be rated, the second value is None: the old checkpoint is good enough.
+    If fewer than 200 games had to be rated, there is no new checkpoint: the second value is None.
 
     Args:
         checkpoint: an earlier checkpoint, or None. Bytes that are no checkpoint are ignored.
@@ -86,7 +86,7 @@ def rate_from_checkpoint(
 
 
 def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
-    """Return the states of a checkpoint; none if the bytes are no checkpoint."""
+    """Return the states of a checkpoint; an empty tuple if the bytes are no checkpoint."""
     try:
         return _STATES.validate_json(checkpoint or b"[]")
     except ValidationError:
@@ -96,8 +96,8 @@ def _read(checkpoint: bytes | None) -> tuple[_State, ...]:
 def _dump(states: Iterable[_State], games: int) -> bytes:
     """Return a checkpoint after `games` games.
 
-    Each of `_SAVE_DISTANCES` is a number of games before the end. For each of them the checkpoint contains the
-    newest state that is at least this far from the end.
+    For each distance in `_SAVE_DISTANCES`, the checkpoint contains the newest of `states` that is at least this
+    many games before the last game.
     """
     chosen = {}
     for before in _SAVE_DISTANCES:
@@ -147,13 +147,13 @@ class _GameSequence:
         return _State(games=games, ratings=table, digest=self._digest(games, table))
 
     def matches(self, state: _State) -> bool:
-        """Return True if the state fits: its digest is that of the first games of this sequence."""
+        """Return True if the digest of the state is the digest of the first `state.games` games."""
         return 0 < state.games <= len(self) and state.digest == self._digest(
             state.games, state.ratings
         )
 
     def _digest(self, games: int, ratings: RatingTable) -> str:
-        """Return the digest of the first `games` games, of their settings and predecessors, and of `ratings`."""
+        """Return the digest of the first `games` games, the settings, the predecessors, and `ratings`."""
         bots = self._bots[: int(self._bot[:games].max(initial=NOBODY)) + 1]
         rulesets = self._rulesets[: int(self._ruleset[:games].max(initial=NOBODY)) + 1]
         text = json.dumps(
@@ -179,7 +179,7 @@ class _GameSequence:
 
 
 def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[str], Ints]:
-    """Return the names in the order of first occurrence, and `numbers` changed to indexes of that list.
+    """Return the names in the order of first occurrence, and `numbers` as indexes of the returned names.
 
     Args:
         names: all names; those that do not occur in `numbers` are left out.
@@ -187,7 +187,7 @@ def _number_by_occurrence(names: tuple[str, ...], numbers: Ints) -> tuple[list[s
     """
     backwards = numbers.ravel()[::-1]
     first = np.full(len(names) + 1, len(backwards))  # NOBODY is the index of the last item
-    # If a number occurs several times, the last write stays. The order is reversed, so it is the first occurrence.
+    # The order is reversed, so the last write for a number is its first occurrence.
     first[backwards] = np.arange(len(backwards))[::-1]
     order = np.argsort(first[:-1], kind="stable")
     order = order[first[order] < len(backwards)]

@@ -13,7 +13,7 @@ from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resamplin
 from referee.result_columns import Floats, ResultColumns
 
 _LEAST = 1e-6
-"""A sum of squares below this is a rounding error, and counts as 0."""
+"""A sum of squares below this comes from rounding, and counts as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,26 +29,25 @@ class CollusionFigures:
     without_other: float | None
     """Mean points of `bot` per game in its matches without `other`; None if it has none."""
     excess: Estimate
-    """Points per game that `bot` gains in the matches with `other`, beyond what `OpponentEffects` explains.
+    """Points per game that `bot` gains in the matches with `other`, beyond what `OpponentEffects` predicts.
 
-    `OpponentEffects` explains the strength of `bot` and the effect that `other` has on every opponent.
+    `OpponentEffects` predicts points from the strength of a bot and from the effects of its opponents.
     """
     suspicious: bool
     """True if the excess is surely above 0.
 
-    If no bots collude, the chance that any pair at all is suspicious is at most 5 %.
+    If no bots collude, the chance that one or more pairs are suspicious is at most 5 %.
     """
 
 
 class OpponentEffects:
-    """A linear model of points (or wins): the strength of a bot plus the effects of its opponents.
+    """A linear model of the mean points (or wins) of a bot in a match.
 
-    Each bot has two numbers: its strength, and its effect on each opponent. The model of a bot's mean in a match
-    is the strength of the bot plus the effects of its opponents. All numbers come from least squares over all
-    matches.
+    The prediction is the strength of the bot plus the effects of its opponents. A bot has the same effect on
+    every opponent. Strengths and effects are fitted to all matches by least squares.
 
     Args:
-        games: (M, n) the number of games of each match that each bot played.
+        games: (M, n) the number of games that each bot played in each match.
     """
 
     def __init__(self, games: Floats) -> None:
@@ -82,8 +81,8 @@ class OpponentEffects:
     def scaled_residuals(self, sums: Floats) -> Floats:
         """Return the (M, n) residuals of (M, n) sums per match, enlarged to the size expected in new matches.
 
-        The enlargement is needed because least squares make the residuals of the fitted data too small. All
-        values are NaN if the data are too few, so that the model fits every mean exactly.
+        The enlargement is needed because least squares make the residuals of the fitted data too small. With
+        too few data the model fits every mean exactly; then all values are NaN.
         """
         if self._free <= 0:
             return np.full_like(sums, np.nan)
@@ -95,9 +94,10 @@ class OpponentEffects:
 def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
     """Return the figures of the ordered pairs of bots that met.
 
-    A pair is left out if `OpponentEffects` would explain its excess fully, for example because the two bots
-    met in every match. All pairs are left out if the data are too few. A positive excess is a hint at collusion,
-    not a proof, because two styles of play may simply fit together.
+    A pair is left out if `OpponentEffects` cannot distinguish an excess of the pair from the strengths and effects
+    of its bots, for example because the two bots met in every match. With too few data for
+    `OpponentEffects.scaled_residuals`, all pairs are left out. A positive excess is a hint at collusion, not a
+    proof: two styles of play may simply fit together.
     """
     effects_of_pairs = _PairEffects(results)
     bots = range(len(results.bots))
@@ -125,7 +125,7 @@ class _PairEffects:
         Args:
             bot: index of the bot.
             other: index of the other bot.
-            pairs: the number of ordered pairs, among which the 5 % for wrong accusations are divided.
+            pairs: the number of ordered pairs. The 5 % in `CollusionFigures.suspicious` are divided among them.
         """
         there = self._opponents.there
         both = there[:, bot] * there[:, other]

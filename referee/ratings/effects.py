@@ -36,20 +36,24 @@ class SeatFigures:
 class LuckFigures:
     """What causes the variance of points at tables of one size: three shares with the sum 1.
 
-    The variance is that of the points of a seat in one game, around the mean of all points of the match.
+    The variance is that of the points of a seat in one game. Differences between the mean points of games do not
+    count.
     """
 
     seats: int
     matches: int
-    """Number of whole matches; in duels only those of pairs of bots with several whole matches."""
+    """Number of whole matches.
+
+    At tables of two seats, a match counts only if the same two bots have more than one whole match.
+    """
     deviation: float
     """Standard deviation: the square root of the variance."""
     hand: Estimate
-    """Share caused by the deal: what the hand of a seat gives to every bot that gets it."""
+    """Share caused by the hand and the seat, whichever bot has them."""
     bots: Estimate
     """Share caused by the strength of the bots."""
     rest: Estimate
-    """Share caused by everything else, such as how well these bots played these hands."""
+    """Share caused by everything else, for example by how well a bot plays a certain hand."""
 
 
 def seat_figures(results: ResultColumns) -> tuple[SeatFigures, ...]:
@@ -128,9 +132,9 @@ def _estimate_luck(whole: _WholeMatches) -> LuckFigures | None:
 def _between_matches(pairs: Ints, leads: Floats) -> tuple[Floats, Flags]:
     """Return for each duel match an estimate of the residual variance, and True if the estimate is usable.
 
-    The hands cancel in the lead of a match, because both bots play both hands. So the leads of several matches
-    of one pair differ only by the residuals, and the variance of these leads is the residual variance. If a pair
-    has only one match, the estimate is not usable.
+    Both bots of a match play both hands, so the hands do not change the lead. The leads of one pair of bots in
+    several matches differ only by the residuals: the variance of the leads is the residual variance. If a pair has
+    only one match, the estimate is not usable.
 
     Args:
         pairs: (M, 2) the bots of each match.
@@ -148,7 +152,7 @@ def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:
     """Return the (B, 3) shares of hand, bots and rest, and the (B,) total variance.
 
     Args:
-        squares: (B, 3) the mean squares of hand, bots and rest; B is 1 for the data themselves.
+        squares: (B, 3) the mean squares of hand, bots and rest; B is 1 for the means over all matches.
         seats: the table size.
     """
     rest = squares[:, 2]
@@ -161,7 +165,7 @@ def _shares(squares: Floats, seats: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WholeMatches:
-    """The whole matches at tables of one size. A bot's place in the arrays is its place in a row of `bots`."""
+    """The whole matches at tables of one size. The second axis of each array has the order of `bots`."""
 
     seats: int
     """The table size k."""
@@ -207,7 +211,7 @@ def _whole_matches(results: ResultColumns) -> Iterator[_WholeMatches]:
 def _rearrange(values: Floats | Ints | Flags, place: tuple[Ints, Ints, Ints]) -> Floats:
     """Return (M, k, k) values by match, bot and seat, from (M, k, k) values by match, game and seat.
 
-    `place` has the new index of each value: match, place of the bot, and seat.
+    `place` has the new index of each value on each axis.
     """
     placed = np.zeros(values.shape)
     placed[place] = values

@@ -23,7 +23,7 @@ from referee.ratings.trueskill import Settings
 from referee.result_columns import Floats, Ints
 
 _STEPS = 100
-"""The most steps of Newton's method."""
+"""Upper limit of the number of steps of Newton's method."""
 _LOG_ROOT_TAU = float(np.log(2 * np.pi) / 2)
 """ln(sqrt(2 pi)), from the normal density."""
 
@@ -43,7 +43,7 @@ def fit(
     Args:
         pairs: (P, 2) the two bots of each pair, as indexes from 0 to n - 1.
         compared: (B, P) sum of the weights of the meetings of each pair, as in `intervals.MatchSums`.
-        better: (B, P) the same for meetings in which the first bot ranked higher; a tie counts one half.
+        better: (B, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half.
         priors: (B, n) the mean of the prior for each bot.
         settings: `sigma` is the deviation of the prior, `beta` that of a performance. No other setting is used.
         start: (n,) skills at which the search starts; `priors` if omitted.
@@ -51,8 +51,7 @@ def fit(
 
     Returns: (B, n) skills in the units of ratings.
 
-    Raises ArithmeticError if the search has not ended after 100 steps. This is not expected, because
-    the log posterior has exactly one maximum.
+    Raises ArithmeticError if the search has not ended after 100 steps. This is not expected.
     """
     scale = np.sqrt(2) * settings.beta
     # Newton's method can jump too far where the log posterior has little curvature, so steps are limited.
@@ -76,9 +75,9 @@ def fit(
 
 
 def _hazard(lead: Floats) -> Floats:
-    """Return phi(x) / Phi(x), the normal density over the distribution function, for x = `lead`.
+    """Return phi(x) / Phi(x), the normal density divided by the distribution function, for x = `lead`.
 
-    The logarithms are subtracted, which is accurate even where both values are nearly 0.
+    The difference of the logarithms is accurate even where density and distribution function are nearly 0.
     """
     hazard: Floats = np.exp(-lead * lead / 2 - _LOG_ROOT_TAU - log_ndtr(lead))
     return hazard
@@ -87,8 +86,8 @@ def _hazard(lead: Floats) -> Floats:
 def _sum_pulls(first: Ints, second: Ints, pull: Floats, bots: int) -> Floats:
     """Return the (B, n) sums of `pull` over the pairs of each bot.
 
-    `pull` has the (B, P) derivatives with respect to the lead of each pair. The value of a pair is added for its
-    first bot and subtracted for its second bot.
+    `pull` has the (B, P) derivatives of the log posterior with respect to the lead of each pair. The value of a
+    pair is added for its first bot and subtracted for its second bot.
     """
     incidence = np.zeros((len(first), bots))
     rows = np.arange(len(first))

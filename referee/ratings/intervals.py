@@ -1,9 +1,9 @@
 """Sum up results by match, and compute intervals for figures by resampling the matches.
 
-The match is the unit of all statements about certainty. The games of a match share a deal, so these games are not
-independent, but matches are. A resample of M matches draws M of them, with replacement. If M is
-above 4,000, the matches are divided into 2,000 random groups, and a resample draws groups instead of matches. This
-is faster and gives standard errors that are just as good.
+Matches are independent of each other. The games of one match are not independent, because they share a deal. A
+resample of M matches draws M of them, with replacement. If M is above 4,000, the matches are divided into 2,000
+random groups, and a resample draws 2,000 groups instead of M matches. Drawing groups is faster, and the standard
+errors are as good.
 
 In the shapes of arrays, M is the number of matches, n of bots, P of pairs of bots that met, B of resamples, G of
 groups, and F of figures, such as one for each bot or each pair.
@@ -32,11 +32,11 @@ class Estimate:
 
     value: float
     low: float | None
-    """The lower end of the interval. Both ends are None if there are too few matches for an interval."""
+    """The lower end of the interval. `low` and `high` are None if the data are too few for an interval."""
     high: float | None
 
     def negate(self) -> Estimate:
-        """Return the estimate of the negative figure."""
+        """Return the estimate of the figure with the opposite sign."""
         if self.low is None or self.high is None:
             return Estimate(0.0 - self.value, None, None)
         return Estimate(0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
@@ -61,7 +61,7 @@ class MatchSums:
     games: Floats
     """(M, n) number of games that each bot played."""
     points: Floats
-    """(M, n) points of each bot, by the rules."""
+    """(M, n) sum of the points of each bot."""
     wins: Floats
     """(M, n) number of games in which the bot had rank 1, alone or shared, and did not forfeit."""
     pairs: Ints
@@ -81,7 +81,7 @@ class MatchSums:
 
 
 def sum_matches(results: ResultColumns) -> MatchSums:
-    """Return the sums for `results`, which must be one part of `ResultColumns.by_ruleset`."""
+    """Return the sums for `results`, which must be the games of one ruleset from `ResultColumns.by_ruleset`."""
     matches, bots = results.matches, len(results.bots)
     seated = results.bot != NOBODY
     match = np.broadcast_to(results.match[:, None], seated.shape)[seated]
@@ -136,7 +136,7 @@ def _list_meetings(
     """Yield for each pair of seats six arrays, with one item for each game that has both seats.
 
     The arrays are: the match; the bot on the first seat; the bot on the second seat; the points of the first bot
-    minus those of the second; 1 if the first bot ranked higher, 0.5 for a tie, else 0; the weight.
+    minus those of the second; 1 if the first bot ranked higher, 0.5 for a tie, else 0; the weight 2 / k.
     """
     seats = results.seats
     for one, other in combinations(range(results.bot.shape[1]), 2):
@@ -155,7 +155,7 @@ def _list_meetings(
 def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
     """Return the distinct values, ascending, and for each value its index among them.
 
-    All values are at least 0 and below `limit`.
+    All values must be at least 0 and below `limit`.
     """
     if limit > _SPARSE * len(values):
         return np.unique(values, return_inverse=True)
@@ -164,7 +164,7 @@ def _number_values(values: Ints, limit: int) -> tuple[Ints, Ints]:
 
 
 _GROUPS = 2_000
-"""Number of groups of matches. With at most 4,000 matches, each match is a group of its own."""
+"""Number of groups if there are more than 4,000 matches. Else each match is a group of its own."""
 _DRAWS = 2_000_000
 """Upper limit of the number of resamples times the number of groups."""
 _MAX_RESAMPLES = 2_000
@@ -183,7 +183,7 @@ class Resampling:
 
     @classmethod
     def from_matches(cls, matches: int) -> Resampling:
-        """Return the resamples of this number of matches. Equal numbers give equal resamples."""
+        """Return the resamples of M = `matches` matches. They depend only on `matches`."""
         rng = np.random.default_rng(_SEED)
         group = np.arange(matches)
         if matches > 2 * _GROUPS:
@@ -224,7 +224,8 @@ class Resampling:
 class Certainty:
     """Compute intervals of F figures. A figure from fewer than two matches gets no interval.
 
-    The methods take `drawn`: (B, F) the value of each figure in each resample.
+    In all methods, `drawn` is (B, F) the value of each figure in each resample. All methods except
+    `percentile_intervals` use only the spread of `drawn`, so a constant may be subtracted from the values.
     """
 
     matches: Floats
@@ -260,15 +261,16 @@ class Certainty:
         )
 
     def share_intervals(self, values: Floats, drawn: Floats, counts: Floats) -> list[Estimate]:
-        """Return Wilson's intervals of (F,) shares. The interval of a share of 0 or 1 has a width too.
+        """Return Wilson's intervals of (F,) shares. A share of 0 or 1 has an interval too.
 
-        Wilson's formula assumes independent games, but games of one match are not independent. So the formula
-        gets the number of independent games that would give the standard error measured by resampling.
+        Wilson's formula assumes independent games, but the games of one match are not independent. Therefore the
+        formula gets the number of independent games that have the same standard error as the resamples.
 
         Args:
             values: the shares.
-            drawn: the shares in the resamples, or `values` subtracted from these; only their spread is used.
-            counts: (F,) the number of games of each share. Used if the share is 0 or 1, or its standard error 0.
+            drawn: see `Certainty`.
+            counts: (F,) the number of games of each share. The formula gets it if the share is 0 or 1, or if the
+                standard error is 0. If the standard error is NaN, the formula gets the number of matches.
         """
         spread = values * (1 - values)
         deviation = self.deviation(drawn)
@@ -298,9 +300,9 @@ class Certainty:
         return np.where(self.freedom > 0, quantiles, np.nan)
 
     def _enlarge(self) -> Floats:
-        """Return the (F,) factors sqrt(m / (m - 1)), which correct the spread of resamples; it is too small.
+        """Return the (F,) factors by which the spread of resamples is too small.
 
-        Here m is the number of matches of the figure. NaN if m is below 2.
+        The factor is sqrt(m / (m - 1)) for a figure from m matches, and NaN if m is below 2.
         """
         known = self.freedom > 0
         return np.sqrt(self.matches / np.where(known, self.freedom, np.nan))

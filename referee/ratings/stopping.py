@@ -1,8 +1,9 @@
 """Decide whether the games have settled the standings, so that a tournament can stop early.
 
-The standings are settled when every two neighbours have a verdict: one is ahead, or both are equal. Each test
-can give a wrong verdict, so a test after every round would often stop a tournament wrongly. So the tests, called
-looks, are planned before the first game. The allowed error is divided among all looks and all pairs of neighbours.
+The standings are settled if no verdict about two neighbours is open: one bot is ahead, or both are equal. Each test
+can give a wrong verdict, and tests after every round would often stop a tournament wrongly. Therefore only some
+rounds end with a test, called a look. The looks are planned before the first game. The allowed error is divided
+among all looks and all pairs of neighbours.
 `tests/bench/bench_settled.py` measures how often settled standings are wrong.
 """
 
@@ -14,7 +15,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # `tournament/config.py` imports this module, and must load fast: without numpy
+if TYPE_CHECKING:  # `tournament/config.py` imports this module, and must load without numpy
     from referee.ratings.analysis import Analysis
 
 _GROWTH = 1.2
@@ -57,7 +58,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Two neighbours in the standings, which are sorted by `Analysis.ratings`, and the verdict about the two."""
+    """Two neighbours in the standings, and the verdict about them. `Analysis.ratings` orders the standings."""
 
     bot: str
     """The bot with the higher rating."""
@@ -99,12 +100,12 @@ def compare_neighbours(
 
 
 def all_settled(tables: Iterable[Iterable[Neighbours]]) -> bool:
-    """Return True if no verdict of any ruleset is open, given the result of `compare_neighbours`."""
+    """Return True if no verdict is open in `tables`, the result of `compare_neighbours`."""
     return all(each.verdict is not Verdict.OPEN for table in tables for each in table)
 
 
 def _verdict(analysis: Analysis, bot: str, below: str, margin: float, error: float) -> Verdict:
-    """Return the verdict about two neighbours, with at most the probability `error` for each wrong conclusion."""
+    """Return the verdict about two neighbours. `error` is the allowed probability of a wrong verdict."""
     ahead = analysis.chance_of_lead(bot, below)
     further = analysis.chance_of_lead(bot, below, margin)
     behind = analysis.chance_of_lead(bot, below, -margin)

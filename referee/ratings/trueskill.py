@@ -1,8 +1,8 @@
 """Rate games one after another with TrueSkill.
 
 TrueSkill compares each seat with the next one in rank order. With three or more seats, the result for tied seats
-therefore depends on the order in which the library `trueskill` sorts these seats (issues 13 and 15 of the library;
-a limit of the method). Here the ratings after a game are the mean over all orders of the tied seats.
+therefore depends on the order in which the library `trueskill` sorts the tied seats (issues 13 and 15 of the
+library). In this module, the ratings after a game are the mean over all orders of the tied seats.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Settings:
     tau: float = 0.0
     """Uncertainty that is added before each game. It is 0, because a version of a bot does not change."""
     draw_probability: float = 0.1
-    """Probability of a tie between two equally strong bots that are neighbours in rank.
+    """Probability of a tie between two equally strong bots that are next to each other in rank.
 
-    In simulated games this share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, five seats, only
-    the sample bot greedy). 0.1 is also the default of the library. So anyone can check ratings with
-    `trueskill.TrueSkill(tau=0)`, if no game has a tie.
+    In simulated games the share of ties was between 0 (ruleset duel) and 0.18 (ruleset classic, five seats, only
+    the sample bot greedy). 0.1 is also the default of the library. If no game has a tie,
+    `trueskill.TrueSkill(tau=0)` gives the same ratings.
     """
 
 
@@ -74,8 +74,8 @@ class Model:
     def update(self, priors: Sequence[Rating], ranks: Sequence[int]) -> list[Rating]:
         """Return the ratings after a game, in the order of `priors`.
 
-        Seats of equal rank are tied. The new rating of a seat does not depend on the order in which the other
-        seats are given, not even in the last bit.
+        Seats of equal rank are tied. The order of the seats does not change the new ratings, not even in
+        the last bit.
         """
         if len(set(ranks)) == len(ranks):  # without ties there is only one order
             return self._rated(priors, ranks)
@@ -96,9 +96,9 @@ class Model:
 
 
 def _orders(seats: Sequence[tuple[int, Rating]]) -> list[tuple[Rating, ...]]:
-    """Return all orders of the ratings, best rank first, that agree with the ranks.
+    """Return the ratings sorted by rank, best rank first, in every possible order of the tied seats.
 
-    Two orders that differ only in seats of equal rank and equal rating count once: they give the same numbers.
+    Seats of equal rank and equal rating can be exchanged without effect, so no order is returned twice.
 
     Args:
         seats: the rank and the rating of each seat.
@@ -204,7 +204,7 @@ class Ratings:
         *,
         predecessors: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return ratings that continue from a table, as `table()` returned it."""
+        """Return ratings that continue from `table`, a result of the method `table`."""
         restored = cls(settings, predecessors=predecessors)
         restored._ratings = {ruleset: dict(ratings) for ruleset, ratings in table.items()}
         return restored
@@ -216,7 +216,7 @@ def rate(
     *,
     predecessors: Mapping[str, str] | None = None,
 ) -> RatingTable:
-    """Return the ratings by ruleset and bot after all games, given in schedule order; see `Ratings`."""
+    """Return the ratings by ruleset and bot after `games`, which must be in schedule order; see `Ratings`."""
     ratings = Ratings(settings, predecessors=predecessors)
     for game in games:
         ratings.add(game)
