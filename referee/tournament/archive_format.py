@@ -1,8 +1,8 @@
 """Define the file format of an archive: a tournament in one zip file that anybody can check.
 
 The zip has five members: three JSON texts, the game records, and the file `SHA256SUMS` with the checksums of the
-other four. The zip does not compress its members, and gives all of them the same date. So the same members always
-give the same bytes. `check_members` packs the members again, and refuses an archive with other bytes.
+other four. The members are not compressed, and all have the date 1980-01-01. Therefore equal members always
+give equal bytes. `check_members` packs the members again, and refuses the archive if its bytes differ.
 
 `archive_writer` exports a tournament of a league, `archive_reader` checks an archive.
 """
@@ -40,11 +40,11 @@ MEMBERS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
 )
 """The names of the members before `SHA256SUMS`, in their order in the zip."""
 SUMS = "SHA256SUMS"
-"""The name of the last member. Its lines `DIGEST  NAME`, one for each other member, suit `sha256sum --check`."""
+"""The name of the last member. It has a line `DIGEST  NAME` for each name in MEMBERS, for `sha256sum --check`."""
 MAX_SIZE = 2**30
 """The largest size of an archive in bytes. A tournament of a million games needs less."""
 MAX_RECORD_SIZE = 2**20
-"""The largest size of a game record in bytes. Most have about a thousand; the evidence of many faults needs more."""
+"""The largest size of a game record in bytes. Most records have about a thousand bytes; a record with many faults has more."""
 _RATING_DECIMALS = 6
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -58,7 +58,7 @@ class ArchiveModel(BaseModel):
 
 
 class Head(BaseModel):
-    """The key of `tournament.json` that every format has. It is read first, to refuse an unknown format."""
+    """The member `tournament.json` in any format. It is read first, to refuse an unknown format."""
 
     format: int
 
@@ -84,7 +84,7 @@ class Extension(ArchiveModel):
 
     created_at_us: int
     matches: Annotated[int, Field(ge=1)]
-    """As in `config.Part`."""
+    """See `Part.matches` in `config`."""
     commitment: Digest
     seed: Digest | None
     """The seed of the added games; None until all added games are played."""
@@ -101,7 +101,7 @@ class TournamentModel(ArchiveModel):
     schedule: tuple[Match, ...]
     commitment: Digest
     seed: Digest | None
-    """The seed of all games except those of extensions; None until all games with this seed are played."""
+    """The seed of the games that the tournament was created with; None until all these games are played."""
     stopped_after: Annotated[int, Field(ge=1)] | None
     """The number of rounds after which the tournament stopped early; None if it did not stop early."""
     extensions: tuple[Extension, ...]
@@ -129,11 +129,11 @@ class Rating(ArchiveModel):
     sigma: float
     """TrueSkill's uncertainty."""
     fit: float
-    """The skill that explains all games at once, whatever their order."""
+    """The skill from the fit, which uses all games at once and ignores their order."""
 
 
 class RatingsModel(RootModel[dict[str, dict[str, Rating]]]):
-    """The member `ratings.json`: for each ruleset, the ratings of each bot from the games of this tournament alone."""
+    """The member `ratings.json`: for each ruleset, the ratings of each bot. No game of another tournament counts."""
 
     @classmethod
     def from_results(cls, games: Sequence[GameResult]) -> Self:
@@ -154,8 +154,8 @@ class RatingsModel(RootModel[dict[str, dict[str, Rating]]]):
         return cls(ratings)
 
 
-# The member `records.binpb.gz` is compressed with gzip. Each record is a message `linko.v1.GameRecord`, and before it
-# the number of its bytes as a varint. The libraries of protobuf call this format "delimited messages".
+# The member `records.binpb.gz` is compressed with gzip. For each record it has the size of the record as a varint, then
+# the record as a message `linko.v1.GameRecord`. The libraries of protobuf call this format "delimited messages".
 
 _VARINT_BITS = 7
 _VARINT_MORE = 1 << _VARINT_BITS
@@ -176,7 +176,7 @@ def dump_records(records: Iterable[GameRecord]) -> bytes:
 
 
 def load_records(data: bytes) -> Iterator[GameRecord]:
-    """Yield the records in the bytes of `records.binpb.gz` one by one, because all of them may not fit into memory.
+    """Yield the records in the bytes of `records.binpb.gz` one by one. The memory may be too small for all records.
 
     Raises Difference at the first record that cannot be read.
     """
@@ -244,7 +244,7 @@ _ZIP_ERRORS = (
 
 
 def pack(members: Mapping[str, bytes]) -> bytes:
-    """Return the bytes of an archive with these members, in this order, and `SHA256SUMS` as the last one."""
+    """Return the bytes of an archive. It has `members` in their order, then `SHA256SUMS`."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, content in {**members, SUMS: _make_sums(members)}.items():
@@ -256,7 +256,7 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(path: Path, data: bytes) -> dict[str, bytes]:
-    """Return the content of each member of an archive by its name. `check_members` checks this content.
+    """Return the content of each member of an archive, by the name of the member. Call `check_members` next.
 
     Raises UserError if the data are not a zip file, and Difference if the zip file is damaged.
     """
@@ -276,13 +276,13 @@ def unpack(path: Path, data: bytes) -> dict[str, bytes]:
 
 
 def check_members(data: bytes, members: Mapping[str, bytes]) -> None:
-    """Check the members of an archive against `SHA256SUMS`, and compare `data` with the members packed again.
+    """Check the members of an archive against `SHA256SUMS`. Then pack the members again, and compare the bytes with `data`.
 
     Args:
         data: the bytes of the archive.
         members: the content of each member by its name, from `unpack`.
 
-    Raises Difference at the first error, with the name of the wrong member or the number of the wrong byte.
+    Raises Difference at the first error. The message names the wrong member or the wrong byte.
     """
     for name in (*MEMBERS, SUMS):
         if name not in members:

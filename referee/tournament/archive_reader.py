@@ -1,8 +1,7 @@
 """Read an archive and check its members against each other.
 
-`ArchivedTournament` lets `verify_tournament` check the tournament. Then it checks
-the ratings, that no record is left over, and that no seed is missing if all games are played. `archive_format` defines
-the members of the zip file.
+`ArchivedTournament.verify` calls `verify_tournament`. Then it checks the ratings, that no record is left
+over, and that no seed is missing if all games are played. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _AnyModel = TypeVar("_AnyModel", bound=BaseModel)
 
 
 class ArchivedTournament:
-    """A tournament in an archive; it implements `verify.Claim`.
+    """A tournament in an archive. This class implements the protocol `Claim` of the module `verify`.
 
     Args:
         path: the path of the archive, for messages.
@@ -61,7 +60,7 @@ class ArchivedTournament:
         self._indices = {game.game_id: game.index for game in self.schedule}
         self._records = archive_format.load_records(members[archive_format.RECORDS])
         self._next: GameRecord | None = None
-        """The last record that was read from `_records`, until `record` returns it; None if it was returned."""
+        """The record that was read from `_records`, but that `record` has not returned yet; None if there is none."""
         self._ratings = _parse(RatingsModel, archive_format.RATINGS, members)
         self._results: list[GameResult] = []
 
@@ -98,13 +97,13 @@ class ArchivedTournament:
         return record
 
     def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:
-        """See `Claim.on_game_checked`. `verify` computes the ratings from the collected results."""
+        """See `Claim.on_game_checked`. The method `verify` computes ratings from the results that are collected here."""
         self._results.append(GameResult.from_record(self.config.name, game, record))
 
     def verify(self) -> int:
-        """Check everything in the archive; return the number of its played games.
+        """Check everything in the archive; return the number of played games.
 
-        Raises Difference and UserError as `verify_tournament` does. Raises Difference, too, if a record belongs to no
+        Raises Difference and UserError as `verify_tournament` does. It also raises Difference if a record belongs to no
         game, if a seed is missing though all games are played, or if a rating is wrong.
         """
         games = verify_tournament(self)
@@ -143,7 +142,7 @@ def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _
 
 
 def _describe(error: ValueError) -> str:
-    """Return a text about an error. For a ValidationError it is one line about its first error, `KEY: reason`."""
+    """Return the message of an error. The message of a ValidationError is cut to one line, `KEY: reason`."""
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors(include_url=False)[0]
@@ -151,9 +150,9 @@ def _describe(error: ValueError) -> str:
 
 
 def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
-    """Return the configuration, after a check of the values that could crash or block the later checks.
+    """Return the configuration. Values with which a later check could crash or never end are checked here.
 
-    Raises Difference if one of these values is wrong, and UserError if this version of the referee does not know the
+    Raises Difference if a value is wrong, and UserError if this version of the referee does not know the
     format of the configuration.
     """
     where = f"{archive_format.TOURNAMENT}: configuration"
@@ -181,7 +180,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
 
 
 def _make_bots(config: TournamentConfig, bots: BotsModel) -> dict[str, BotId]:
-    """Return the ids of the bots by `name@version`. Raises Difference if the configuration has other bots."""
+    """Return the ids of the bots by `name@version`. Raises Difference if the configuration or a manifest has other names."""
     names = [bot.bot for bot in bots.root]
     configured = [entry.text for entry in config.bots]
     if names != configured:
@@ -225,8 +224,8 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Raises Difference if a match has an unknown stage or a wrong number of lanes, or if the number of games does not
-    follow from the configuration. Without this check a forged configuration could make `verify_tournament` endless.
+    Raises Difference if a match has an unknown stage or a wrong number of lanes. Raises Difference if the configuration
+    makes another number of games. `verify_tournament` would never end for a forged, huge number of games.
     """
     where = f"{archive_format.TOURNAMENT}: schedule"
     count = sum(len(match.games) for match in tournament.schedule)

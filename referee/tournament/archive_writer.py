@@ -1,7 +1,7 @@
 """Export a finished or unfinished tournament of a league as an archive.
 
-The archive has nothing that must stay secret. It has no seed of which a game is still missing. It has the name of the
-tournament file, but not the folder of the file. `archive_format` defines the members of the zip file.
+The archive has nothing that must stay secret. It has the seed of a part only after all games of the part are played. It
+has the name of the tournament file, but not the folder of the file. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from referee.tournament.create import Tournament, find_tournament
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An archive, and what the command `tournament export` says about it."""
+    """An archive, and the facts that the command `tournament export` prints."""
 
     data: bytes
     """The bytes of the archive."""
@@ -35,18 +35,18 @@ class Export:
     has_seed: bool
     """Whether the archive has the seed of the games that the tournament was created with."""
     secret: tuple[int, ...]
-    """Numbers of the extensions, from 1, whose seeds are still secret and therefore left out."""
+    """Numbers of the extensions, from 1, that still have a secret seed. The archive does not have the secret seeds."""
 
 
 def export_archive(league: League, roster: Roster, name: str) -> Export:
     """Return the archive of a tournament.
 
-    Raises NotFoundError if the league has no tournament of this name. Raises UserError or RefereeError if the league
-    is damaged, or if the league's copy of a bot is gone.
+    Raises NotFoundError, UserError and RefereeError as `find_tournament` does. Raises UserError if a record is damaged,
+    or if the league's copy of a bot is gone.
     """
     tournament = find_tournament(league, name)
-    # Read `played` after `tournament`, because the last game of a part may be stored between the two reads. In the other
-    # order the archive would then have the seed of the part, but not the record of this game.
+    # `tournament` must be read before `played`, because a driver may store the last game of a part between the two reads.
+    # If `played` were read first, the archive could have the seed of a part, but not the record of its last game.
     played = league.forfeits(name)
     seeds = tuple(_publishable_seed(tournament, part, played) for part in tournament.parts)
     games = [game for game in tournament.schedule if game.game_id in played]
@@ -75,7 +75,7 @@ def export_archive(league: League, roster: Roster, name: str) -> Export:
 
 
 def _publishable_seed(tournament: Tournament, part: Part, played: Container[str]) -> str | None:
-    """Return the seed of a part of the tournament, hexadecimal; None as long as the seed is secret."""
+    """Return the seed of a part as hexadecimal digits; None if the seed is still secret."""
     games = tournament.schedule[part.first : part.first + part.games]
     finished = part.finished or all(game.game_id in played for game in games)
     return part.seed.hex() if part.seed is not None and finished else None

@@ -1,10 +1,9 @@
 """Decide which games a worker plays next, and define the values that the driver sends to workers.
 
-A lane plays its games in schedule order, one bundle at a time. The bundles do not depend on the number of workers or
-on interruptions. So neither of these changes which games the bot processes of a lane have seen, or when a bot is
-suspended in a lane.
+A lane plays its games in schedule order, one bundle at a time. The bundles are the same with any
+number of workers, and in a resumed run. Therefore bots are also suspended in the same games.
 
-`conduct` takes a `Bundle` from `Lanes` and makes an `Assignment` of the bundle. `workers` sends the assignment to a
+`conduct` takes a `Bundle` from `Lanes` and turns the bundle into an `Assignment`. `workers` sends the assignment to a
 worker. This module does no I/O.
 """
 
@@ -24,7 +23,7 @@ from referee.records import ScheduledGame
 from referee.sandbox.rungs import Isolation
 
 MAX_LOSSES = 3
-"""The run stops when one bundle has lost its worker this many times."""
+"""The run stops with an error when the worker of the same bundle was lost this many times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +38,16 @@ class GameTask:
     seeds: tuple[int, ...]
     """The random seed of each seat."""
     names: tuple[str, ...]
-    """The names of the bots, shown to all of them; empty unless the tournament shows names."""
+    """The names of the bots, which every bot gets; empty if the tournament does not show names."""
     suspended: frozenset[str]
-    """Suspended bots (`name@version`). These bots are not started, and forfeit the game."""
+    """The suspended bots (`name@version`). A suspended bot is not started, and forfeits the game."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The games of a bundle, as the driver sends them to a worker.
 
-    The worker plays several of the games at the same time if every bot in them can play several games at once.
+    `GamePlayer.play_assignment` decides how many of the games are played at the same time.
     """
 
     lane: int
@@ -60,21 +59,20 @@ class WorkerSettings:
     """What a worker process needs to know at its start."""
 
     cores: frozenset[int]
-    """The CPU cores for the worker and its bots; empty: the worker is not bound to cores."""
+    """The CPU cores for the worker and its bots; empty if the worker is not bound to cores."""
     clocks: Clocks
     max_processes: int
-    """Number of bot processes that the worker keeps. To start one more, it ends the process that is idle longest."""
+    """Maximum number of bot processes. Before the worker starts one more, it ends the process that is idle longest."""
     isolation: Isolation
-    """The isolation of the bots, chosen by the driver."""
     folder: Path
-    """A folder for the sockets and scratch folders of this worker. Its path must be short, as socket paths are limited."""
+    """The folder for sockets and scratch folders. Its path must be short, because a socket's path has a maximum length."""
     parent_pid: int
     """The process id of the driver. The worker dies when the driver dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Games of one lane to send to a worker together, and the bots that are suspended in this lane."""
+    """Games of one lane that a worker gets together, and the bots that are suspended in this lane."""
 
     lane: int
     games: tuple[ScheduledGame, ...]
@@ -82,16 +80,16 @@ class Bundle:
 
 
 class Lanes:
-    """Knows for each lane the missing games, whether a worker has a bundle now, and how often each bot forfeited in a row.
+    """The state of each lane: missing games, whether a worker has a bundle of the lane, and forfeits in a row of each bot.
 
     Args:
         schedule: the games to play, in schedule order.
-        stored: for each game that is stored already, by its id, the seats that forfeited the game.
-        bounds: sorted indices in the schedule. A bundle never has games from both sides of a bound. If the first game
-            of an extension is a bound, the bundles do not depend on the time when the tournament was extended.
-        games_in_flight: number of consecutive games of a lane in a bundle.
+        stored: a mapping from the id of each stored game to the seats that forfeited the game.
+        bounds: sorted indices in the schedule. A bundle never has games from both sides of a bound. `conduct`
+            passes the first game of each part, and the first game after each look.
+        games_in_flight: number of games in a full bundle.
         workers: number of workers W; worker w plays lane n if n mod W = w.
-        suspend_after: number of forfeits in a row, within a lane, after which a bot is suspended in this lane; 0: never.
+        suspend_after: a bot that forfeits this many games of a lane in a row is suspended in the lane; 0: never.
     """
 
     def __init__(
@@ -110,9 +108,9 @@ class Lanes:
         self._forfeits_in_a_row: dict[tuple[int, str], int] = {}
         """For each lane and bot: the number of forfeits since the last game in the lane that the bot did not forfeit."""
         self._losses: dict[int, int] = {}
-        """How often the current bundle of a lane has lost its worker."""
+        """How often the worker of the current bundle of a lane was lost."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
-        """The bundles of each lane without the games that are stored."""
+        """For each lane, the bundles to play next. They have only missing games."""
         lanes: dict[int, list[list[ScheduledGame]]] = {}
         for game in schedule:
             bundles = lanes.setdefault(game.lane, [])
@@ -132,7 +130,7 @@ class Lanes:
             self._pending[lane] = deque(filter(None, missing))
 
     def take(self, worker: int) -> Bundle | None:
-        """Return the bundle that worker number `worker` plays next; None if it can start no bundle now.
+        """Return the bundle that worker number `worker` plays next; None if its lanes are all busy or finished.
 
         If several lanes of the worker are free, the bundle that is first in the schedule is taken.
         """
@@ -153,9 +151,9 @@ class Lanes:
         self._losses.pop(lane, None)
 
     def put_back(self, bundle: Bundle) -> None:
-        """Note that the worker of a bundle was lost. Its lane will play the same bundle next.
+        """Note that the worker of a bundle was lost. The lane plays the same bundle next.
 
-        Raises RefereeError if the same bundle has lost its worker `MAX_LOSSES` times.
+        Raises RefereeError if the worker of the same bundle was lost `MAX_LOSSES` times.
         """
         losses = self._losses[bundle.lane] = self._losses.get(bundle.lane, 0) + 1
         if losses >= MAX_LOSSES:

@@ -1,7 +1,7 @@
 """Conduct a tournament: send its missing games to the workers, and store the records that they return.
 
-`Conductor` plays one tournament of a league from where it was interrupted. A `Feeder` sends the games before the next
-look to the workers. At each look the `Conductor` decides whether the tournament stops early.
+`Conductor` plays the missing games of one tournament. A `Feeder` sends the games before the next look to the workers.
+At each look the `Conductor` decides whether the tournament stops early.
 `create` creates tournaments, `workers` starts the worker processes.
 """
 
@@ -38,7 +38,7 @@ from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError, Workers
 
 BUNDLES_PER_WORKER = 2
-"""Number of bundles that a worker has at the same time. It plays one. The other waits, so that the worker is never idle."""
+"""Number of bundles that a worker has at the same time. It plays one bundle, and then at once the waiting one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Plan:
     """The isolation of the bots, as `Isolation.summary` describes it."""
 
     def make_task(self, game: ScheduledGame, suspended: frozenset[str]) -> GameTask:
-        """Return what a worker needs to play a game. The worker does not start `suspended` bots (`name@version`)."""
+        """Return the task of a game. `suspended` has the bots (`name@version`) that the worker must not start."""
         seed = find_part(self.parts, game.index).seed
         assert seed is not None  # noqa: S101 - a league has all seeds
         ruleset = self.rulesets[game.stage]
@@ -110,10 +110,11 @@ class Feeder:
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
-        """Send one bundle after the other to worker `number`, and store the games of each.
+        """Send one bundle after the other to worker `number`, and store the games of each bundle.
 
-        If the worker is lost, a new worker plays the bundle, unless `drain` was called. Raises RefereeError if a bundle
-        loses its worker `MAX_LOSSES` times, and all other errors of `Workers.submit` and `store_games`.
+        If the worker is lost, the bundle is sent to a new worker. After `drain` the bundle is not sent again. Raises
+        RefereeError if the worker of the same bundle is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
+        all errors of `Workers.submit` except WorkerLostError.
         """
         while not self._draining and (bundle := self._lanes.take(number)) is not None:
             try:
@@ -140,12 +141,12 @@ class Feeder:
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
 #
-# - looking: all games before a look are stored, and no later game has started. Needs `until`.
-# - draining: after `drain`, the games in play are finished and stored. After `kill` or an error they are lost, and
-#   a resumed run plays them again.
+# - looking: all games before a look are stored, and no later game has started. A tournament without `until` has no looks.
+# - draining: after `drain`, the games in play are finished and stored. After `kill` or an error the games in
+#   play are lost, and a resumed run plays them again.
 #
-# The league stores the games, and whether the tournament is finished. The other states exist only while
-# `play_missing_games` runs.
+# The league stores the games, and whether the tournament is finished. It does not store whether the tournament is
+# playing, looking, draining or interrupted.
 
 
 class Conductor:
@@ -222,9 +223,9 @@ class Conductor:
             self._workers.kill()
 
     def _list_milestones(self) -> list[tuple[int, Look | None]]:
-        """Return for each look that is still ahead the number of games before the look, and the look.
+        """Return a pair for each look that is still ahead: the number of games before the look, and the look.
 
-        The last item has the number of all games, and None.
+        The last pair is the number of all games, and None.
         """
         stored = self._count_stored()
         looks = list_looks(self._tournament.config)[:-1] if self._tournament.may_stop else ()
@@ -263,7 +264,7 @@ class Conductor:
             self._on_game_stored(game, record)
 
     async def _stop_early(self, look: Look) -> bool:
-        """Mark the tournament finished and return True if the standings are settled at this look; else return False."""
+        """If the standings are settled, mark the tournament finished and return True. If not, return False."""
         name, config = self._tournament.name, self._tournament.config
         results = self._league.results(tournament=name)
         if not await asyncio.to_thread(are_standings_settled, config, results):
@@ -294,9 +295,9 @@ class Conductor:
 
 @contextmanager
 def _raise_first_error() -> Iterator[None]:
-    """Replace an exception group by its first error if all its errors are RefereeError or OSError.
+    """Raise the first error of an exception group if all errors of the group are RefereeError or OSError.
 
-    Any other error is a bug in the referee. Then the whole group is raised, for the traceback.
+    Any other error is a bug in the referee. If the group has one, the whole group is raised, for the traceback.
     """
     try:
         yield

@@ -1,9 +1,10 @@
 """Define what describes a tournament: its configuration, its parts, and the looks at which it may stop early.
 
 - A `TournamentConfig` comes from a tournament file. It is stored as JSON in the league.
-- A `Part` is a range of games with one seed. The first part has the games that the tournament was created with;
-  each extension is another part with another seed.
-- A `Look` is a test, after a round, whether the standings are settled. Only a tournament with `until` has looks.
+- A `Part` is a range of games with one seed. The first part has the games that the tournament was created with.
+  Each extension is a part with a seed of its own.
+- A `Look` is a test, after a round, whether the standings are settled. Only a tournament that may stop
+  early (key `until` of the file) has looks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from referee.schedule.budget import Budget
 from referee.schedule.extension import ROUND_ROBIN, shorten
 
 FORMAT = 1
-"""The format of stored configurations. A new key needs a default value, so that old configurations stay readable."""
+"""The format of stored configurations. A new key must have a default value, because old configurations lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ class FaultPolicy:
     """What faults cost a bot."""
 
     max_strikes: int
-    """Number of strikes in one game with which a bot forfeits this game."""
+    """A bot with this many strikes in a game forfeits the game."""
     suspend_after: int
-    """Number of forfeits in a row, within a lane, after which a bot is suspended in this lane; 0: never."""
+    """A bot that forfeits this many games of a lane in a row is suspended in the lane; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,9 @@ class TournamentConfig:
     bots: tuple[BotEntry, ...]
     """The bots in schedule order: first the challengers of a gauntlet, then the entries of `bots`."""
     lanes: int | None
-    """Number of lanes; None until `create_tournament` chooses a number that suits the number of workers."""
+    """Number of lanes; None if the file does not give it. Then `create_tournament` chooses the number of lanes."""
     games_in_flight: int = 1
-    """Number of games in a bundle. They are played at the same time if every bot in them can play so many games at once."""
+    """Number of games in a full bundle."""
     clocks: Clocks
     faults: FaultPolicy
     limits: Limits = DEFAULT_LIMITS
@@ -78,9 +79,9 @@ class TournamentConfig:
     cores_per_game: int
     """Number of CPU cores of each worker, shared by the worker and the bots that it runs."""
     max_processes: int
-    """Number of bot processes that a worker keeps. To start one more, it ends the process that is idle longest."""
+    """Maximum number of bot processes of a worker. Before one more starts, the process that is idle longest is ended."""
     isolation: Rung | None = None
-    """The isolation of the bots; None: the strongest that the machine gives."""
+    """The isolation of the bots; None: the strongest rung that works on the machine."""
     schedule: str = ROUND_ROBIN
     """The algorithm that makes the schedule, a key of `referee.schedule.ALGORITHMS`."""
     budget: Budget | None = None
@@ -88,7 +89,7 @@ class TournamentConfig:
     until: StopCondition | None = None
     """The condition under which the tournament stops early; None: it never does."""
     seed: bytes | None = None
-    """The seed in the file, 32 bytes; None if the file has none. Then the command that creates the tournament draws one."""
+    """The seed in the file, 32 bytes. If it is None, the command that creates the tournament draws a seed."""
 
     @property
     def games(self) -> int:
@@ -110,8 +111,8 @@ class TournamentConfig:
 def worker_count(cores: int, *, workers: int | None, cores_per_game: int, lanes: int | None) -> int:
     """Return how many workers a tournament gets on a machine with `cores` CPU cores.
 
-    The number is `workers`. If `workers` is None, it is the number of workers that fit on the cores. It is at most
-    `lanes`, unless `lanes` is None.
+    The result is `workers`. If `workers` is None, the result is the number of workers that fit on the cores. If `lanes`
+    is not None, the result is at most `lanes`.
     """
     count = workers or cores // min(cores_per_game, cores)
     return count if lanes is None else min(count, lanes)
@@ -157,7 +158,7 @@ def from_canonical_json(text: str) -> TournamentConfig:
 
 
 class _AnyFormat(BaseModel):
-    """The only key that stored configurations of every format have."""
+    """A stored configuration of any format, read only for the key `format`."""
 
     format: int
 
@@ -177,8 +178,8 @@ class Part:
     games: int
     """Number of games of the part."""
     matches: int | None
-    """Number of matches that the extension adds: at each table, or to each stage if its tables are a balanced choice.
-    None for the first part."""
+    """Number of matches that the extension adds at each table. If the tables of a stage are a balanced choice, it is the
+    number of matches that the extension adds to the whole stage. None for the first part."""
     commitment: str
     """SHA-256 of the seed, hexadecimal."""
     seed: bytes | None
@@ -207,13 +208,13 @@ def part_title(number: int) -> str:
     return f"extension {number}" if number else ""
 
 
-# A look uses only the games before the look. Later games do not start before the look is over. So a tournament stops
-# at the same look with any number of workers and after any interruption. `verify` checks that it was the right look.
+# A look uses only the games before the look. Later games do not start before the look is over. Therefore a tournament
+# stops at the same look with any number of workers, and in a resumed run. `verify` checks that the look is right.
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A test whether the standings are settled. It takes place when all stages have played a round."""
+    """A test whether the standings are settled. It takes place when all games of a round are stored."""
 
     rounds: int
     """Number of rounds before the look."""
@@ -241,9 +242,9 @@ def count_rounds(config: TournamentConfig) -> int:
 
 
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:
-    """Return the stages without extensions, and without the rounds after `stopped_after`.
+    """Return the stages of the configuration, cut after the first `stopped_after` rounds.
 
-    `stopped_after` is None if the tournament did not stop early. Then the stages have all their rounds.
+    If `stopped_after` is None, the tournament did not stop early, and the stages have all their rounds.
     """
     return config.stages if stopped_after is None else shorten(config.stages, stopped_after)
 

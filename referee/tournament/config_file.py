@@ -1,7 +1,7 @@
 """Define the keys of a tournament file: their types, ranges and default values.
 
-Each class is a table of the TOML file. This module checks each value alone. `config_reader` checks whether the
-values of several keys fit each other, and makes a `TournamentConfig` of the file.
+Each subclass of `FileModel` describes a table of the TOML file. This module checks each value alone.
+`config_reader` checks whether the values of several keys fit each other, and makes a `TournamentConfig` of the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_SECONDS = 86_400
 MAX_MINUTES = 525_600
 """The largest budget of minutes: one year."""
 MAX_MARGIN = 25.0
-"""The largest `until.margin`. It equals the average rating of all bots."""
+"""The largest `until.margin`: the rating of an average bot."""
 _SEED = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -82,7 +82,7 @@ class Format(Enum):
     ROUND_ROBIN = "round-robin"
     """Every bot meets every other bot."""
     GAUNTLET = "gauntlet"
-    """Every table has one challenger; its other bots are from the field. Challengers never meet each other."""
+    """Every table has one challenger, and all other seats have bots of the field. Challengers never meet each other."""
 
 
 class StageTable(FileModel):
@@ -92,7 +92,7 @@ class StageTable(FileModel):
     seats: int | None = None
     """Number of seats at each table."""
     tables: Annotated[Sizes, Field(strict=False), AfterValidator(_check_sizes)] | None = None
-    """Several numbers of seats, instead of `seats`; each of them makes a stage."""
+    """Several numbers of seats, instead of `seats`. Each number makes a stage."""
     matches: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
     """Number of matches at each table."""
     end_on: Annotated[EndOn, Field(strict=False)] | None = None
@@ -124,7 +124,7 @@ class BudgetTable(FileModel):
     games_per_bot: Games | None = None
     """Number of games of the bot that plays most."""
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
-    """Expected duration of the tournament, computed from the duration of earlier games in the league."""
+    """Planned duration of the tournament. It gives a number of games, computed from earlier games in the league."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
@@ -147,8 +147,8 @@ class TournamentFile(StageTable):
 
     name: Name
     bots: Annotated[tuple[str, ...], Field(strict=False)]
-    """Bots: names of bots in the league, or folders, written with a slash and relative to the folder of the file.
-    In a gauntlet these bots are the field."""
+    """The bots: names of bots in the league, or folders. A folder is written with a slash, relative to the folder of the
+    tournament file. In a gauntlet the bots of this key are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
     challengers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
     """The challengers of a gauntlet, written like `bots`."""

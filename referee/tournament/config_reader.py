@@ -29,14 +29,14 @@ from referee.tournament.config_file import (
 )
 
 _SEATS_KEYS = {"seats", "tables"}
-"""A stage with one of these keys inherits neither of them from the top of the file."""
+"""If a stage has one of these keys, both keys at the top of the file are ignored for this stage."""
 
 
 def load_tournament(path: Path, pace: Pace | None = None) -> TournamentConfig:
     """Read a tournament file.
 
     Args:
-        path: the file; paths of bots in the file are relative to the folder of the file.
+        path: the path of the tournament file.
         pace: the duration of earlier games; needed only if the file has a budget of minutes.
 
     Raises UserError if the file cannot be read, or if a key or a value in it is wrong.
@@ -46,7 +46,7 @@ def load_tournament(path: Path, pace: Pace | None = None) -> TournamentConfig:
 
 @dataclass(frozen=True, slots=True)
 class _StageDraft:
-    """A stage whose number of matches may still be unknown, because a budget decides it later."""
+    """A stage before the budget is spent."""
 
     matches_key: str
     """The key in the file that gives the number of matches, such as `stage[0].matches`, for messages."""
@@ -150,7 +150,7 @@ class _ConfigReader:
         return stages
 
     def _list_stage_tables(self) -> list[tuple[str, StageTable]]:
-        """Return each table that describes stages, with the prefix of its keys in messages, such as `stage[0].`."""
+        """Return the tables that describe stages, each after the prefix of its keys in messages, such as `stage[0].`."""
         if self._file.stage is None:
             return [("", self._file)]
         return [
@@ -192,7 +192,7 @@ class _ConfigReader:
             raise self._error("bots", f"{field} do not fill the {field_seats} {words} of a table")
 
     def _list_table_sizes(self, prefix: str, table: StageTable) -> dict[str, int]:
-        """Return the table sizes in a table of the file, each by its key in the file, such as `tables[1]`."""
+        """Return the numbers of seats in a table of the file, each by its key, such as `tables[1]`."""
         if table.tables is None:
             if table.seats is None:
                 raise self._error(f"{prefix}seats", "missing")

@@ -41,7 +41,7 @@ class Tournament:
 
     config: TournamentConfig
     parts: tuple[Part, ...]
-    """The part that the tournament was created with, then one part for each extension. The seed of no part is None."""
+    """The part that the tournament was created with, then one part for each extension. Every part has its seed."""
     schedule: tuple[ScheduledGame, ...]
     """All games, those of extensions included."""
     bots: dict[str, BotId]
@@ -69,7 +69,7 @@ def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
 
     Raises UserError if a bot has a bad manifest, does not play a ruleset of the tournament, sets a higher limit than
     the tournament allows, or is listed twice. Raises NotFoundError if a bot is listed by name, and the league has no
-    bot of this name. The message is one line about the first such bot.
+    bot of this name. The message is one line about the first wrong bot.
     """
     for number, entry in enumerate(config.bots):
         first = config.bots.index(entry)
@@ -126,7 +126,7 @@ def create_tournament(
 ) -> Tournament:
     """Store a new tournament with its whole schedule, before its first game is played.
 
-    If the league already has a tournament `demo`, the new one is called `demo-2`, then `demo-3`, and so on.
+    If the league already has a tournament `demo`, a new `demo` gets the first free name of `demo-2`, `demo-3` and so on.
 
     Args:
         league: where the tournament is stored.
@@ -187,8 +187,8 @@ def extend_tournament(
         seed: a new secret seed for the new games, 32 bytes.
         now_us: microseconds since 1970-01-01 UTC.
 
-    Raises UserError if the tournament may still stop early, if it would have more than `MAX_GAMES` games, if
-    `matches` is less than 1, or if not every bot can play in so few matches of a gauntlet's balanced choice.
+    Raises UserError if the tournament may still stop early, if the result has more than `MAX_GAMES` games, or if
+    `matches` is less than 1 or is too small for all bots of a gauntlet with a balanced choice.
     """
     config = tournament.config
     assert config.lanes is not None  # noqa: S101 - `create_tournament` sets the lanes

@@ -1,7 +1,7 @@
 """Play the games of an assignment, with a process for each bot.
 
 `GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself, and
-adds usage and standard error of the bot processes to the record. It keeps the bot processes for the next games.
+adds usage and standard error of the bot processes to the record. The bot processes are kept for the next games.
 `play_free_game` plays one game outside of tournaments. `worker` uses a `GamePlayer` in a worker process.
 """
 
@@ -33,9 +33,9 @@ from referee.sandbox.rungs import Isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
-"""Number of attempts to play a game. If it is void each time, VoidGame is raised and the tournament stops."""
+"""Number of attempts to play a game. If the game is void at every attempt, VoidGame stops the tournament."""
 VOID_PAUSE_S = 0.5
-"""Seconds before the second attempt to play a void game; twice as many before the third."""
+"""Seconds before the second attempt to play a game. The pause before the third attempt is twice as long."""
 FREE_GAME_MAX_STRIKES = 3
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -51,7 +51,7 @@ E = TypeVar("E", bound=BaseException)
 #                    ▼
 #                 given up: VoidGame is raised
 #
-# - waiting: the games of earlier batches are played first.
+# - waiting: the games of earlier batches are not finished yet.
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
 # - void: no bot is charged. The processes that have seen the deal are closed before the next attempt.
 
@@ -71,10 +71,10 @@ class GamePlayer:
     async def play_assignment(
         self, assignment: Assignment, watch: Watcher | None = None
     ) -> list[GameRecord]:
-        """Play the games of an assignment in batches. A batch has as many games as every bot in them can play at once.
+        """Play the games of an assignment in batches. Each bot can play all games of a batch at once.
 
-        A void game is played again with new processes, because the old processes have seen the deal. The void game
-        waits until the other games of its batch have ended, because the old processes may still play those games.
+        A void game is played again with new processes, because the old processes have seen the deal. First the other
+        games of the batch must end, because the old processes may still play in them.
 
         Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
         """
@@ -105,10 +105,10 @@ class GamePlayer:
         await self._pool.close()
 
     async def _choose_batch_size(self, assignment: Assignment) -> int:
-        """Return how many games of an assignment every bot in them can play at once.
+        """Return how many games of an assignment each of its bots can play at once.
 
-        To find this number, each bot is started in this lane. The number from another lane is not used, because a worker
-        does not know it after an interruption. The batches must be the same with and without interruptions.
+        Each bot is started in the lane, and tells how many games it can play. Numbers from other lanes are not used,
+        because they are lost at an interruption. The batches must be the same with and without interruptions.
         """
         if len(assignment.tasks) == 1:
             return 1
@@ -131,7 +131,7 @@ class GamePlayer:
             return_exceptions=True,
         )
         _split(seated, Forfeit)  # raises any other error
-        # If a bot failed, its Forfeit takes the place of a player, and the stand-in decides for the seat.
+        # If a bot failed, the item of its seat is a Forfeit, and the stand-in decides for the seat.
         players = [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
         played = await play_game(
             setup,
@@ -245,7 +245,7 @@ def make_free_task(
     Args:
         specs: the bots, seat 0 first; all different.
         rules: the ruleset.
-        text: any text; the deal and the seeds of the bots are derived from it.
+        text: any text; the deal and the seeds of the bots are derived from the text.
         isolation: the isolation of the bots.
     """
     seed = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()

@@ -3,7 +3,7 @@
 `verify_tournament` compares the seed with its commitment, and the schedule with the configuration. It compares each
 game record with the schedule, with the deck that the seed gives, and with a replay. The tournament may be in a league
 (`LeagueTournament`) or in an archive (`ArchivedTournament` in `archive_reader`). Both classes implement
-`Claim`. A league has some data of a record in other tables, too. These tables must agree with the record.
+`Claim`. A league also has tables with some data of each record. These tables are compared with the record.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from referee.tournament.create import find_tournament
 
 
 class Claim(Protocol):
-    """What a league or an archive claims about a tournament. Nothing is believed before it is checked."""
+    """What a league or an archive claims about a tournament."""
 
     where: str
     """The path of the league or of the archive, for messages."""
@@ -49,7 +49,7 @@ class Claim(Protocol):
     """How many rounds were played when the tournament stopped early; None if it did not stop early."""
 
     def record(self, game: ScheduledGame) -> GameRecord | None:
-        """Return the record of a game; None if the game has no record yet. Call this in schedule order.
+        """Return the record of a game; None if the game has no record yet. Call this in the order of the schedule.
 
         Raises Difference or UserError if the record cannot be read or is misplaced.
         """
@@ -97,7 +97,7 @@ def verify_tournament(claim: Claim) -> int:
 
 @contextmanager
 def add_game_id(game_id: str) -> Iterator[None]:
-    """Replace a Difference or UserError by a Difference that has the id of a game before the message."""
+    """Raise a Difference or UserError again, as a Difference with the id of a game before the message."""
     try:
         yield
     except (Difference, UserError) as difference:
@@ -160,17 +160,16 @@ def _check_that_stop_is_a_look(claim: Claim) -> None:
 
 
 def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
-    """Check that the tournament stopped at the first look with settled standings, if there is such a look.
+    """Check that the tournament stopped early at a look with settled standings, and that no earlier look had any.
 
-    Args:
-        claim: the tournament.
-        results: the result of each stored game, by its index in the schedule.
+    If the tournament did not stop early, no look before a stored game may have settled standings.
+    `results` has the result of each stored game, by the index of the game in the schedule.
     """
     stop = claim.stopped_after
     last = max((index for index in results if index < claim.parts[0].games), default=-1)
     for look in list_looks(claim.config)[:-1]:
         if last < look.games and look.rounds != stop:
-            return  # no later game is stored, so the tournament may not have reached this look yet
+            return  # no game after this look is stored, so the look may not have taken place yet
         games = [results[index] for index in range(look.games) if index in results]
         if len(games) < look.games:
             raise Difference(
@@ -232,7 +231,7 @@ class LeagueTournament:
 def verify_free_games(league: League) -> int:
     """Check the moves and results of all games outside tournaments; return the number of these games.
 
-    Their decks are not checked, because the league does not store their seeds. Raises Difference at the first error.
+    The decks are not checked, because the league does not store the seeds of these games. Raises Difference at the first error.
     """
     free = [row for row in league.results(free=True) if not row.tournament]
     tables = _Tables(league, None)
@@ -271,7 +270,7 @@ def _load_record(league: League, game_id: str) -> GameRecord:
 
 
 def _check_result(record: GameRecord, row: GameResult | None) -> None:
-    """Compare the row from which ratings are computed with the record. `row` is None if the league has no such row."""
+    """Compare a row of the table of results with the record. `row` is None if the table has no row for the game."""
     if row is None:
         raise Difference("the table of results has no row for this game")
     for what, stored, recorded in (
@@ -304,7 +303,7 @@ def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
 def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
     """Return the values of a fault that must be equal in the table of faults and in the record.
 
-    `escape_nul` is applied because the table has only texts that went through it.
+    The table stores texts as `escape_nul` returns them. So `escape_nul` must be applied to the record, too.
     """
     return (
         fault.seat,

@@ -40,7 +40,7 @@ class Worker:
 
     @property
     def player(self) -> GamePlayer:
-        """The player of all games. The first assignment creates it, so that its errors are errors of this assignment."""
+        """The player of all games. The first assignment creates it. If this fails, the assignment fails with the same error."""
         if self._heartbeat is None:
             self._heartbeat = self.runner.get_loop().create_task(_beat(self._settings))
         if self._player is None:
@@ -54,7 +54,7 @@ class Worker:
         self.runner.close()
 
 
-# An executor calls only module-level functions, so these need the worker of their process at module level, too.
+# The one worker of this process. An executor calls only module-level functions, and these functions need the worker.
 _WORKERS: list[Worker] = []
 
 
@@ -73,7 +73,7 @@ def initialize_worker(settings: WorkerSettings) -> None:
                 os.sched_setaffinity(0, settings.cores)
     if os.getppid() != settings.parent_pid:
         os._exit(1)  # the driver died before the death signal was set
-    os.setsid()  # Linux divides a core among sessions: the worker needs a share of its own
+    os.setsid()  # Linux divides a core among sessions, and the worker needs its own share
     _raise_priority()
     _WORKERS.append(Worker(settings))
 

@@ -1,8 +1,8 @@
 """Run the worker processes of a tournament, each in an executor of its own.
 
-If a process of an executor dies, everything that was submitted to this executor fails. So each worker has an
-executor of its own: when a worker dies, only the assignments of this worker fail, and a new worker replaces it. A
-worker that hangs is killed and replaced, too. The code that runs in the process of a worker is in `worker`.
+If a process of an executor dies, everything that was submitted to the executor fails. With one executor for each
+worker, only the assignments of the dead worker fail. A new worker replaces the dead worker. A worker that hangs is
+killed and replaced, too. The code that runs in the process of a worker is in `worker`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class WorkerLostError(RefereeError):
-    """A worker process died or hung. The games that it was playing have to be played again."""
+    """A worker process died or hung. The games of its assignments must be played again."""
 
 
 # The states of a worker:
@@ -58,7 +58,7 @@ class Workers:
 
     Args:
         settings: the settings of each worker.
-        on_worker_lost: called with a sentence about each worker that died or hung, unless `kill` killed it.
+        on_worker_lost: called with a sentence about each worker that died or hung; not called after `kill`.
         hang_timeout_s: seconds without a heartbeat after which a running worker is killed.
     """
 
@@ -84,7 +84,7 @@ class Workers:
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Let worker `number` play an assignment; return the records of the games.
 
-        Raises WorkerLostError if the worker died or hung, after a new worker has replaced it. Raises VoidGame if a
+        Raises WorkerLostError if the worker died or hung. A new worker has then replaced it. Raises VoidGame if a
         game is void again and again, or if the machine lacks the resources to start the worker. Raises RefereeError
         if the machine runs out of descriptors, memory or threads while the worker starts or plays.
         """
@@ -136,9 +136,9 @@ class Workers:
 
     @contextmanager
     def _remember_process(self, number: int) -> Iterator[None]:
-        """Store the process of a worker in `_processes`, if its executor starts the process inside this block.
+        """If the executor of a worker starts its process inside this block, store the process in `_processes`.
 
-        The terminal sends Ctrl-C to the new process, too. So the process starts with SIGINT blocked, until it ignores it.
+        The terminal sends Ctrl-C to the new process, too. SIGINT is blocked in it until `initialize_worker` runs.
         """
         if number in self._processes:
             yield
@@ -156,8 +156,8 @@ class Workers:
     async def _wait_for(self, number: int, job: asyncio.Future[T]) -> T:
         """Return the result of a worker's job; kill the worker if it hangs.
 
-        The time without a heartbeat is counted in intervals of this loop, not read from a clock. So the time does not
-        grow while the user has paused all processes, the driver included.
+        The time without a heartbeat is counted in passes of the loop, not read from a clock. If the user pauses the driver
+        and the workers, the pause does not count.
         """
         process = self._processes[number]
         last_heartbeat, silent_s, is_gone = None, 0.0, False
@@ -192,7 +192,7 @@ class Workers:
 
 @contextmanager
 def _report_shortage(number: int) -> Iterator[None]:
-    """Raise RefereeError instead of an error which means that the machine lacks descriptors, memory or threads."""
+    """Raise RefereeError instead of an error if the error shows that descriptors, memory or threads are missing."""
     try:
         yield
     except (OSError, RuntimeError) as error:
