@@ -1,6 +1,7 @@
 """A referee for external bots that play the card game LINKO!/Abluxxen.
 
-This module imports no other module of the referee. So a bot that imports `referee.sdk` loads only the kit for bots.
+This module imports no other module of the referee, because Python also loads it in every bot that imports
+`referee.sdk`.
 """
 
 from __future__ import annotations
@@ -14,20 +15,19 @@ __version__ = "0.2.0"
 def configure_process() -> None:
     """Prepare this process for gRPC and numpy, and for starting programs.
 
-    The driver and every worker process call this first. gRPC and numpy read their environment variables when
-    they are imported, so this function sets the variables before that. Worker processes inherit the environment
-    variables of the driver.
+    The driver and every worker process call this function first, because gRPC and numpy read their environment
+    variables when they are imported.
     """
-    # gRPC's fork handlers break the start of a program while gRPC's threads run. They stay off even if the user
-    # has set this variable.
+    # While gRPC's threads run, gRPC's fork handlers break the start of a program. So the referee turns the
+    # handlers off, even if the user has turned them on.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    # gRPC would print parts of a bot's HTTP/2 frames to the terminal.
+    # Without this variable, gRPC would print parts of a bot's HTTP/2 frames to the terminal.
     os.environ["GRPC_VERBOSITY"] = "NONE"
-    # gRPC's newer server hands each message to a thread pool, which costs a quarter of the CPU time of a stream
-    # (tests/bench/README.md). This value selects gRPC's older server.
+    # This value selects gRPC's older server. The thread pool of gRPC's newer server costs a quarter of the CPU
+    # time of a stream (tests/bench/README.md).
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
-    # numpy calculates in one thread, because the matrices of the ratings are small. More threads would cost each
-    # command 0.07 s of CPU time and save nothing.
+    # The matrices of the ratings are small. More than one numpy thread would cost each command 0.07 s of CPU time
+    # and save nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # To start a program, uvloop forks the process and runs Python in the child until the program starts. If the
     # garbage collector freed a gRPC server in the child, the child would wait forever for a thread that exists only

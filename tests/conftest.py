@@ -3,34 +3,33 @@
     pytest                      the tests that fit into three minutes on two cores
     pytest --everything         all tests
     pytest --left-out           only the tests that plain `pytest` leaves out
-    pytest tests/crash          all tests of a folder or file, or one test, also those that plain `pytest` leaves out
+    pytest tests/crash          all tests of the named folders and files, even if plain `pytest` leaves them out
 
-The last lines of plain `pytest` count the tests that it left out, by reason. A test is left out if it has
-this mark, or if it needs a PostgreSQL server:
+The last lines of plain `pytest` count the tests that it left out, by reason. A test is left out if it
+needs a PostgreSQL server, or if it has a mark like this:
 
     @pytest.mark.extended("plays hundreds of games")
 
-With pytest-xdist, a run of all tests uses several processes and a run of named tests uses one. Override this
-with `-n 0`, `-n 7` and so on. Without pytest-xdist everything runs in one process. So does a run with `--cov`,
-unless `-n` is given: pytest-cov reads this option before it loads this file.
+With pytest-xdist, a run of all tests uses several processes and a run of named tests uses one. The
+options `-n 0`, `-n 7` and so on set the number of processes. Without pytest-xdist everything runs in one process.
+A run with `--cov` but without `-n` also uses one process, because pytest-cov reads `-n` before this file sets it.
 
-A test that needs a program names it, and is skipped on a machine that lacks it:
+A test that needs a program names the program. The test is skipped on a machine without the program:
 
     @pytest.mark.toolchain("buf")
 
-A test that needs an isolation rung, or a stronger one, names the rung. It is skipped on a machine that does not
-give this rung:
+A test that needs an isolation rung, or a stronger one, names the rung. The test is skipped on a machine that
+does not give the rung:
 
     @pytest.mark.isolation("full")
 
 Tests use PostgreSQL through the fixtures `postgres` and `postgres_url`.
 
-With REFEREE_REQUIRE_ALL=1, as in CI, a skip is a failure, so that no test is silently missing. The only exception is an
-isolation rung that the kernel does not give, because nobody can install it; `referee doctor` shows it in the CI log.
+With REFEREE_REQUIRE_ALL=1, as in CI, a skip is a failure, because no test may be missing unnoticed. A test may still be
+skipped if the kernel does not give its isolation rung, because nobody can install a rung.
 
-A test that spends most of its time on lines that other tests cover is excluded from coverage, because measuring makes
-Python up to three times slower. This also holds for its fixtures and for the processes that it starts. There is no
-other way to switch coverage off:
+Measuring coverage makes Python up to three times slower. If a test spends most of its time on lines that other tests
+cover, give the test this mark. Then the test, its fixtures and the processes that it starts are not measured:
 
     @pytest.mark.unmeasured
 """
@@ -66,10 +65,10 @@ SLOWEST_FIRST = (
     "sandbox/test_misbehaving_isolated.py",
     "test_readme.py",
 )
-"""The files that take longest. They start first, so that no process is left with one of them at the end."""
+"""The files that take longest. They start first. If one of them started last, all other processes would wait for it."""
 COVERAGE_VARIABLES = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Environment variables that make child processes measure their own coverage."""
-# This variable would make each of a thousand processes compile all modules again.
+# With this variable, every process that the tests start would compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 configure_process()  # before anything imports gRPC
@@ -139,7 +138,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _keep(config, items, is_wanted):
-    """Remove all other tests from the list and report them to pytest."""
+    """Remove the tests that are not wanted from `items`, and report these tests to pytest."""
     config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
     items[:] = filter(is_wanted, items)
 
@@ -159,7 +158,7 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    """Take the counts of any worker: each of them has collected all tests."""
+    """Take the counts from any worker, because every worker collects all tests."""
     if (counts := getattr(node, "workeroutput", {}).get("left_out")) is not None:
         node.config.stash[LEFT_OUT] = Counter(counts)
 

@@ -52,9 +52,9 @@ LEAGUE_VARIABLES = ("REFEREE_LEAGUE", "REFEREE_DB")
 
 
 class Place:
-    """Run commands in one folder, and let them keep their temporary files in another one.
+    """Run commands in `folder`. The commands keep their temporary files in `temp`.
 
-    Every process that they start has the second folder in its environment, so that `processes` can find it.
+    Every process that a command starts has `temp` in its environment. By this, `processes` finds the processes.
     """
 
     def __init__(self, folder, temp, *, apart=False):
@@ -72,7 +72,7 @@ class Place:
         return inherited | {"PATH": path} | own | more
 
     def referee(self, *arguments, **environment):
-        """Run a command to its end. Use this process if possible, which saves the start of another one."""
+        """Run a command to its end. If possible, run it in this process, which is faster."""
         words = [str(argument) for argument in arguments]
         own_process = environment or asyncio._get_running_loop()
         if not own_process and (only_reads(words) or not self.apart):
@@ -102,7 +102,7 @@ class Place:
 
     @contextmanager
     def started(self, *arguments):
-        """Start a command in its own process group, as a terminal does; kill it in the end."""
+        """Start a command in its own process group, as a terminal does. Kill the process when the context ends."""
         process = subprocess.Popen(
             [BIN / "referee", *map(str, arguments)],
             cwd=self.folder,
@@ -140,7 +140,7 @@ class Place:
         return list(self.temp.iterdir())
 
     def bot(self, name, program, *, command=("python3", "bot.py")):
-        """Write the folder of a bot with this Python program."""
+        """Write the folder of a bot with the Python program `program`, and return the folder."""
         folder = self.folder / name
         folder.mkdir()
         (folder / "bot.py").write_text(program)
@@ -154,7 +154,7 @@ class Place:
     def tournament(self, name="cup", *, bots=("random", "greedy"), matches=4, more="", few=True):
         """Write a tournament file: the classic game at tables of two, without isolation.
 
-        With `few`, there is one worker, two lanes and short games. Lines in `more` replace these defaults.
+        With `few`, there is one worker, two lanes and short games. A setting in `more` replaces the default value.
         """
         defaults = ("workers = 1\n", "lanes = 2\n", "max_turns = 10\n") if few else ()
         for line in (*defaults, 'isolation = "none"\n'):
@@ -177,7 +177,7 @@ class Place:
             ]
 
     def database(self, league="league"):
-        """Return a connection to a league's database for damaging it, in autocommit mode, for a `with`."""
+        """Return a context with a connection to a league's database, in autocommit mode, to damage the database."""
         file = self.folder / league / "league.db"
         return closing(sqlite3.connect(file, isolation_level=None))
 
@@ -197,7 +197,7 @@ def run_here(words, folder, environment):
     with (
         chdir(folder),
         patch.dict(os.environ, environment, clear=True),
-        patch.object(tempfile, "tempdir", None),  # found again, by the new TMPDIR
+        patch.object(tempfile, "tempdir", None),  # tempfile must read the new TMPDIR
         patch.object(sys, "argv", ["referee", *words]),
         redirect_stdout(out),
         redirect_stderr(err),
@@ -217,7 +217,7 @@ def run_here(words, folder, environment):
 def stop_tracker():
     """End the resource tracker of `multiprocessing`, which tests would take for an orphan process.
 
-    First wait until all threads of executors have returned their semaphores, as a process does at its end.
+    First wait for the threads of executors, because they return their semaphores when they end.
     """
     tracker = resource_tracker._resource_tracker
     if tracker._fd is None:
@@ -231,12 +231,12 @@ def stop_tracker():
 
 @contextmanager
 def place(folder, *, apart=False):
-    """Give a test a `Place`, and end in the end what was started there.
+    """Give a test a `Place`. When the context ends, kill all processes that were started there.
 
     The folder for temporary files is not inside `folder`, because the paths of sockets must be short.
 
     With `apart`, every command that starts processes runs in a process of its own. Tests that have child
-    processes need this, because a referee inside their process would end these children with its bots.
+    processes need this, because a referee in the process of the test would also end the children of the test.
     """
     temp = Path(tempfile.mkdtemp(prefix="run-"))
     here = Place(folder, temp, apart=apart)
@@ -272,7 +272,7 @@ def games_done(line):
 
 
 def read_until(process, games):
-    """Read the output of a run until this number of games is played."""
+    """Read the output of a run until `games` games are played."""
     while games_done(line := process.stdout.readline()) < games:
         assert line, "the run ended earlier"
 

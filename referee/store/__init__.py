@@ -13,13 +13,14 @@ from referee.records import BotId
 
 @dataclass(frozen=True, slots=True)
 class StoredBot:
-    """A version of a bot: one content of the bot's folder, with a version label."""
+    """A version of a bot: one content of the bot's folder, under one label."""
 
     name: str
     version: str
     """Label of the version in this league.
 
-    It is the version in the manifest, for example 1.0. If another content has this label, it becomes `1.0+2`.
+    Usually this is the version in the manifest, for example `1.0`. If the league already has a version `1.0`
+    of the bot with another content, the label of the new version is `1.0+2`.
     """
     author: str
     language: str
@@ -30,9 +31,9 @@ class StoredBot:
     added_at_us: int
     """Time of the submission."""
     checked_at_us: int | None = None
-    """Time of the last passed check; None if there was none."""
+    """Time of the last check that the version passed; None if it has passed no check."""
     check_report: str | None = None
-    """Report of the last passed check, as JSON."""
+    """Report of the check at `checked_at_us`, as JSON; None if `checked_at_us` is None."""
     retired_at_us: int | None = None
     """Time when the version was retired; None if it is active."""
 
@@ -65,9 +66,9 @@ class StoredTournament(NewTournament):
     stored: int
     """Number of games that were played and stored."""
     finished_at_us: int | None
-    """When the last game outside extensions ended; None until all games outside extensions are played."""
+    """When the last game ended; None until all games are played. Games of extensions do not count."""
     stopped_after: int | None
-    """Number of rounds after which the tournament stopped early; None if it did not."""
+    """Number of rounds after which the tournament stopped early; None if it did not stop early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,9 @@ class NewExtension:
 
     created_at_us: int
     matches: int
-    """Number of matches added at each table of each stage. If `Stage.balanced`, number added to the stage."""
+    """The number that is added to `Stage.matches` of each stage."""
     first_match: int
-    """Number of the extension's first match. The extension ends before `first_match` of the next extension."""
+    """Number of the extension's first match in the tournament."""
     seed: bytes
     """32 bytes; secret until the games of the extension are played."""
     commitment: str
@@ -102,7 +103,7 @@ class StoredGame:
     termination: str
     """Value of a `Termination`."""
     decisions: int
-    """Number of moves."""
+    """Number of moves in the game."""
     started_at_us: int
     duration_us: int
 
@@ -110,23 +111,23 @@ class StoredGame:
 def escape_nul(text: str) -> str:
     r"""Return `text` with each NUL character replaced by the four characters `\x00`.
 
-    Text columns store this form, because PostgreSQL refuses NUL and many tools cut a text at NUL. Game
-    records are stored as bytes, so they keep the text unchanged.
+    The texts of a fault are stored in this form, because PostgreSQL refuses NUL and many tools cut a text at
+    NUL. Game records are stored as bytes and keep NUL characters.
     """
     return text.replace("\0", r"\x00")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUsage:
-    """CPU time and memory of a bot's processes, over all stored games in which they were measured."""
+    """CPU time and memory of a bot version, over all stored games with a measurement of the version."""
 
     bot: str
     """`name@version`."""
     games: int
-    """Number of games with a measurement."""
+    """Number of the games with a measurement."""
     mean_cpu_us: float
     """Mean CPU time of a game."""
     max_cpu_us: int
-    """CPU time of the game in which the bot used the most."""
+    """Largest CPU time of a game."""
     mean_peak_memory_kib: float
     max_peak_memory_kib: int

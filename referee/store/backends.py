@@ -1,11 +1,11 @@
 """Connect to the two kinds of databases: an SQLite file and PostgreSQL.
 
-A user names a database by an SQLAlchemy URL. If the user's text is not such a URL, error messages do not
-repeat the text, because it may contain a password.
+A user names a database by an SQLAlchemy URL. If a text cannot be read as a URL, error messages do not repeat
+the text, because the text may contain a password.
 
 A reading transaction sees the database as it was at one moment. Writing transactions run one after the
-other. Each takes a lock when it begins: in SQLite the write lock of the file, in PostgreSQL an advisory lock.
-If another writer has the lock, the transaction waits up to `BUSY_MS` before it fails, and has written nothing.
+other, because each takes a lock when it begins. The lock is the write lock of the file in SQLite, and an
+advisory lock in PostgreSQL. If a transaction waits longer than `BUSY_MS` for the lock, it fails and writes nothing.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def without_password(url: URL) -> str:
 
 
 BUSY_MS = 5_000
-"""Milliseconds to wait for the lock of a writing transaction while another process has it."""
+"""Milliseconds that a writing transaction waits for the lock, at most."""
 _FORMAT = (
-    "page_size = 8192",  # pages of 4096 bytes waste more space behind the last record of a page
+    "page_size = 8192",  # smaller pages waste more space
     "journal_mode = WAL",  # readers do not block the writer
 )
-"""Settings of a new SQLite file, which the file keeps."""
+"""Settings that a new SQLite file stores."""
 _PRAGMAS = (
     "synchronous = NORMAL",
     "foreign_keys = ON",
@@ -92,7 +92,7 @@ class Sqlite:
             return False
 
     def prepare(self) -> None:
-        """Set the page size and the journal mode, which the file keeps.
+        """Set the page size and the journal mode of the file.
 
         Raises UserError if the file cannot be written.
         """
@@ -103,7 +103,7 @@ class Sqlite:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Do nothing: for a file, `League.lock` locks only the league folder."""
+        """Do nothing. For an SQLite file, `League.lock` locks only the league folder."""
         yield
 
     def renew_lock(self) -> None:
@@ -111,10 +111,11 @@ class Sqlite:
 
 
 def _is_frozen(file: Path) -> bool:
-    """Return True if this process cannot write to the folder of the file, and no other process has it open to write.
+    """Return True if SQLite must open the file as immutable.
 
-    To read a database in WAL mode, SQLite needs two more files in the same folder. If no writer has created
-    these files and this process cannot create them, SQLite must be told that the database is immutable.
+    To read a database in WAL mode, SQLite needs two more files in the folder of the database. A process that
+    writes to the database creates the two files. If the files are missing and this process cannot write to the
+    folder, SQLite can read the database only as immutable.
     """
     try:
         changes = file.with_name(f"{file.name}-wal")
@@ -124,7 +125,7 @@ def _is_frozen(file: Path) -> bool:
 
 
 def _frozen(url: URL) -> URL:
-    """Return the URL with which SQLite opens the file as immutable."""
+    """Return a URL that makes SQLite open the file as immutable."""
     file = Path(str(url.database)).absolute().as_uri()
     return url.set(database=file, query={"mode": "ro", "immutable": "1", "uri": "true"})
 
@@ -138,7 +139,7 @@ def _format(engine: Engine) -> None:
 
 def _configure(connection: DBAPIConnection, _record: object) -> None:
     """Prepare a new connection to SQLite."""
-    connection.isolation_level = None  # the module sqlite3 must not begin transactions itself
+    connection.isolation_level = None  # `_begin` begins transactions, not the module sqlite3
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
@@ -146,7 +147,7 @@ def _configure(connection: DBAPIConnection, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction in SQLite; a writing one takes the write lock at once."""
+    """Begin a transaction in SQLite. A writing transaction takes the write lock at once."""
     writing = connection.get_execution_options().get("writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
@@ -154,9 +155,9 @@ def _begin(connection: Connection) -> None:
 CONNECT_S = 10
 """Seconds to wait for a connection to the server."""
 _GONE_MS = 2_000
-"""Milliseconds to wait for the lock of a playing referee.
+"""Milliseconds to wait for the lock that a referee holds while it plays.
 
-If that referee has just ended, the server may take a moment to notice this and to free the lock.
+When a referee is killed, the server may free the lock of the killed referee a moment later.
 """
 _WRITER = 0x6C696E6B
 """Key of the advisory lock that a writing transaction holds. Its four bytes are the letters "link"."""
@@ -190,18 +191,18 @@ class Postgres:
         )
 
     def may_exist(self) -> bool:
-        """Return True, because only connecting to the server can tell."""
+        """Return True: only a connection to the server can show whether the database exists."""
         return True
 
     def prepare(self) -> None:
-        """Do nothing: a server has its own settings for new databases."""
+        """Do nothing, because a PostgreSQL database needs no preparation."""
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the advisory lock of a playing referee on a separate connection.
 
-        The server frees the lock when this connection ends, for example because this process is killed.
-        Raises UserError if another process has the lock; the message names the other process.
+        The server frees the lock when the separate connection ends, for example because this process is killed.
+        Raises UserError if another referee holds the lock. The message names the process of the other referee.
         """
         self._holder = self._connect_with_lock()
         try:
@@ -211,7 +212,7 @@ class Postgres:
             self._holder = None
 
     def renew_lock(self) -> None:
-        """See `Backend.renew_lock`. A server loses the lock when it restarts."""
+        """See `Backend.renew_lock`. When a server restarts, it frees all locks."""
         if self._holder is None:
             return
         try:
@@ -226,7 +227,7 @@ class Postgres:
         Raises UserError if another referee holds the lock.
         """
         connection = self._engine.execution_options(isolation_level="AUTOCOMMIT").connect()
-        connection.detach()  # else close() would return the connection to the pool, open and with the lock
+        connection.detach()  # close() must end the connection, not put it back into the pool
         try:
             name = f"process {os.getpid()} on {socket.gethostname()}"
             connection.execute(_SET_NAME, {"name": name})
@@ -244,7 +245,7 @@ class Postgres:
         return connection
 
 
-# An advisory lock has no text. So the connection that holds the lock gets the name of the process.
+# An advisory lock cannot store who holds it. So the connection with the lock is named after this process.
 _SET_NAME = text("SELECT set_config('application_name', :name, false)")
 _OWNER = text(
     "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
@@ -254,7 +255,7 @@ _OWNER = text(
 
 
 def _begin_postgres(connection: Connection) -> None:
-    """Let a writing transaction wait for the lock of writers when it begins."""
+    """Make a writing transaction take the lock of writers when it begins."""
     if connection.get_execution_options().get("writing", False):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {BUSY_MS}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER})")

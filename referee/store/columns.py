@@ -1,8 +1,8 @@
 """Read the results of all games of a league into arrays, fast enough for a hundred thousand games.
 
-Making a Python object of a row takes a microsecond or two, and a hundred thousand games have half a million
-rows. So the database packs the small numbers of each row into one large number and joins these numbers to
-one text, which numpy parses. A key is the `id` of a row in `store.schema`.
+A hundred thousand games have half a million rows. To make a Python object of each row would take too long. So
+the database packs the small numbers of each row into one large number, and joins the large numbers of all
+rows to one text. numpy parses the text. A key is the `id` of a row in a table of `store.schema`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from referee.store import schema
 T = TypeVar("T")
 
 _SCORE_OFFSET = 1 << 15
-"""Added to scores before packing, so that no packed number is negative."""
+"""Added to each score before packing, because a packed number must not be negative."""
 _POSITION_BITS = 32
-"""Number of bits for a position in the schedule, in numbers that contain a tournament's key and a position."""
+"""Number of bits for the position in the schedule, in the number by which games are sorted."""
 _RULESETS = tuple(sorted(RULESETS))
 
 
@@ -43,12 +43,12 @@ class _Bits(NamedTuple):
     """The place of one small number inside a packed number."""
 
     shift: int
-    """Number of bits below it."""
+    """Number of bits below the small number."""
     bits: int
-    """Number of its own bits."""
+    """Number of bits of the small number."""
 
     def pack(self, column: ColumnElement[int]) -> ColumnElement[int]:
-        """Return the column, moved to this place. Columns moved to different places add up to a packed number.
+        """Return the column, shifted to this place. The sum of columns at different places is a packed number.
 
         The factor is cast to 64 bits, because in PostgreSQL the product of two 32-bit numbers has 32 bits.
         """
@@ -82,7 +82,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
     row_by_key = np.full(max_key + 1, NOBODY)
     row_by_key[game] = np.arange(len(game))
     row, strike_row = row_by_key[seat_game], row_by_key[strike_game]
-    if len(game) < max_key:  # there may be seats of free games or of other tournaments
+    if len(game) < max_key:  # some seats may belong to free games or other tournaments
         seats_read, row = seats_read[row != NOBODY], row[row != NOBODY]
         wanted = strike_row != NOBODY
         strikes_read, strike_row = strikes_read[wanted], strike_row[wanted]
@@ -91,7 +91,10 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
     place = row * seats + seat
 
     def arrange(values: Ints, empty: int = 0) -> Ints:
-        """Return `values`, one for each item of `seats_read`, as an array with a row for each game."""
+        """Return an array with a row for each game and a column for each seat.
+
+        `values` must have one item for each item of `seats_read`. A seat without an item gets `empty`.
+        """
         filled = np.full(len(game) * seats, empty, dtype=np.int64)
         filled[place] = values
         return filled.reshape(len(game), seats)
@@ -123,7 +126,7 @@ def _find_tournament(connection: Connection, name: str) -> int:
 def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Return five arrays with an item for each played game that belongs to a schedule.
 
-    The arrays are the key of the game, the ruleset as an index of `_RULESETS`, the key of the match, the position in the
+    The arrays are the key of the game, the ruleset as an index in `_RULESETS`, the key of the match, the position in the
     schedule and the key of the tournament. Raises StoreError for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
@@ -151,7 +154,7 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
 
 
 def _check_room(connection: Connection) -> None:
-    """Raise StoreError if the keys are too large for their bits: from 16 million games or 65 thousand bots."""
+    """Raise StoreError if a key is too large for `_GAME` (16 million games) or `_BOT` (65 thousand bots)."""
     for table, part in ((schema.games, _GAME), (schema.bots, _BOT)):
         most = connection.scalar(select(func.max(table.c.id))) or 0
         if most >= 1 << part.bits:
@@ -176,7 +179,7 @@ def _read_seats(connection: Connection) -> Ints:
 
 
 def _read_strikes(connection: Connection) -> Ints:
-    """Return one packed number for each strike: its game and seat."""
+    """Return one packed number for each strike, made of a game and a seat."""
     fault = schema.faults.c
     strikes = select().select_from(schema.faults).where(fault.forfeit.is_(False))
     [numbers] = _read_numbers(
@@ -186,7 +189,7 @@ def _read_strikes(connection: Connection) -> Ints:
 
 
 def _inline(value: T) -> ColumnElement[T]:
-    """Return `value` as SQL text. A parameter would be slower, because it is evaluated for each row."""
+    """Return `value` as SQL text. A parameter would be slower, because the database evaluates parameters for each row."""
     return literal(value, literal_execute=True)
 
 
@@ -195,7 +198,7 @@ def _read_numbers(
 ) -> list[Ints]:
     """Return an array for each column, with one item for each row that `joined` selects.
 
-    The rows have any order, but the same order in all arrays.
+    All arrays have the rows in the same order, which is undefined.
     """
     texts = (func.aggregate_strings(cast(column, String), ",") for column in columns)
     row = connection.execute(joined.add_columns(*texts)).one()
@@ -203,13 +206,13 @@ def _read_numbers(
 
 
 def _drop_unused(names: tuple[str, ...], numbers: Ints) -> tuple[tuple[str, ...], Ints]:
-    """Return the names whose index occurs in `numbers`, and `numbers` as indexes of these names."""
+    """Keep the names whose index is in `numbers`. Return the kept names, and `numbers` as indexes in the kept names."""
     occurs = np.bincount(numbers, minlength=len(names)) > 0
     return tuple(compress(names, occurs)), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _read_bots(connection: Connection) -> tuple[tuple[str, ...], Ints]:
-    """Return the `name@version` of all bots, and an array that maps the key of a bot to its index among these."""
+    """Return the `name@version` of all bots, and an array that maps a bot's key to the bot's index."""
     table = schema.bots.c
     known = connection.execute(select(table.id, table.name, table.version).order_by(table.id)).all()
     numbers = np.full(max((key for key, _, _ in known), default=0) + 1, NOBODY)

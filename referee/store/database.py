@@ -29,25 +29,26 @@ class Backend(Protocol):
     reading: Engine
     """Engine for reading. A transaction sees the database as it was at one moment, even if others write meanwhile."""
     writing: Engine
-    """Engine for writing. Its transactions and those of other processes run one after the other."""
+    """Engine for writing. The writing transactions of all processes run one after the other."""
 
     def may_exist(self) -> bool:
-        """Return True if the database exists, or if only opening it can tell.
+        """Return False if the database is known to be missing. Return True in all other cases.
 
-        Return False if the database is missing. In this case opening it would create it.
+        Opening a missing SQLite file would create the file.
         """
 
     def prepare(self) -> None:
         """Prepare a new database before its first table is created. Raises UserError if that fails."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return a context that holds the lock of a playing referee, if this kind of database has such a lock.
+        """Return a context that holds the lock of a playing referee. In SQLite there is no lock to hold.
 
-        Only one referee can hold it, whatever its league folder. Raises UserError if another referee holds it.
+        Only one referee can hold the lock, even if several referees with different league folders use the
+        database. Raises UserError if another referee holds the lock.
         """
 
     def renew_lock(self) -> None:
-        """Take the lock again if the context of `lock` is open, but the database has lost the lock.
+        """Take the lock again if the server has freed it inside the context of `lock`.
 
         Raises UserError if another referee has taken the lock.
         """
@@ -75,8 +76,8 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Open a transaction that writes everything or nothing.
 
-        Raises StoreError if the database cannot be written. Raises UserError if a value breaks a constraint
-        of its table or is not Unicode, or if another referee has taken the lock that this process held.
+        Raises StoreError if the database cannot be written. Raises UserError if a value breaks a constraint of
+        the table, if a text is not Unicode, or if another referee has taken the lock that this process held.
         """
         try:
             self._backend.renew_lock()
@@ -107,8 +108,8 @@ class Database:
     def upgrade(self) -> None:
         """Create the tables, or migrate the tables that an older version of the referee made.
 
-        Raises UserError, and changes nothing, if a newer version of the referee made the database, or if
-        the database has tables, but not those of a league.
+        Raises UserError if a newer version of the referee made the database, or if the database has tables
+        but no league. In both cases nothing is changed.
         """
         with self.reading() as connection:
             revision = _revision(connection)
@@ -147,7 +148,7 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _migrate(where: str, engine: Engine, revision: str | None) -> None:
-    """Run all migrations after `revision`. Raises UserError if this version does not know `revision`."""
+    """Run all migrations after `revision`. Raises UserError if this version of the referee does not know `revision`."""
     # Imported here because Alembic takes long to import and few commands migrate a database.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415

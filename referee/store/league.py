@@ -1,6 +1,6 @@
 """Open a league: a folder with copies of the bots, and a database of bots, tournaments and games.
 
-The database is a file in that folder, unless the user names another database by a URL.
+If the user gives no URL of a database, the database is a file in the league folder.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _LOCK = "lock"
 
 
 class League:
-    """An open league. Each method is one transaction.
+    """An open league. Each method that reads or writes data does so in one transaction.
 
-    Methods that write raise StoreError if the database is locked, full or read-only; in this case nothing is
-    written. Methods that read raise UserError if the database cannot be read.
+    Methods that write raise StoreError if the database is locked, full or read-only. After a StoreError, nothing
+    is written. Methods that read raise UserError if the database cannot be read.
     """
 
     def __init__(self, folder: Path, database: Database, db: str | None = None) -> None:
@@ -68,9 +68,9 @@ class League:
         """Open a league.
 
         Args:
-            folder: the folder with the copies of the bots; if `db` is None, it also has the database.
+            folder: the league folder, which has the copies of the bots.
             create: create the folder and the tables if they are missing.
-            db: the SQLAlchemy URL of an SQLite file or a PostgreSQL database.
+            db: the SQLAlchemy URL of an SQLite file or a PostgreSQL database; None for a file in `folder`.
 
         Raises UserError if there is no league and `create` is False, if the folder or the database cannot be
         used, or if a newer version of the referee made the league.
@@ -107,12 +107,12 @@ class League:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock of the league, so that no other referee plays in it.
+        """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
 
-        The lock is a file in the league folder. A database on a server is locked too, because referees with
-        other folders or on other machines may use it. The locks end with this process, even if the process
-        is killed. Raises UserError if another process has one of the locks (the message names the process), or
-        if the folder cannot be written.
+        The lock is a file in the league folder. A database on a server is locked too, because a referee with
+        another league folder may use the database. When this process ends or is killed, both locks are free.
+        Raises UserError if another process has one of the locks; the message names the process. Raises
+        UserError if the lock file cannot be opened.
         """
         path = self.folder / _LOCK
         try:
@@ -137,12 +137,12 @@ class League:
     # Bots and tournaments
 
     def add_bot(self, bot: StoredBot) -> None:
-        """Add a version of a bot. Raises UserError if the league already has this version or content of the bot."""
+        """Add a version of a bot. Raises UserError if the league already has the bot with this label or this content."""
         with self._database.writing() as connection:
             writes.add_bot(connection, bot)
 
     def mark_checked(self, bot: BotId, *, report: str, at_us: int) -> None:
-        """Note that a version passed the check, and that it is not retired any more.
+        """Store the report of a check that a version passed. If the version was retired, it becomes active again.
 
         Raises UserError if the league does not have the version.
         """
@@ -204,10 +204,10 @@ class League:
             writes.add_extension(connection, tournament, extension, schedule)
 
     def stop_early(self, tournament: str, *, rounds: int, games: int) -> None:
-        """Note that a stored tournament ended early after `rounds` rounds, and remove its later games.
+        """Note that a stored tournament ended early after `rounds` rounds. Remove the games of later rounds.
 
-        `games` must be the number of games in these rounds, and all of them must have been played. Raises
-        UserError if a later game has been played.
+        `games` must be the number of games in the first `rounds` rounds, and all `games` games must be played.
+        Raises UserError if a game of a later round has been played.
         """
         with self._database.writing() as connection:
             writes.stop_early(connection, tournament, rounds=rounds, games=games)
@@ -225,10 +225,10 @@ class League:
     # Games
 
     def add_game(self, record: GameRecord) -> None:
-        """Add a played game. If its id is in no schedule, it becomes a free game, outside tournaments.
+        """Add a played game. If no schedule has the id of the game, the game is a free game, outside tournaments.
 
-        When all games of a tournament or of an extension are played, this also marks the tournament or the
-        extension as finished. Raises UserError if a played game with this id is already stored, or if a bot
+        If the game is the last missing game of a tournament or an extension, the tournament or the extension
+        is marked as finished. Raises UserError if a played game with this id is already stored, or if a bot
         is not in the league.
         """
         self.add_games([record])
@@ -240,7 +240,7 @@ class League:
                 writes.add_game(connection, record)
 
     def forfeits(self, tournament: str) -> dict[str, tuple[int, ...]]:
-        """Map the id of each played game of a tournament to the seats that forfeited, if any."""
+        """Map the id of each played game of a tournament to the seats that forfeited in the game."""
         return {row.game_id: row.forfeited for row in self.results(tournament=tournament)}
 
     def record(self, game_id: str) -> GameRecord:
@@ -258,12 +258,12 @@ class League:
         bot: str | None = None,
         cause: str | None = None,
     ) -> list[StoredGame]:
-        """Return summaries of played games, in the order of `results`. None means no restriction.
+        """Return summaries of played games, in the order of `results`, with free games last. None means no restriction.
 
         Args:
             tournament: only games of this tournament.
             bot: only games of a bot with this name, in any version.
-            cause: only games with a fault of this cause, which is the value of a `Cause`.
+            cause: the value of a `Cause`; only games with a fault of this cause.
         """
         with self._database.reading() as connection:
             return queries.games(connection, tournament, bot, cause)
@@ -271,14 +271,14 @@ class League:
     def results(self, *, tournament: str | None = None, free: bool = False) -> list[GameResult]:
         """Return the results of one tournament, or of all if `tournament` is None.
 
-        They are in schedule order, the oldest tournament first. If `free` is True and `tournament` is
-        None, free games (outside tournaments) follow at the end.
+        The oldest tournament is first. The results of a tournament are in schedule order. If `free` is True
+        and `tournament` is None, the results of free games (outside tournaments) follow at the end.
         """
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
 
     def columns(self, *, tournament: str | None = None) -> ResultColumns:
-        """Return the same results as `results` with `free=False`, but as arrays. This is much faster."""
+        """Return the same results as `results` with `free=False`, but as arrays. `columns` is much faster."""
         from referee.store.columns import read_result_columns  # noqa: PLC0415 - loading numpy takes time
 
         with self._database.reading() as connection:
@@ -306,13 +306,13 @@ class League:
     def checkpoint(self, name: str) -> bytes | None:
         """Return the content of a checkpoint, or None if there is no checkpoint of this name.
 
-        The content may be outdated; the caller must test it.
+        The caller must test whether the content is outdated.
         """
         with self._database.reading() as connection:
             return queries.checkpoint(connection, name)
 
     def keep_checkpoint(self, name: str, content: bytes) -> None:
-        """Save a checkpoint. It replaces the checkpoint of the same name, if there is one."""
+        """Save a checkpoint. An older checkpoint with the name is replaced."""
         with self._database.writing() as connection:
             writes.keep_checkpoint(connection, name, content)
 

@@ -1,6 +1,6 @@
 """Read from the tables of a league. The caller opens the transaction.
 
-Most functions implement the method of `League` that has the same name. The argument `where` is the name of
+Each public function implements the method of `League` with the same name. The argument `where` is the name of
 the league in messages.
 """
 
@@ -129,7 +129,7 @@ def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
 
 
 def _tables_of_bots(connection: Connection, name: str) -> dict[int, tuple[str, ...]]:
-    """Return the bots of each match of the tournament `name`, in their cyclic order, by the key of the match."""
+    """Map the key of each match of the tournament `name` to the bots of the match, in cyclic order."""
     tables: dict[int, tuple[str, ...]] = defaultdict(tuple)
     rows = connection.execute(
         select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)
@@ -224,9 +224,9 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
 
 
 def _result(rows: list[Any], names: dict[int, str]) -> GameResult:
-    """Return the result of one game from its rows, one for each seat.
+    """Return the result of one game. `rows` has one row for each seat.
 
-    A free game has no match. Its match number is the key of the game.
+    A free game has no match. The result of a free game has the key of the game as match number.
     """
     key, game_id, tournament_name, position, ruleset, round_number, number, *_ = rows[0]
     return GameResult(

@@ -9,13 +9,13 @@ Only migrations create and change tables and views; a test compares the migratio
                     ├── results, records        │
                     └──< faults                 ┘
 
-Every scheduled game gets its row in `games` when the schedule is stored. A game is played when it has a row
-in `results`. A free game is outside tournaments: it has no match. The k bots of a match have the places 0 to
+When a schedule is stored, each of its games gets a row in `games`. A game with a row in `results` is
+played. A free game is outside tournaments: it has no match. The k bots of a match have the places 0 to
 k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. The table `extensions` (not in
-the picture) refers to `tournaments`. An extension has all matches from its `first_match` to the last one
-before the `first_match` of the next extension.
+the picture) refers to `tournaments`. An extension begins with the match number `first_match` and
+ends before the `first_match` of the next extension.
 
-The rows of `checkpoints` only save time and can be deleted. The views are for people
+The rows of `checkpoints` save computing time. Users can delete them without losing results. The views are for people
 (`tournaments/README.md`); the referee does not read them.
 """
 
@@ -38,7 +38,7 @@ from sqlalchemy import (
 )
 
 REVISION = "0001"
-"""Id of the newest migration, after which a database has exactly these tables and views."""
+"""Id of the newest migration. After it, a database has exactly the tables and views of this module."""
 
 metadata = MetaData(
     naming_convention={

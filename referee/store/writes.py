@@ -1,6 +1,6 @@
 """Change the tables of a league. The caller opens the transaction.
 
-Most functions implement the method of `League` that has the same name. A key is the `id` of a row.
+Each public function except `change_bot` implements the method of `League` with the same name. A key is the `id` of a row.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _add_schedule(
 def _add_matches(
     connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> dict[int, int]:
-    """Add the matches of a schedule. Return the key of each match of the tournament, by its number."""
+    """Add the matches of a schedule. Return the keys of all matches of the tournament, by match number."""
     table = schema.matches
     firsts = {game.match: game for game in reversed(schedule)}
     connection.execute(
@@ -140,7 +140,7 @@ def _add_matches(
 
 
 def _base_order(game: ScheduledGame) -> tuple[str, ...]:
-    """Return the bots by place; see `schema`. In seating 0 the bot at place s has seat s."""
+    """Return the bots of a match in the order of their places in `match_bots`."""
     size = len(game.bots)
     return tuple(game.bots[(place - game.seating) % size] for place in range(size))
 
@@ -196,9 +196,9 @@ def add_game(connection: Connection, record: GameRecord) -> None:
 
 
 def _game_key(connection: Connection, game_id: str) -> int:
-    """Return the key of a game that is not played yet. If no schedule has this id, add a free game.
+    """Return the key of the game `game_id`. If no schedule has the id, add a free game.
 
-    Raises UserError if a played game with this id is stored.
+    Raises UserError if the game is already played.
     """
     games, results = schema.games, schema.results
     key: int | None = connection.scalar(select(games.c.id).where(games.c.name == game_id))
@@ -233,9 +233,9 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
 
 
 def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
-    """If `key` was the last missing game of a tournament or an extension, mark this part as finished.
+    """Mark a tournament or an extension as finished if the game `key` was its last missing game.
 
-    `at_us` is the end of the game `key`. A free game belongs to no tournament, so it finishes nothing.
+    `at_us` is the time when the game `key` ended. A free game belongs to no tournament, so nothing is marked.
     """
     games, matches, results = schema.games, schema.matches, schema.results
     place = connection.execute(
@@ -264,9 +264,7 @@ def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
             matches.c.number >= first,
             results.c.game_id.is_(None),
         )
-        .order_by(
-            matches.c.id.desc()
-        )  # games are played in about schedule order, so a search from the end soon finds a missing one
+        .order_by(matches.c.id.desc())  # late games are most likely to be missing
         .limit(1)
     )
     if end is not None:

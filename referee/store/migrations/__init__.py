@@ -1,1 +1,1 @@
-"""The revisions of the database schema, which Alembic applies in order."""
+"""The migrations of the database, which Alembic runs in order."""

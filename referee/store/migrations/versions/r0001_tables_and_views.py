@@ -1,6 +1,6 @@
 """Create the tables and views of a league.
 
-A released revision is never changed: a later schema gets a revision of its own.
+Never change a released migration. Write a new migration for a newer schema.
 """
 
 import sqlalchemy as sa
@@ -204,7 +204,7 @@ def _create_checkpoints() -> None:
 
 
 def _create_views() -> None:
-    """Create the views for people, which name games, seats and faults instead of numbering them."""
+    """Create the views, which are for people."""
     _create_view(
         "played_games",
         "(SELECT count(*) FROM seats WHERE seats.game_id = results.game_id) AS seats",
