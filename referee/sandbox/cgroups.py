@@ -1,8 +1,8 @@
 """Create a cgroup for each program, to limit its memory, processes and CPU time.
 
 A hierarchy is a tree of cgroups that Linux shows as folders. A controller limits or counts one resource. In version 1
-each hierarchy has its own controllers; in version 2 one hierarchy has all. A machine may use both versions at once.
-`find_hierarchies` tries in which hierarchies the referee can create cgroups.
+of cgroups each hierarchy has its own controllers. In version 2 a single hierarchy has all controllers. A machine may
+use both versions at once. `find_hierarchies` finds the hierarchies in which the referee can create cgroups.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _CONTROLLERS = ("memory", "pids", "cpu")
 _CONTROLLERS_V1 = (*_CONTROLLERS, "cpuacct")
 """In version 1, `cpuacct` counts CPU time, and `cpu` only limits it."""
 _PREFIX = "referee-"
-"""The names of all cgroups of all referees begin with this."""
+"""The beginning of the name of every cgroup that a referee creates."""
 _PERIOD_US = 100_000
-"""The kernel enforces a CPU limit in each period of this length."""
+"""The length of the periods in which the kernel enforces a CPU limit."""
 _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 """The file that counts the processes killed for lack of memory, by the version of cgroups."""
 _REMOVAL_LIMIT_S = 2.0
 _SANDBOX_MIB = 16
-"""Memory for bubblewrap and `init.py`, which are in the cgroup too; it is added to the program's limit."""
+"""Memory that is added to the program's limit, because bubblewrap and `init.py` are in the cgroup too."""
 _SANDBOX_PROCESSES = 8
-"""Processes and threads of bubblewrap and `init.py`; they are added to the program's limit."""
+"""How many processes and threads are added to the program's limit, for bubblewrap and `init.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Hierarchy:
 
 
 def find_hierarchies(proc: Path) -> Iterator[Hierarchy]:
-    """Yield the folders in which the referee can create cgroups. No controller occurs in two of these folders.
+    """Yield the folders in which the referee can create cgroups. Each controller is in at most one of the folders.
 
     Args:
         proc: the folder of the referee's process in /proc. Its files name the cgroups and mounts of the process.
@@ -92,7 +92,7 @@ class _Mount:
 
 
 def _read_mounts(proc: Path) -> dict[frozenset[str], list[_Mount]]:
-    """Return the mounts of each hierarchy, by its controllers in `_CONTROLLERS_V1`. For version 2 this set is empty."""
+    """Return the mounts of each hierarchy, by its controllers in `_CONTROLLERS_V1`; by an empty set for version 2."""
     mounts: dict[frozenset[str], list[_Mount]] = {}
     for line in _read_lines(proc / "mountinfo"):
         before, _, after = line.partition(" - ")
@@ -117,11 +117,11 @@ def _can_create_in(folder: Path) -> bool:
 
 
 def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
-    """Find a folder of version 2 in which new cgroups have controllers; return the folder and these controllers.
+    """Return a folder of version 2 in which new cgroups have wanted controllers, and return these controllers.
 
-    Returns None and an empty set if neither the referee's own cgroup `own` nor the parent of `own` is such a folder.
-    Only the root cgroup gives controllers to the cgroups below it although it contains processes. If `own` is another
-    cgroup, the parent is needed. The referee can write there if a service manager has delegated the parent to it.
+    The folder is the referee's own cgroup `own` or the parent of `own`. If neither gives a controller, returns None and
+    an empty set. A cgroup that contains processes gives controllers to new cgroups only if it is the root cgroup. So
+    if `own` is not the root cgroup, the referee needs the parent, which a service manager may have delegated to it.
     """
     for folder in (own, own.parent):
         trial = folder / f"{_PREFIX}trial-{os.getpid()}"
@@ -143,7 +143,7 @@ class Cgroups:
     """Creates the cgroups of one process of the referee, and removes cgroups that killed referees have left.
 
     Args:
-        hierarchies: the folders in which to create cgroups. Each controller is in at most one of them.
+        hierarchies: the folders in which to create cgroups. Each controller is in at most one of the folders.
     """
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
@@ -220,7 +220,7 @@ class Cgroup:
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed a process of this cgroup for lack of memory. Also known after `remove`."""
+        """Whether the kernel has killed a process of this cgroup for lack of memory. Also works after `remove`."""
         for part in self._parts_with("memory"):
             kills = _read_numbers(part.folder / _OOM_FILES[part.version]).get("oom_kill", 0)
             self._ran_out_of_memory = self._ran_out_of_memory or kills > 0
@@ -235,7 +235,7 @@ class Cgroup:
         )
 
     def usage(self) -> TotalUsage:
-        """Return what the cgroup has used. After `remove`, return what it had used until then."""
+        """Return what the cgroup has used. After `remove`, return the last known values."""
         for part in self._parts:
             with suppress(OSError, ValueError):
                 self._last_usage = _read_usage(part, self._last_usage)
@@ -313,7 +313,7 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def _name_for(process: psutil.Process) -> str:
-    """Return the beginning of the cgroup names of a process. It has the start time, because pids are used again."""
+    """Return the beginning of the cgroup names of a process. The start time is included, because pids are reused."""
     return f"{_PREFIX}{process.pid}-{process.create_time():.2f}"
 
 

@@ -2,8 +2,8 @@
 
 A run is one use of programs by a referee process: a tournament, a single game or the check of a bot. Its run folder
 contains a folder for each program of the run, with the program's socket and scratch folder. A run locks the file
-`lock` in its run folder. A killed run cannot remove its run folder or end its programs, but the kernel frees its lock.
-A later run finds the file unlocked, ends the programs of the killed run and removes that run's folder.
+`lock` in its run folder. If a run is killed, its run folder and its programs remain, but the kernel
+frees its lock. A later run finds the file unlocked, ends the programs of the killed run and removes its run folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCK = "lock"
 
 
 class ProgramFolder:
-    """A new folder for one program. Only the referee's user can enter it, until `UidLauncher` lets other users through.
+    """A new folder for one program. Only the referee's user can enter the folder at first.
 
     Raises `VoidGame` if the folder cannot be created.
     """
@@ -95,7 +95,7 @@ def remove_folder(path: Path) -> None:
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Remove the run folders of killed runs, and create a run folder. At the end, kill its programs and remove it."""
+    """Remove the folders of killed runs, and create a run folder. At the end, kill its programs and remove the folder."""
     for abandoned in Path(tempfile.gettempdir()).glob(_RUN_PATTERN):
         _remove_if_abandoned(abandoned)
     folder, lock = _create_and_lock(Path(tempfile.gettempdir()))
@@ -122,7 +122,7 @@ def kill_programs(folder: Path) -> None:
 def _create_and_lock(parent: Path) -> tuple[Path, int]:
     """Create a run folder and lock it; return the folder and the file descriptor of the lock.
 
-    If another run removes the folder before this run has locked it, create another folder.
+    If another run removes the folder before this run has locked it, create a new folder.
     """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=parent))

@@ -42,11 +42,11 @@ def main() -> None:
 
 
 def _start(command: list[str], report: int) -> int:
-    """Start the program and return its pid. If it cannot be started, report that and exit."""
+    """Start the program and return its pid. If it cannot be started, report the error and exit."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # Python ignores these signals, but the program must not inherit that
+        # Python ignores these signals; the program must get the default handlers
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(ignored, signal.SIG_DFL)
         try:

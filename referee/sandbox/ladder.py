@@ -43,7 +43,7 @@ async def select_isolation(wanted: Rung | None = None, required: Rung | None = N
 
     Args:
         wanted: the rung to use; None for the strongest rung of this machine.
-        required: the weakest rung that is acceptable; None if every rung is.
+        required: the weakest rung that is acceptable; None if every rung is acceptable.
     """
     if wanted is not None and required is not None and wanted.height < required.height:
         raise UserError(f"isolation {wanted.value!r} is less than the required {required.value!r}")
@@ -75,7 +75,7 @@ def make_launcher(isolation: Isolation) -> Launcher:
 
 
 async def _find_strongest() -> Isolation:
-    """Return the isolation on the strongest rung of this machine. On Linux it has a refusal for each stronger rung."""
+    """Return the isolation on the strongest rung of this machine. On Linux, add a refusal for each stronger rung."""
     if sys.platform != "linux":
         return replace(
             NO_ISOLATION, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),)

@@ -22,9 +22,9 @@ DEFAULT_KEPT_BYTES = 1 << 20
 """How many bytes `Output` keeps by default."""
 _CHUNK_BYTES = 1 << 16
 _EXIT_LIMIT_S = 1.0
-"""How long the other processes of a program may take to exit after the program itself."""
+"""How long `list_left_running` waits for the other processes of a program to exit."""
 _EXIT_CHECKS = 20
-"""How often `list_left_running` looks for these other processes within `_EXIT_LIMIT_S`."""
+"""How many times `list_left_running` looks for running processes within `_EXIT_LIMIT_S`."""
 
 
 class Process(Protocol):

@@ -44,7 +44,7 @@ class _ProcessStat(NamedTuple):
 
     is_zombie: bool
     cpu_ticks: int
-    """CPU time in units of `_TICK_S`. Includes the ended children that the process has waited for."""
+    """CPU time in units of `_TICK_S`. Includes the time of ended children that the process has waited for."""
     memory_kib: int
     """Resident memory."""
 
@@ -55,8 +55,8 @@ class ResourceMonitor:
     Args:
         pid: the process id of the program, or of bubblewrap if the program runs in a sandbox.
         limits: the limits that the monitor checks; None if it checks none.
-        kernel_limits: the controllers of the program's cgroup. If `memory` or `pids` is among them, the kernel
-            enforces that limit, and the monitor does not check it.
+        kernel_limits: the controllers of the program's cgroup. The kernel enforces the limits of these controllers, so
+            the monitor does not check them.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ def _peak_kib(pid: int) -> int:
 
 
 def _proportional_kib(pid: int) -> int:
-    """Return the memory of a process; 0 if it is gone. Shared memory is divided by the number of its users."""
+    """Return the memory of a process; 0 if it is gone. Shared memory is divided among the processes that share it."""
     with suppress(OSError):
         return _parse_kib(read_proc_file(f"/proc/{pid}/smaps_rollup"), b"Pss")
     return 0

@@ -2,7 +2,7 @@
 
 The probe starts two programs of `probe_programs.py`. The first runs on the rung, tries all forbidden acts, and
 reports the acts that succeeded. The second plays the referee: it starts a third program on the rung. The probe kills
-the second program and looks whether the third one ends too.
+the second program and checks whether the third program ends too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EXIT_LIMIT_S = 2.0
 
 
 async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, ...]:
-    """Return a result for each protection, from programs that the launcher starts.
+    """Start the programs of the probe with the launcher, and return a result for each protection.
 
     Raises VoidGame or `Forfeit` if the launcher cannot start a program, and VoidGame if the probe takes too long.
     """
@@ -53,7 +53,8 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):
                 results = await _try_forbidden_acts(launcher, folder, stack)
-                # not at the same time as the acts: the end of one program may kill orphans of another
+                # Run this after the acts: when one program is killed, orphan processes with an unknown
+                # owner are killed too, and they may belong to the other program.
                 dies = await _kill_parent(launcher, folder)
                 results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
@@ -66,7 +67,8 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
 def _prepare_folder(folder: Path) -> None:
     """Create the program's own folder in `folder`, and let every user enter `folder`.
 
-    The probe later creates the file `secret` in `folder`. Only the isolation must hide it, not access rights.
+    The probe later creates the file `secret` in `folder`. Its access rights let every
+    user read this file, so only the isolation can hide it.
     """
     (folder / "own").mkdir()
     folder.chmod(0o755)
@@ -109,7 +111,7 @@ async def _try_forbidden_acts(
 
 
 def _create_targets(folder: Path, marker: str, stack: ExitStack) -> dict[str, Any]:
-    """Create the file and the sockets that the program must not reach; return TARGETS of `probe_programs.py`."""
+    """Create the file and the sockets that the program must not reach; return the argument TARGETS for the program."""
     secret = folder / "secret"
     secret.write_text(marker)
     _listen(stack, socket.AF_UNIX, f"\0{marker}")
@@ -141,12 +143,9 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
 
 
 async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
-    """Return the result for `CPU`: lower the limit of a computing program, and see if the kernel slows it down."""
-    off = ProbeResult(
-        Protection.CPU, State.OFF, "a bot can have all cores: no cgroup counts its time"
-    )
+    """Lower the CPU limit of a busy program, and return for `CPU` whether the kernel throttles the program."""
     if cgroup is None:
-        return off
+        return ProbeResult(Protection.CPU, State.OFF, "a bot can use all cores: it has no cgroup")
     before = cgroup.throttle_count
     with suppress(OSError):
         cgroup.limit_cpu(_LOW_CPUS)
@@ -155,11 +154,13 @@ async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
             if cgroup.throttle_count > before:
                 return ProbeResult(Protection.CPU, State.ON, "tried, and throttled")
             await asyncio.sleep(0.01)
-    return off
+    return ProbeResult(
+        Protection.CPU, State.OFF, "a bot can use all cores: its cgroup did not throttle it"
+    )
 
 
 async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> ProbeResult:
-    """Return the result for `DIES_WITH_REFEREE`: kill a process that has started a program as the referee does."""
+    """Let a process start a program as the referee does, kill the process, and return what happened to the program."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
@@ -192,16 +193,18 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
 
 
 async def _check_gone(protection: Protection, marker: str, before: set[int]) -> ProbeResult:
-    """Return the result `ON` if all marked processes end in time. Kill the processes that remain.
+    """Wait for the end of all marked processes, and return the result. Kill the processes that remain.
 
     Args:
         protection: the protection that the result is for.
         marker: the text in the command lines of the marked processes.
-        before: the pids of the marked processes before their program or their referee was killed.
+        before: the pids of the marked processes before the kill.
     """
     if not before:
         return ProbeResult(
-            protection, State.OFF, "not tested: no process ran that could have ended"
+            protection,
+            State.OFF,
+            "not tested: none of the program's processes was running before the kill",
         )
     until_s = time.monotonic() + _EXIT_LIMIT_S
     while (left := _marked_pids(marker)) and time.monotonic() < until_s:  # noqa: ASYNC110 - no event tells it

@@ -1,6 +1,6 @@
 """The two programs that `probe` starts.
 
-`python -I -S probe_programs.py trespasser TARGETS` runs on a rung and tries what is forbidden there.
+`python -I -S probe_programs.py trespasser TARGETS` runs on a rung and tries all forbidden acts.
 TARGETS is a JSON object:
 
 own        the folder that the program runs in and must not change
@@ -14,8 +14,9 @@ The program prints a JSON object. For each protection that the program tests, th
 attempts and a list of the successful attempts.
 Then the program starts a daemon, prints one more line, and computes without end.
 
-`python -I -S probe_programs.py referee COMMAND…` plays the referee. It starts the shim with this command line, in which
-it replaces PARENT and REPORT by real values. It prints `runs` when a program runs, and waits to be killed.
+`python -I -S probe_programs.py referee COMMAND…` plays the referee. COMMAND is the command line of
+the shim, with the words PARENT and REPORT instead of their values. The program inserts the values, starts the shim,
+prints `runs` when the shim's report has arrived or its pipe is closed, and waits to be killed.
 
 The script imports nothing of the project, because Python does not find the project with `-I -S`.
 """
@@ -175,7 +176,7 @@ def _try_calls() -> _Result:
 
 
 def _try_much_memory(limit_mib: int) -> _Result:
-    """Try to run two processes at the same time that each use three quarters of the limit."""
+    """Try to run two processes at once. Each of them uses three quarters of the limit."""
     ready, ready_end = os.pipe()
     children = []
     for _ in range(2):

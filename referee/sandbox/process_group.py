@@ -35,7 +35,7 @@ from referee.sandbox.start import (
 _EXIT_LIMIT_S = 2.0
 """How long to wait until killed processes are gone."""
 _KILL_ROUNDS = 20
-"""At most how often `kill` looks for processes that were started while it was killing others."""
+"""The largest number of times that `kill` looks for processes that were started during the kill."""
 
 
 class ProcessGroupLauncher:
@@ -209,7 +209,7 @@ class ProcessGroup:
         return sorted(names)
 
     def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`. A cgroup is preferred to the monitor, because it counts exactly."""
+        """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""
         counted = None if self._resources is None else self._resources.usage()
         return counted or self._monitor.total()
 
@@ -234,7 +234,7 @@ class ProcessGroup:
             self.process.kill()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), _EXIT_LIMIT_S)
-        # a second look finds processes that were started after the first one
+        # find the processes that were started after the first search
         tree = [*tree, *PROCESS_TREES.list_descendants(pid)]
         for _ in range(_KILL_ROUNDS):
             if not tree:

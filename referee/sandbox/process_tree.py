@@ -3,7 +3,7 @@
 A process tree is a program with all its descendants. On Linux the referee's process makes itself a subreaper. Then
 every orphan process of its programs becomes a child of the referee's process. An orphan process belongs to a program
 if it is in the session of that program or has that program's token in its environment. If neither is true for any
-program, the owner is unknown. Any later call of `ProcessGroup.kill` kills such an orphan process too.
+program, the owner is unknown. `ProcessGroup.kill` also kills all orphan processes whose owner is unknown.
 
 If the referee's process itself is killed, its sweeper (`sweeper.py`) kills all process trees.
 """
@@ -32,13 +32,13 @@ class ProcessTrees:
         self._tokens: dict[int, str] = {}
         """The token of each program, by the program's pid."""
         self._starting = 0
-        """How many programs are being started now. Such a program may run before `add` registers it."""
+        """How many programs are being started now. A program may run before `add` registers it."""
         self._sweeper: int | None = None
         """The writing end of the pipe to the sweeper."""
 
     @contextmanager
     def expect_start(self) -> Iterator[None]:
-        """Prevent that a program is treated as an orphan process before `add` registers it.
+        """Do not treat a new program as an orphan process before `add` registers the program.
 
         Start the program and call `add` inside this context. The first call also starts the sweeper. Raises OSError
         if the machine lacks resources for the sweeper.
@@ -70,8 +70,8 @@ class ProcessTrees:
     def list_descendants(self, pid: int) -> list[psutil.Process]:
         """Return the process tree of a program, without the program itself.
 
-        The list includes zombies, and orphan processes whose owner is unknown. It never includes another registered
-        program, because the event loop waits for that program.
+        The list includes zombies, and orphan processes whose owner is unknown. The list includes no
+        registered program, because the event loop waits for these programs.
         """
         descendants = _descendants(pid)
         for child in psutil.Process().children():
@@ -82,7 +82,7 @@ class ProcessTrees:
     def list_pids(self, pid: int) -> list[int]:
         """Return the pids in the tree of a program, without the program itself.
 
-        Orphan processes whose owner is unknown are not included. This is much cheaper than `list_descendants`, but
+        Orphan processes whose owner is unknown are not included. A call is much cheaper than `list_descendants`, but
         may miss a process if processes start or end during the call.
         """
         pids = _descendant_pids(pid)
@@ -129,15 +129,15 @@ class ProcessTrees:
 
 
 PROCESS_TREES = ProcessTrees()
-"""The process trees of this process. All launchers share this object, because all programs are children of this
-process, whichever launcher started them."""
+"""The process trees of this process. All launchers share this object, because the programs of all launchers are
+children of this process."""
 
 
 def _start_sweeper() -> int:
     """Start the sweeper and return the writing end of the pipe to the sweeper.
 
-    The sweeper kills the process trees when this end closes. The sweeper is no child of this process and has its own
-    session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources.
+    The sweeper kills the process trees when the writing end closes. The sweeper is no child of this process and has
+    its own session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources.
     """
     reader, writer = os.pipe()
     try:
@@ -187,9 +187,9 @@ def _descendant_pids(pid: int) -> list[int]:
 
 
 def _child_pids(pid: int) -> list[int]:
-    """Return the pids of the children of a process, from the lists that /proc has for each of its threads.
+    """Return the pids of the children of a process, from the lists in /proc for each thread of the process.
 
-    This is cheaper than psutil, which reads the parent of every process of the machine.
+    These lists are cheaper than psutil, which reads the parent of every process of the machine.
     """
     pids: list[int] = []
     with suppress(OSError):

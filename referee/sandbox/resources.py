@@ -19,7 +19,7 @@ from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 
 _USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
-"""Ids that Linux distributions leave free, and ids that systemd gives to services only while they run."""
+"""Ids that Linux distributions leave free, and ids that systemd gives only to running services."""
 _READABLE_FOR_ALL = 0o005
 """The mode bits that let other users read and enter a folder."""
 
@@ -89,7 +89,7 @@ class ProgramSpec:
 class SandboxResources:
     """The user id, the cgroup and the folders of one program. `release` gives all of them back.
 
-    Raises VoidGame if one of them cannot be prepared, and gives back the others.
+    If one of them cannot be prepared, gives back the others and raises VoidGame.
 
     Args:
         cgroups: creates the cgroup.

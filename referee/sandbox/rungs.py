@@ -20,7 +20,7 @@ class Rung(Enum):
     UID = "uid"
     """A user id of its own for each program; only if the referee is root."""
     NONE = "none"
-    """The referee's own rights, for trusted bots."""
+    """The referee's own rights for each program; only for trusted bots."""
 
     @property
     def height(self) -> int:
@@ -92,7 +92,7 @@ class Isolation:
     refusals: tuple[Refusal, ...] = ()
     """The stronger rungs that were tried and that this machine does not give."""
     cgroups: bool = False
-    """Whether each program gets a cgroup, if the referee can create cgroups on this machine."""
+    """Whether the launcher creates a cgroup for each program, as far as the machine allows it."""
 
     def state(self, protection: Protection) -> State:
         """Return whether a protection is in force."""

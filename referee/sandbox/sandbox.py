@@ -208,7 +208,7 @@ class SandboxedProgram:
         return self._resources.breach() or self._monitor.breach()
 
     def usage(self) -> TotalUsage:
-        """See `RunningProgram.usage`. A cgroup is preferred to the monitor, because it counts exactly."""
+        """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""
         return self._resources.usage() or self._monitor.total()
 
     def busy_ns(self) -> int | None:
@@ -233,7 +233,7 @@ class SandboxedProgram:
         self._monitor.unlimited_pids = {self._bubblewrap.pid, self._init.pid}
         inner_pid = line.removeprefix("runs ")
         with suppress(psutil.Error):
-            for child in _child_pids(self._init.pid):  # adopted orphans may be among them
+            for child in _child_pids(self._init.pid):  # or an adopted orphan process
                 if _pid_inside(child) == inner_pid:
                     self._program.pid = child
 
@@ -281,7 +281,7 @@ class SandboxedProgram:
         # if `_init` is not known, the start failed or was cancelled
         if self._init is None and self._bubblewrap.returncode is None:
             self._init = self._find_init()
-        if self._init is not None:  # its end ends the whole namespace, and then bubblewrap
+        if self._init is not None:  # when init ends, its whole namespace and bubblewrap end
             with suppress(psutil.Error):
                 self._init.kill()
             with suppress(TimeoutError):
@@ -302,7 +302,7 @@ class SandboxedProgram:
 def _child_pids(pid: int) -> list[int]:
     """Return the pids of the children that the main thread of a process has, oldest first.
 
-    This does not search all processes of the machine, unless the kernel does not list children.
+    Only if the kernel does not list children, this searches all processes of the machine.
     """
     try:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -24,7 +24,7 @@ _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
 _X32 = 0x40000000
-"""From this number on, the calls belong to the x32 ABI."""
+"""The calls of the x32 ABI have this number or a higher one."""
 
 _COMMON = {
     "fsconfig": 431,

@@ -3,8 +3,8 @@
 `python -I -S shim.py PARENT REPORT [OPTION…] -- PROGRAM ARGUMENT…`
 
 PARENT is the pid of the referee's process. The kernel kills the program when the thread that started the shim ends.
-REPORT is the file descriptor of a pipe. If the shim becomes the program, it writes nothing, and without `--sandbox`
-the kernel closes this descriptor. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be
+REPORT is the file descriptor of a pipe. If the shim becomes the program, it writes nothing. Without `--sandbox`,
+the kernel then closes REPORT. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be
 set up. If the program cannot be started, NUMBER is the error number.
 
 The program inherits only its standard file descriptors, has default signal handlers, and dumps no core.
@@ -44,9 +44,9 @@ _SLICE_NS = 100_000
 
 
 def run_in_short_slices() -> None:
-    """Get short time slices from the kernel, so that this process waits less when others use its core too.
+    """Ask the kernel for short time slices. With short slices, this process waits less if others use its core too.
 
-    The process gets the ordinary scheduling class and keeps its nice value. This needs no rights. A kernel before
+    The process gets the ordinary scheduling class and keeps its nice value. It needs no special rights. A kernel before
     Linux 6.12 and a machine not listed in `_SCHED_SETATTR` keep the normal slice.
     """
     if sys.platform != "linux":
@@ -78,10 +78,10 @@ def main() -> None:
     except OSError as error:
         _fail(report, f"0 {error.filename or ' '.join(options)}: {error.strerror}")
     if sys.platform == "linux":
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which resets it
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after --uid: a change of user resets it
     if os.getppid() != parent:  # the referee ended before the line above
         os._exit(1)
-    # Python or a worker ignores these signals
+    # Python or a worker ignores these signals; the program must get the default handlers
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(ignored, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -17,13 +17,13 @@ from contextlib import ExitStack
 from referee.errors import Forfeit, VoidGame
 
 _DESCRIPTORS = 64
-"""How many file descriptors must be free. A bot needs about twelve, and several may start at once."""
+"""How many file descriptors must be free. A bot needs about twelve, and several bots may start at once."""
 _THREADS = 8
-"""How many threads must be free if only the referee's own threads for the new process are counted."""
+"""How many threads must be free for the referee, which needs threads of its own for the new process."""
 ALL_THREADS = 32
-"""How many threads must be free if the threads of the new process are counted too."""
+"""How many threads must be free for the referee and for the new process together."""
 SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
-"""The error numbers of a machine that lacks a resource."""
+"""The error numbers which say that the machine lacks a resource."""
 _NO_THREAD = "can't start new thread"
 _PACKAGES = {
     "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
@@ -82,7 +82,7 @@ def _wait_for_gate(gate: _thread.LockType) -> None:
 
 
 def charge_or_void(fault: Forfeit) -> Forfeit | VoidGame:
-    """Return `fault`, or a `VoidGame` instead if the machine lacks resources, so that the bot is not charged."""
+    """Return `fault`. If the machine lacks resources, return a `VoidGame` instead, which charges no bot."""
     try:
         check_capacity(ALL_THREADS)
     except VoidGame as void:

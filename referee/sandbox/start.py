@@ -51,8 +51,8 @@ async def start_shim(
 ) -> asyncio.subprocess.Process:
     """Start the shim in a session of its own. Raises OSError if no process can be started.
 
-    The process dies with the thread that calls this function. The caller must run inside `finish_or_kill`, whose
-    docstring says why.
+    The process dies with the thread that calls this function. Call this function only inside
+    `finish_or_kill`, which explains the reason.
 
     Args:
         command: the program that the shim becomes, with its arguments.
@@ -78,7 +78,7 @@ async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
 
     If the caller is cancelled, wait for the start, kill the program, and then raise CancelledError. The cancellation
     never reaches `start`. If it reached `start_shim`, uvloop would kill only the shim and would not wait for the end
-    of the shim. Then the program's sandbox resources would be released while its processes still run.
+    of the shim. Then the program's sandbox resources would be released while processes of the program still run.
     """
     starting = asyncio.ensure_future(start)
     try:
@@ -136,7 +136,7 @@ class StartReport:
         self._text = b""
         self._loop = asyncio.get_running_loop()
         self.first_line: asyncio.Future[str] = self._loop.create_future()
-        """The first line. If the pipe closes before a line ends, this is the shim's report or an empty text."""
+        """The first line. If the pipe closes before a line ends, the value is the shim's report or an empty text."""
         self.exit_code: asyncio.Future[int | None] = self._loop.create_future()
         """The program's exit code, or the negative number of the signal that ended it.
 

@@ -1,14 +1,14 @@
-"""Outlive a process of the referee for a moment, and kill what that process has left running.
+"""Wait for the end of a process of the referee, and kill what the referee has left running.
 
 A program dies with the referee that started it, but the program's own child processes do not. A killed referee cannot
 end these child processes, so the sweeper does it.
 
 `python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
-started (`+PID TOKEN`) and which are gone (`-PID`). The input ends when the referee ends. Then the sweeper kills
-every process that is in the session of a program that is not gone, or that has the token of such a program in its
-environment.
+started (`+PID TOKEN`) and which are gone (`-PID`). The input ends when the referee ends. Then, for each
+program that is not gone, the sweeper kills all processes in the program's session and all processes that have the
+program's token in their environment.
 
-The script imports nothing of the project, because the start of the first program waits for it.
+The script imports nothing of the project, because imports would delay the start of the first program.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import sys
 import time
 
 _ROUNDS = 500
-"""At most how often the sweeper looks for processes. A process may start others until the sweeper kills it."""
+"""The largest number of searches for processes. A process may start other processes until the sweeper kills it."""
 _PAUSE_S = 0.01
 """The pause between two rounds."""
 
@@ -28,7 +28,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    # a machine that shuts down sends SIGTERM to all processes
+    # a machine that shuts down sends SIGTERM to all processes, and the sweeper must work then too
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     tokens: dict[int, bytes] = {}
     for line in sys.stdin.buffer:
