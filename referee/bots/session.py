@@ -50,8 +50,8 @@ the lag. The lag is how many microseconds after the limit the referee saw the re
 # The states of writing; at most one write is in progress:
 #
 #     not writing --send()--> flushing the outbox --outbox is empty--> not writing
-#     not writing --request() in the only game--> writing the request --written--> not writing, or flushing if
-#                                                                                  the outbox is not empty
+#     not writing --request() while the bot plays one game--> writing the request --written--> not writing, or
+#                                                                          flushing if the outbox is not empty
 
 
 class Session:
@@ -121,6 +121,7 @@ class Session:
                 self._inbox.count_unsolicited(1)
             except Forfeit as failure:
                 self.fail(failure)
+            # `abort` raises an exception, so the first stream is kept
             await stream.abort(grpc.StatusCode.ALREADY_EXISTS, "this bot has its stream already")
         self._stream = stream
         reading = asyncio.ensure_future(self._read(stream))
@@ -164,7 +165,7 @@ class Session:
     def _on_overdue(self, request: PendingRequest) -> None:
         """Fail the session if the current write takes too long, because the bot does not read its stream."""
         if self._writing_since_ns:
-            # a write may take at least `CORE_WAIT_LIMIT_US`, because gRPC's threads may wait for a core before
+            # the limit of a write is never below `CORE_WAIT_LIMIT_US`: gRPC's threads may wait for a core before
             # they report that the bot has read the message
             limit_ns = max(request.limit_us, CORE_WAIT_LIMIT_US) * 1000
             self._check_write(self._writing_since_ns, limit_ns)

@@ -36,7 +36,7 @@ from referee.check.games import (
 MAX_CONCURRENT_GAMES = 32
 """The largest number of games at once in a check, even if `max_games` in the bot's hello is larger."""
 _COMPARED_GAMES = 4
-"""How many games each of two processes plays alone, for `check_separation` and `report_determinism`."""
+"""How many games each of two processes plays one after the other, to compare their decisions."""
 STRENGTH_GAMES = 100
 """The maximum number of games to measure the strength."""
 STRENGTH_CONCURRENCY = 4
@@ -88,9 +88,9 @@ class ConcurrencySteps:
     async def check_separation(self) -> Finding:
         """Compare the bot's decisions in games at once with its decisions in the same games alone.
 
-        The same games are played alone twice. If the decisions alone differ between the first and the second
-        time, the step passes. Raises `StepFailure` if the decisions alone are equal both times, but differ from
-        the decisions at once. Also raises `StepFailure` if the bot does not start or a reply is wrong.
+        Two runs play the same games one after the other. If these two runs differ, the bot is not deterministic,
+        and the step passes. Raises `StepFailure` if these two runs are equal, but the run with games at the same
+        time differs from them. Also raises `StepFailure` if the bot does not start or a reply is wrong.
         """
         if self._max_games == 1:
             return skip_because("max_games is 1: one game at a time")
@@ -120,7 +120,9 @@ class ConcurrencySteps:
         first, second = await self._play_alone()
         difference = _first_difference(first, second)
         if difference is None:
-            return inform(f"yes: {count_text(len(first), 'game')} played again went the same")
+            return inform(
+                f"yes: a new process made the same decisions in {count_text(len(first), 'game')}"
+            )
         return inform(f"no: {difference.describe('the first time', 'by a new process')}")
 
     async def _play_alone(self) -> tuple[list[CheckedGame], list[CheckedGame]]:

@@ -86,7 +86,7 @@ class StartUpSteps:
             self.manifest = manifest = load_manifest(self._folder)
         except UserError as error:
             raise StepFailure(
-                "a bot.toml with name, version, author, language and [run] command, as the guide has it",
+                "a bot.toml with name, version, author, language and [run] command, as the guide describes",
                 str(error),
             ) from None
         is_complete = set(manifest.rulesets) == set(RULESETS)

@@ -85,8 +85,8 @@ def _check_result(record: GameRecord, outcome: Outcome) -> None:
 def _check_faults(record: GameRecord) -> None:
     """Check the faults, and raise Difference at the first error.
 
-    After each strike the next move must be the stand-in's for this seat. At strike number `max_strikes` a seat
-    must forfeit. A seat must not have a fault after its forfeit.
+    The stand-in must make the move at which a seat gets a strike, and no two strikes of a seat may have the same
+    move. At strike number `max_strikes` a seat must forfeit. A seat must not have a fault after its forfeit.
     """
     seats = range(len(record.seating))
     for fault in record.faults:
@@ -98,16 +98,18 @@ def _check_faults(record: GameRecord) -> None:
             raise Difference(f"seat {seat} has a fault after its forfeit")
         strikes = [fault.move for fault in faults if not fault.forfeit]
         for previous, move in pairwise((-1, *strikes)):
-            if move <= previous or not _is_stand_in_move(record, seat, move):
+            if move <= previous:
+                raise Difference(f"seat {seat}: strikes must be at different moves, in their order")
+            if not _is_stand_in_move(record, seat, move):
                 raise Difference(
-                    f"seat {seat}: move {move + 1} must be the stand-in's, because of a strike"
+                    f"seat {seat}: the stand-in must make move {move + 1}, because of a strike"
                 )
         forfeits = [fault.move for fault in faults if fault.cause is Cause.STRIKES]
         if forfeits != strikes[record.max_strikes - 1 :]:
             raise Difference(
-                f"seat {seat} has {len(strikes)} strikes and"
-                f" {'forfeited' if forfeits else 'did not forfeit'} because of"
-                f" them; it must forfeit at strike {record.max_strikes}"
+                f"seat {seat} has {len(strikes)} strikes, and the record has"
+                f" {'a' if forfeits else 'no'} forfeit because of strikes;"
+                f" the seat must forfeit at strike {record.max_strikes}"
             )
 
 

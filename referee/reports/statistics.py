@@ -38,7 +38,8 @@ class PairRow:
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
     """Share of the meetings in which `bot` ranked higher than `other`; a tie counts half.
 
-    A meeting at a table of k seats has the weight 2 / k. None if there are no meetings.
+    A meeting at a table of k seats has the weight 2 / k, because a larger table has more meetings for each seat.
+    None if there are no meetings.
     """
     lead: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(1), interval=True)
@@ -62,7 +63,7 @@ class NeighbourRow:
     ruleset: Annotated[str, Column("ruleset", section=True)]
     bot: Annotated[str, Column("bot", wrap=True)]
     below: Annotated[str, Column("above", wrap=True)]
-    """The next bot in the standings. Here the standings are sorted by the fit."""
+    """The next bot in the standings by the fit. A row reads: `bot` above `below`."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
     """Probability, by the fit, that `bot` is better than `below`.
 
@@ -134,7 +135,7 @@ class CollusionRow:
     excess: Annotated[
         Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points per game that neither the strength of `bot` nor the usual effect of `other` on its opponents explains."""
+    """Points per game that remain after the strength of `bot` and the usual effect of `other` are subtracted."""
     suspicious: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
     """True if the excess is surely above 0. The confidence is 95 % for all pairs together."""
 
@@ -193,8 +194,8 @@ def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
     certainty = max(pair.chance, 1 - pair.chance)
     if lead.low <= 0 <= lead.high:
         return (
-            f"{ruleset}: it is not settled whether {better} is better than {worse}:"
-            f" {chance(certainty)} sure ({pair.first} minus {pair.second}: {details})."
+            f"{ruleset}: it is not settled whether {better} is better than {worse};"
+            f" the probability is {chance(certainty)} ({pair.first} minus {pair.second}: {details})."
         )
     return (
         f"{ruleset}: {better} is better than {worse}, {chance(certainty)} sure"

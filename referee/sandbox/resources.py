@@ -19,7 +19,7 @@ from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 
 _USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
-"""Ids that Linux distributions leave free, and ids that systemd gives only to running services."""
+"""Linux distributions leave the first range free. The second belongs to systemd, which uses few ids of it."""
 _READABLE_FOR_ALL = 0o005
 """The mode bits that let other users read and enter a folder."""
 
@@ -103,7 +103,7 @@ class SandboxResources:
         """The folders that belong to the program's user until `release`."""
         self._limits = program.limits
         self.kernel_limits = cgroups.controllers
-        """The controllers of this program's cgroup; empty without a cgroup."""
+        """Names of the cgroup controllers that limit this program; empty if no cgroup can be created."""
         self.cgroup: Cgroup | None = None
         try:
             if self.kernel_limits:

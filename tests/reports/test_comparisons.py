@@ -39,11 +39,11 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
         ),
         (
             pair(-1.0, 2.0, 5.0, sure=0.9),
-            "not settled whether a@1 is better than b@1: 90.0 % sure (",
+            "not settled whether a@1 is better than b@1; the probability is 90.0 % (",
         ),
         (
             pair(-5.0, -2.0, 1.0, sure=0.1),
-            "not settled whether b@1 is better than a@1: 90.0 % sure (",
+            "not settled whether b@1 is better than a@1; the probability is 90.0 % (",
         ),
         (
             pair(-0.4, 0.1, 0.45),
