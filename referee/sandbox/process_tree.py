@@ -76,7 +76,11 @@ class ProcessTrees:
         descendants = _descendants(pid)
         for child in psutil.Process().children():
             if child.pid not in self._tokens and self._owner(child.pid) in (pid, None):
-                descendants += [child, *_descendants(child.pid)]
+                descendants.append(child)
+                if not _is_zombie(
+                    child
+                ):  # a program can leave thousands; each search reads all of /proc
+                    descendants += _descendants(child.pid)
         return descendants
 
     def list_pids(self, pid: int) -> list[int]:
@@ -205,3 +209,14 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    """Return whether a process has ended, so that it has no children.
+
+    A process whose main thread has ended also looks like a zombie, but its other threads can have children.
+    """
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
+    except psutil.Error:  # the process is gone
+        return True

@@ -260,5 +260,5 @@ def test_record_survives_conversion_to_bytes_and_back():
 def test_bytes_that_are_no_record_are_refused():
     with pytest.raises(ValueError, match=r"no linko\.v1\.GameRecord"):
         record.loads(b"\xff\xff\xff")
-    with pytest.raises(ValueError, match="how the game ended"):
+    with pytest.raises(ValueError, match="termination is missing or unknown"):
         record.loads(record_pb2.GameRecord().SerializeToString())

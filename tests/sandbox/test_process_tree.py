@@ -119,6 +119,32 @@ async def test_kill_ends_the_whole_process_tree(python, tree, ends_first):
     await program.kill()  # does nothing the second time
 
 
+async def test_zombies_are_killed_without_a_search_for_their_children(python, monkeypatch):
+    program = await python("""
+        import os, time
+        for _ in range(20):
+            if os.fork() == 0:
+                if os.fork() == 0:
+                    os._exit(0)
+                os._exit(0)
+            os.wait()
+        print("up", flush=True)
+        time.sleep(1000)
+    """)
+    assert await first_line(program) == "up"
+    search, searched = process_tree._descendants, []
+
+    def record(pid):
+        searched.append(pid)
+        return search(pid)
+
+    monkeypatch.setattr(process_tree, "_descendants", record)
+    assert len(process_tree.PROCESS_TREES.list_descendants(program.process.pid)) >= 10
+    assert len(searched) < 10
+    await program.kill()
+    assert not descendants()
+
+
 async def test_child_started_during_kill_is_killed(python, monkeypatch):
     """Between the search for its tree and its own end a program may start another process."""
     program = await python("""
