@@ -151,7 +151,7 @@ class _Price:
         """Return the price of the stages, as a number of units.
 
         For games per bot, add up the most games of a challenger in each stage, and the most games of any other
-        bot in each stage. The larger sum is the price, even if no single bot plays so many games.
+        bot in each stage. The larger sum is the price. It is an upper bound: perhaps no bot plays that often.
         """
         if self.unit is Unit.GAMES_PER_BOT:
             each = [stage.most_games(self.bots) for stage in stages]
