@@ -22,7 +22,7 @@ from referee import deals
 from referee.clocks import SECOND_US, Clocks
 from referee.match.play import GameSetup, RecordedGame, play_game
 from referee.pb import play_pb2
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.protocol.values import PROTOCOL_VERSION, action_message
 from referee.records import BotId, Reply, Request
 from referee.rules.game import Game
@@ -87,7 +87,7 @@ def exchange() -> Iterator[tuple[str, Message]]:
     hello = play_pb2.Hello(protocol_version=PROTOCOL_VERSION, name="mine", max_games=4)
     hello.token = "9f2c51d0e7"  # noqa: S105 - an example
     yield "hello", play_pb2.BotMessage(hello=hello)
-    game_start = encode.game_start(
+    game_start = messages.game_start(
         GAME_ID,
         rules=RULES,
         view=Game(RULES, PLAYERS, played.record.deck).view(SEAT),
@@ -98,18 +98,18 @@ def exchange() -> Iterator[tuple[str, Message]]:
     )
     yield "game start", play_pb2.RefereeMessage.FromString(game_start)
     yield "ready", play_pb2.BotMessage(ready=[play_pb2.Ready(game_id=GAME_ID)])
-    encoder = encode.RequestEncoder(GAME_ID)
+    encoder = messages.RequestEncoder(GAME_ID)
     for number, (request, decided) in enumerate(decisions[:DECISIONS], start=1):
         yield f"request {number}", play_pb2.RefereeMessage.FromString(encoder.encode(request))
         reply = play_pb2.Reply(
             game_id=GAME_ID, decision_id=request.number, action=action_message(decided.action)
         )
         yield f"reply {number}", play_pb2.BotMessage(replies=[reply])
-    game_end = encode.game_end(
+    game_end = messages.game_end(
         GAME_ID, played.unseen_events[SEAT], played.record.ranks, "", forfeited=False
     )
     yield "game end", play_pb2.RefereeMessage.FromString(game_end)
-    yield "goodbye", play_pb2.RefereeMessage.FromString(encode.goodbye())
+    yield "goodbye", play_pb2.RefereeMessage.FromString(messages.goodbye())
 
 
 def to_json(message: Message) -> str:
@@ -140,11 +140,11 @@ def _layout(value: Any, indent: int, before: int = 0) -> str:
 
 def update_guide(guide: str) -> str:
     """Return the guide with current JSON blocks. Raises KeyError for an unknown block."""
-    messages = dict(exchange())
+    found = dict(exchange())
     return BLOCK.sub(
         lambda block: (
             f"<!-- {block['message']}: {block['key']} -->\n"
-            f"```json\n{to_json(messages[block['key']])}```\n"
+            f"```json\n{to_json(found[block['key']])}```\n"
         ),
         guide,
     )

@@ -34,8 +34,7 @@ import hmac
 from collections.abc import Iterator
 from itertools import count
 
-from referee.rules.cards import list_cards
-from referee.rules.ruleset import Ruleset, full_deck
+from referee.rules.ruleset import Ruleset, full_deck, list_cards
 
 SEED_SIZE = 32
 """The number of bytes of a seed."""

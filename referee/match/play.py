@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from referee.clocks import Clocks, DecisionTime, SeatClock
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
-from referee.match.stand_in import stand_in_action
+from referee.match import stand_in_action
 from referee.records import (
     BotId,
     Fault,

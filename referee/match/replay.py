@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.errors import Cause
-from referee.match.stand_in import stand_in_action
+from referee.match import stand_in_action
 from referee.records import GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
 from referee.rules.events import Event

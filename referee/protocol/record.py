@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from referee.clocks import SECOND_US, Clocks
 from referee.errors import Cause, Evidence
 from referee.pb import play_pb2, record_pb2
-from referee.protocol.encode import clocks_message
+from referee.protocol.messages import clocks_message
 from referee.protocol.values import (
     TERMINATIONS,
     TERMINATIONS_BACK,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 
 from referee.pb import table_pb2 as pb
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import Layer
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -29,7 +28,7 @@ from referee.rules.events import (
     Taken,
     Termination,
 )
-from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+from referee.rules.ruleset import RULESETS, EndOn, Layer, Ruleset
 
 PROTOCOL_VERSION = 1
 """The version of the protocol. The referee accepts no other version in the hello of a bot."""

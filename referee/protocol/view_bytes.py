@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from referee.pb import table_pb2
 from referee.protocol.values import layer_message
-from referee.rules.cards import JOKER, Counts, Group, Layer
 from referee.rules.events import View
+from referee.rules.ruleset import JOKER, Counts, Group, Layer
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

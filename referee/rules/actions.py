@@ -18,7 +18,7 @@ from itertools import chain
 from operator import getitem
 from typing import NamedTuple
 
-from referee.rules.cards import COPIES, JOKER, JOKERS, Group, Layer
+from referee.rules.ruleset import COPIES, JOKER, JOKERS, Group, Layer
 
 
 class Choice(Enum):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, TypeGuard
 
-from referee.rules.cards import HIDDEN, Counts, Group, Layer
+from referee.rules.ruleset import HIDDEN, Counts, Group, Layer
 
 
 class View(NamedTuple):

@@ -1,8 +1,8 @@
 """Keep the state of a game: where every card is, and whose turn it is.
 
 Most methods of `Table` move cards and record an event. They raise `GameEnded` when the move ends the game.
-The module `turn` calls the methods in the right order. Section 2 of `proto/README.md` describes steps 1 to 4 of a turn, and
-`referee/rules/README.md` has the rulings.
+The function `turn` in `game` calls the methods in the right order. Section 2 of `proto/README.md` describes steps 1 to 4
+of a turn, and `referee/rules/README.md` has the rulings.
 """
 
 from __future__ import annotations
@@ -11,16 +11,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from referee.rules.actions import Action, Choice, DrawDisplay
-from referee.rules.cards import (
-    DISPLAY_SLOTS,
-    EMPTY,
-    HAND_SIZE,
-    JOKER,
-    Counts,
-    Group,
-    Layer,
-    list_cards,
-)
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -37,7 +27,20 @@ from referee.rules.events import (
     Termination,
     View,
 )
-from referee.rules.ruleset import JOKERS_DEALT, EndOn, Ruleset, full_deck
+from referee.rules.ruleset import (
+    DISPLAY_SLOTS,
+    EMPTY,
+    HAND_SIZE,
+    JOKER,
+    JOKERS_DEALT,
+    Counts,
+    EndOn,
+    Group,
+    Layer,
+    Ruleset,
+    full_deck,
+    list_cards,
+)
 
 GHOST_LIMIT = 13
 """All cards of the ghost are lower than this number."""

@@ -18,10 +18,29 @@ indexed by card: `request.view.hand[7]` is how many sevens you hold.
 
 Layers, actions, events and rulesets are the types of `referee.rules`. Each `Request`, `View`, `Game` and `Result`
 has a protobuf message of the referee as `.message`, and decodes a value of the message when the bot reads the value.
+
+`run` connects the bot to the gRPC stream of the process. `Session` is the bot's side of the protocol without any I/O: it
+receives messages and returns messages.
+
+Exit codes: 0 after the referee's goodbye or a SIGTERM, 1 when the bot raised an exception, 2 when the
+program was not started by a referee, 3 when the stream broke.
 """
 
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from types import FrameType
+from typing import Any, NoReturn, get_args
+
+import grpc
+
+from referee.pb import play_pb2, table_pb2
+from referee.protocol.values import KINDS_BACK, PROTOCOL_VERSION, action_message
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import HIDDEN, JOKER, Layer
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -39,9 +58,8 @@ from referee.rules.events import (
     Taken,
     Termination,
 )
-from referee.rules.ruleset import EndOn, Ruleset
-from referee.sdk.bot import Bot, Clocks, Decide, Game, Result
-from referee.sdk.client import Session, run
+from referee.rules.ruleset import HIDDEN, JOKER, EndOn, Layer, Ruleset
+from referee.sdk.bot import Bot, Clocks, Decide, Game, Result, bot_class
 from referee.sdk.request import LegalActions, Request, View
 
 __all__ = [
@@ -82,3 +100,184 @@ __all__ = [
     "View",
     "run",
 ]
+
+METHOD = "/linko.v1.RefereeService/Play"
+NO_REFEREE = 2
+STREAM_BROKEN = 3
+_CLOSING_S = 1.0
+"""After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
+_ACTIONS = get_args(Action)
+
+
+class Session:
+    """Play all games of one bot process, message by message.
+
+    Args:
+        bot: a subclass of `Bot`, or a function that takes a request and returns an action.
+    """
+
+    # Each game:   unknown --game_start/ready--> open --game_end--> unknown
+    #                                            | ^
+    #                                            +-+ request/reply
+
+    def __init__(self, bot: type[Bot] | Decide) -> None:
+        self._class = bot_class(bot)
+        self._games: dict[str, tuple[Game, Bot]] = {}
+        """The open games, by id."""
+
+    def receive(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
+        """Handle a message of the referee and return the bot's message, which is empty if the bot has nothing to say.
+
+        Exceptions of the bot are passed on. Raises KeyError when the message names a game that is not open,
+        ValueError when the bot does not return one action for each request, and TypeError when the bot
+        returns something that is no action.
+        """
+        reply = play_pb2.BotMessage()
+        for start in message.game_starts:
+            game, bot = Game(start), self._class()
+            self._games[game.id] = game, bot
+            bot.start(game)
+            reply.ready.add(game_id=game.id)
+        if message.requests:
+            self._decide(message, reply)
+        for end in message.game_ends:
+            game, bot = self._games.pop(end.game_id)
+            bot.end(Result(end, game))
+        return reply
+
+    def _decide(self, message: play_pb2.RefereeMessage, reply: play_pb2.BotMessage) -> None:
+        """Add the bot's actions to `reply`.
+
+        If this SDK does not know the kind of a decision, it replies with the first legal action.
+        """
+        requests = [
+            Request(request, *self._games[request.game_id])
+            for request in message.requests
+            if request.kind in KINDS_BACK
+        ]
+        actions = self._class.decide_batch(requests) if requests else ()
+        if len(actions) != len(requests):
+            raise ValueError(
+                f"the bot returned {len(actions)} actions for {len(requests)} requests;"
+                " decide_batch must return one action for each request"
+            )
+        action_messages = map(_action_message, actions)
+        for request in message.requests:
+            known = request.kind in KINDS_BACK
+            action = next(action_messages) if known else request.legal[0]
+            reply.replies.add(
+                game_id=request.game_id, decision_id=request.decision_id, action=action
+            )
+
+
+def _action_message(action: Action | table_pb2.Action) -> table_pb2.Action:
+    """Return an action as a message. Raises TypeError for anything that is no action."""
+    if isinstance(action, table_pb2.Action):
+        return action
+    if not isinstance(action, _ACTIONS):
+        raise TypeError(
+            f"the bot returned {action!r}, which is no action; return an item of request.legal"
+        )
+    return action_message(action)
+
+
+def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoReturn:
+    """Play for the referee that started this program, then exit.
+
+    Args:
+        bot: a subclass of `Bot`, or a function that takes a request and returns an action.
+        max_games: how many games this process can play at the same time. If `max_games` is above 1, the referee
+            may send requests of several games in one message. `Bot.decide_batch` gets all requests of a message.
+        name: the bot's name in logs; if empty, the name of the program's folder.
+
+    An exception of the bot is printed and ends the process with exit code 1.
+    """
+    address = os.environ.get("REFEREE_ADDRESS")
+    token = os.environ.get("REFEREE_TOKEN")
+    if not address or token is None:
+        _print_error("this program is a bot: start it with `referee play …`")
+        sys.exit(NO_REFEREE)
+    hello = play_pb2.Hello(
+        protocol_version=PROTOCOL_VERSION,
+        token=token,
+        name=name or _program_folder(),
+        max_games=max_games,
+    )
+    signal.signal(signal.SIGTERM, _exit_at_once)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_play(address, hello, Session(bot)))
+    except _StreamBrokenError as error:
+        _print_error(f"the stream to the referee broke: {error}")
+        sys.exit(STREAM_BROKEN)
+    sys.exit(0)
+
+
+class _StreamBrokenError(Exception):
+    """The stream ended without a goodbye."""
+
+
+# The stream:   connecting --hello--> playing --goodbye--> closing --> exit code 0
+#                   |                    |
+#                   +----stream breaks---+--> exit code 3
+
+
+async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
+    """Play until the goodbye. Raises _StreamBrokenError when the stream ends without a goodbye."""
+    async with grpc.aio.insecure_channel(address) as channel:
+        play: Any = channel.stream_stream(
+            METHOD,
+            request_serializer=play_pb2.BotMessage.SerializeToString,
+            response_deserializer=play_pb2.RefereeMessage.FromString,
+        )
+        stream = play()
+        await _stream_operation(stream.write(play_pb2.BotMessage(hello=hello)))
+        while True:
+            message = await _stream_operation(stream.read())
+            if not isinstance(message, play_pb2.RefereeMessage):
+                raise _StreamBrokenError("the referee closed it")
+            reply = session.receive(message)
+            if reply.ready or reply.replies:
+                await _stream_operation(stream.write(reply))
+            if message.HasField("goodbye"):
+                break
+        if message.goodbye.reason:
+            _print_error(f"the referee said goodbye: {message.goodbye.reason}")
+        await stream.done_writing()
+        await asyncio.wait([asyncio.ensure_future(stream.code())], timeout=_CLOSING_S)
+
+
+async def _stream_operation(operation: Awaitable[Any]) -> Any:
+    """Await a read or write of the stream and return its result.
+
+    Raises _StreamBrokenError when gRPC reports an error.
+    """
+    try:
+        return await operation
+    except grpc.aio.AioRpcError as error:
+        raise _StreamBrokenError(f"{error.code().name}: {error.details()}") from None
+    except asyncio.InvalidStateError:
+        raise _StreamBrokenError("the referee closed it") from None
+
+
+def _program_folder() -> str:
+    # Importing pathlib would take 3 ms at each start-up.
+    return os.path.basename(os.path.dirname(os.path.realpath(sys.argv[0])))  # noqa: PTH119, PTH120
+
+
+def _exit_at_once(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Exit with code 0 after a SIGTERM, even in the middle of a decision."""
+    sys.exit(0)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the function that creates uvloop's event loop; None if uvloop is not installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _print_error(line: str) -> None:
+    sys.stderr.write(line + "\n")

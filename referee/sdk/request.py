@@ -14,8 +14,8 @@ from referee.pb import play_pb2
 from referee.pb import table_pb2 as pb
 from referee.protocol.values import KINDS_BACK, action_value, event_values, layer_value
 from referee.rules.actions import Action, DecisionKind, Play
-from referee.rules.cards import Counts, Group, Layer
 from referee.rules.events import Event
+from referee.rules.ruleset import Counts, Group, Layer
 
 if TYPE_CHECKING:
     from referee.sdk.bot import Bot, Game

@@ -10,8 +10,7 @@ from referee.errors import Forfeit
 from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.records import BotId, Player, Reply, Request
 from referee.rules.actions import Action
-from referee.rules.cards import list_cards
-from referee.rules.ruleset import RULESETS, Ruleset, full_deck
+from referee.rules.ruleset import RULESETS, Ruleset, full_deck, list_cards
 
 
 class FunctionPlayer:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.match.play import EventLog
-from referee.rules.cards import HIDDEN, Layer
 from referee.rules.events import Drawn, Left, Taken, is_private, redact
+from referee.rules.ruleset import HIDDEN, Layer
 
 SEATS = 3
 EVENTS = st.one_of(

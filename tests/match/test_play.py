@@ -7,14 +7,13 @@ from players import FunctionPlayer, chance, first_legal, play, setup
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
+from referee.match import stand_in_action
 from referee.match.play import play_game
 from referee.match.replay import check_record
-from referee.match.stand_in import stand_in_action
 from referee.records import Reply, Request
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
-from referee.rules.cards import Layer
 from referee.rules.events import Drawn, GameOver, Played
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import RULESETS, Layer
 
 
 def players(count: int, *, seed: int = 0) -> list[FunctionPlayer]:

@@ -12,7 +12,7 @@ from referee.bots.manifest import load_bot
 from referee.bots.player import BotPlayer, BotPool, GameOpening
 from referee.clocks import Clocks
 from referee.match.play import GameSetup, play_game
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.process_group import ProcessGroupLauncher
@@ -32,7 +32,7 @@ async def pool(tmp_path_factory):
 async def seat(pool, number, setup):
     """Start one of two processes of the bot and make it ready for a game."""
     process = await pool.acquire(number, load_bot(FOLDER))
-    start = encode.game_start(
+    start = messages.game_start(
         setup.game_id,
         rules=setup.ruleset,
         view=Game(setup.ruleset, 2, setup.deck).view(number),
@@ -41,7 +41,7 @@ async def seat(pool, number, setup):
         names=(),
         max_strikes=setup.max_strikes,
     )
-    opening = GameOpening(setup.game_id, start, encode.RequestEncoder(setup.game_id))
+    opening = GameOpening(setup.game_id, start, messages.RequestEncoder(setup.game_id))
     return process, await BotPlayer.join(process, opening, CLOCKS.game_start_us)
 
 
@@ -62,7 +62,7 @@ async def test_guide_bot_plays_every_ruleset_and_exits_after_goodbye(pool):
         )
         assert not played.record.faults
         for (_, player), news in zip(seated, played.unseen_events, strict=True):
-            end = encode.game_end(name, news, played.record.ranks, "", forfeited=False)
+            end = messages.game_end(name, news, played.record.ranks, "", forfeited=False)
             await player.leave(end)
     processes = [process for process, _ in seated]
     assert [process.session.dropped for process in processes] == [0, 0]

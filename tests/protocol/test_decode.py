@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import decode, view_bytes
+from referee.protocol import messages, view_bytes
 from referee.rules.actions import Choice
 
 GAME, NUMBER = "9f86d081884c7d65", 300
@@ -41,7 +41,7 @@ def test_action_of_a_lone_reply_is_found(action, game, number):
     data = reply(action, game, number)
     written = action.SerializeToString()
     is_small = len(data) < 2 + 128  # larger messages are left to protobuf
-    read = decode.find_lone_action(data, game, number)
+    read = messages.find_lone_action(data, game, number)
     if game:  # protobuf does not write an empty id
         assert read == (written if is_small else None)
 
@@ -49,7 +49,7 @@ def test_action_of_a_lone_reply_is_found(action, game, number):
 @given(ACTIONS)
 def test_reply_to_another_decision_is_not_found(action):
     for game, number in (("9f86d081884c7d66", NUMBER), (GAME, NUMBER + 1), (GAME[:-1], NUMBER)):
-        assert decode.find_lone_action(reply(action), game, number) is None
+        assert messages.find_lone_action(reply(action), game, number) is None
 
 
 @st.composite
@@ -64,7 +64,7 @@ def damaged_replies(draw):
 
 @given(damaged_replies())
 def test_action_that_is_found_in_damaged_bytes_is_what_protobuf_reads(data):
-    action = decode.find_lone_action(data, GAME, NUMBER)
+    action = messages.find_lone_action(data, GAME, NUMBER)
     if action is None:
         return
     expected = play_pb2.Reply(game_id=GAME, decision_id=NUMBER)
@@ -72,15 +72,15 @@ def test_action_that_is_found_in_damaged_bytes_is_what_protobuf_reads(data):
         expected.action.MergeFromString(action)
     except Exception:  # noqa: BLE001 - any error: then the whole message is invalid, too
         with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
-            decode.parse_bot_message(data)
+            messages.parse_bot_message(data)
     else:
         expected.action.SetInParent()
-        assert decode.parse_bot_message(data) == play_pb2.BotMessage(replies=[expected])
+        assert messages.parse_bot_message(data) == play_pb2.BotMessage(replies=[expected])
 
 
 def test_bytes_that_are_no_action_raise_value_error():
     with pytest.raises(ValueError, match=r"no linko\.v1\.Action"):
-        decode.parse_action(b"\xff", None)
+        messages.parse_action(b"\xff", None)
 
 
 def test_long_actions_are_not_kept_in_memory():
@@ -91,7 +91,7 @@ def test_long_actions_are_not_kept_in_memory():
         for number in range(200):
             unknown = unknown_head + number.to_bytes(2, "big") + bytes(50_000)
             leave = table_pb2.Action(choice=table_pb2.CHOICE_LEAVE).SerializeToString()
-            assert decode.parse_action(leave + unknown, None) is Choice.LEAVE
+            assert messages.parse_action(leave + unknown, None) is Choice.LEAVE
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -10,9 +10,9 @@ import pytest
 
 from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Evidence
-from referee.match.stand_in import stand_in_action
+from referee.match import stand_in_action
 from referee.pb import play_pb2, record_pb2, table_pb2
-from referee.protocol import decode, encode, record
+from referee.protocol import messages, record
 from referee.protocol.values import (
     CHOICES,
     END_ON,
@@ -26,10 +26,9 @@ from referee.protocol.values import (
 )
 from referee.records import BotId, Fault, GameRecord, Move, Request, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import Layer, list_cards
 from referee.rules.events import Event, GameOver, Termination, redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn, full_deck
+from referee.rules.ruleset import RULESETS, EndOn, Layer, full_deck, list_cards
 
 
 def game(name: str, seats: int, seed: int, **options) -> Game:
@@ -83,7 +82,7 @@ def assert_same_view(message: table_pb2.View, view) -> None:
 
 @pytest.mark.parametrize(("name", "seats"), CASES)
 def test_encoded_request_has_every_part_of_the_request(name, seats):
-    encoder = encode.RequestEncoder("some-game")
+    encoder = messages.RequestEncoder("some-game")
     count = 0
     for request, _ in playout(name, seats, seed=seats):
         count += 1
@@ -101,15 +100,15 @@ def test_encoded_request_has_every_part_of_the_request(name, seats):
 
 
 def test_encoder_that_kept_parts_writes_the_same_bytes_as_a_new_one():
-    used = encode.RequestEncoder("some-game")
+    used = messages.RequestEncoder("some-game")
     for request, _ in playout("duel", 2, seed=5):
-        assert used.encode(request) == encode.RequestEncoder("some-game").encode(request)
+        assert used.encode(request) == messages.RequestEncoder("some-game").encode(request)
 
 
 def test_concatenated_requests_are_one_message():
     requests = [next(playout("basic", 3, seed=seed))[0] for seed in range(3)]
     parts = [
-        encode.RequestEncoder(f"game-{number}").encode(request)
+        messages.RequestEncoder(f"game-{number}").encode(request)
         for number, request in enumerate(requests)
     ]
     message = play_pb2.RefereeMessage.FromString(b"".join(parts))
@@ -118,11 +117,11 @@ def test_concatenated_requests_are_one_message():
 
 @pytest.mark.parametrize(("name", "seats"), CASES)
 def test_every_legal_action_can_be_sent_back_unchanged(name, seats):
-    encoder = encode.RequestEncoder("g")
+    encoder = messages.RequestEncoder("g")
     for request, _ in playout(name, seats, seed=40 + seats):
         message = play_pb2.RefereeMessage.FromString(encoder.encode(request))
         for echoed, legal in zip(message.requests[0].legal, request.decision.legal, strict=True):
-            assert decode.parse_action(echoed.SerializeToString(), request) == legal
+            assert messages.parse_action(echoed.SerializeToString(), request) == legal
 
 
 def test_R8_slot_with_the_same_card_as_another_means_the_leftmost():
@@ -131,7 +130,7 @@ def test_R8_slot_with_the_same_card_as_another_means_the_leftmost():
         for slot, cards in enumerate(run.table.display):
             if request.decision.kind is DecisionKind.DRAW and cards:
                 reply = table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=slot))
-                action = decode.parse_action(reply.SerializeToString(), request)
+                action = messages.parse_action(reply.SerializeToString(), request)
                 assert action == DrawDisplay(run.table.display.index(cards), cards)
                 assert action in request.decision.legal
                 seen += action.slot != slot
@@ -142,7 +141,7 @@ def test_reply_without_an_action_is_refused_and_nonsense_is_illegal():
     request, _ = next(playout("basic", 3, seed=1))
     for message in (table_pb2.Action(), table_pb2.Action(choice=0), table_pb2.Action(choice=77)):
         with pytest.raises(ValueError, match="names no action"):
-            decode.parse_action(message.SerializeToString(), request)
+            messages.parse_action(message.SerializeToString(), request)
     for message in (
         table_pb2.Action(draw_display=table_pb2.DrawDisplay(slot=99)),
         table_pb2.Action(ghost_value=4_000_000_000),
@@ -150,13 +149,14 @@ def test_reply_without_an_action_is_refused_and_nonsense_is_illegal():
         table_pb2.Action(choice=table_pb2.CHOICE_TAKE),
     ):
         assert (
-            decode.parse_action(message.SerializeToString(), request) not in request.decision.legal
+            messages.parse_action(message.SerializeToString(), request)
+            not in request.decision.legal
         )
 
 
 def test_bytes_that_are_no_bot_message_are_refused():
     with pytest.raises(ValueError, match=r"no linko\.v1\.BotMessage"):
-        decode.parse_bot_message(b"\xff\xff\xff\xff")
+        messages.parse_bot_message(b"\xff\xff\xff\xff")
 
 
 def test_every_enum_member_has_its_own_value_in_the_schema():
@@ -171,7 +171,7 @@ def test_every_enum_member_has_its_own_value_in_the_schema():
 
 
 def test_every_type_of_event_has_its_own_message():
-    messages = set()
+    names = set()
     kinds = set()
     for name, seats in CASES:
         for seed in range(4):
@@ -180,9 +180,9 @@ def test_every_type_of_event_has_its_own_message():
             ]
             events.append(GameOver(Termination.OUT, (1,) * seats, (1,) * seats))
             kinds |= set(map(type, events))
-            messages |= {event_message(event).WhichOneof("kind") for event in events}
+            names |= {event_message(event).WhichOneof("kind") for event in events}
     assert kinds == set(get_args(Event))
-    assert messages == {field.name for field in table_pb2.Event.DESCRIPTOR.oneofs[0].fields}
+    assert names == {field.name for field in table_pb2.Event.DESCRIPTOR.oneofs[0].fields}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from referee.rules.actions import (
     Play,
     SnatchGhost,
 )
-from referee.rules.cards import Layer
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -37,7 +36,7 @@ from referee.rules.events import (
     Termination,
     View,
 )
-from referee.rules.ruleset import EndOn, Ruleset
+from referee.rules.ruleset import EndOn, Layer, Ruleset
 
 X = 14  # a joker
 

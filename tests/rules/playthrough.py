@@ -10,7 +10,6 @@ from typing import NamedTuple
 from playouts import pick, shuffled
 
 from referee.rules.actions import Action, Choice, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import Counts, Group, Layer, card_name
 from referee.rules.events import (
     DisplayRefilled,
     Drawn,
@@ -21,7 +20,7 @@ from referee.rules.events import (
     redact,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn
+from referee.rules.ruleset import RULESETS, Counts, EndOn, Group, Layer, card_name
 
 FOLDER = Path(__file__).parent / "golden"
 

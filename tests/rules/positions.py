@@ -15,10 +15,9 @@ from typing import Any
 from oracle import Oracle
 
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play
-from referee.rules.cards import JOKER, Layer, count_cards
 from referee.rules.events import Event
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, Ruleset
+from referee.rules.ruleset import JOKER, RULESETS, Layer, Ruleset, count_cards
 from referee.rules.table import Table
 
 TAKE, LEAVE = Choice.TAKE, Choice.LEAVE

@@ -13,7 +13,6 @@ import random
 from collections.abc import Callable, Sequence
 
 from referee.rules.actions import Action
-from referee.rules.cards import JOKER
 from referee.rules.events import (
     DisplayRefilled,
     Drawn,
@@ -25,7 +24,7 @@ from referee.rules.events import (
     Taken,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import Ruleset
+from referee.rules.ruleset import JOKER, Ruleset
 
 SWAPS = 150
 """The number of swaps that are tried for each new deck."""

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, shuffled
 
-from referee.rules.cards import HIDDEN
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -25,6 +24,7 @@ from referee.rules.events import (
     redact,
 )
 from referee.rules.game import Game
+from referee.rules.ruleset import HIDDEN
 
 
 class Books:

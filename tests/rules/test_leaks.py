@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, anything, shuffled
 from redeal import Secrets, find_seat_that_tells_apart, play_log
 
-from referee.rules.cards import HIDDEN, Counts
 from referee.rules.events import Drawn, redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import HIDDEN, RULESETS, Counts
 
 pytestmark = pytest.mark.unmeasured
 

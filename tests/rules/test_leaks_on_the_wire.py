@@ -15,7 +15,7 @@ from redeal import find_seat_that_tells_apart, play_log
 from referee.clocks import Clocks
 from referee.match import play
 from referee.match.play import GameSetup, play_game
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.protocol.view_bytes import ViewWriter
 from referee.records import BotId, Reply, Request
 from referee.rules.game import Game
@@ -34,7 +34,7 @@ class StopPlaying(Exception):
 class Repeater:
     """A player that repeats the actions of a game and records every message to its seat."""
 
-    def __init__(self, actions, encoder: encode.RequestEncoder) -> None:
+    def __init__(self, actions, encoder: messages.RequestEncoder) -> None:
         self._actions = actions
         self._encoder = encoder
         self.messages: list[bytes] = []
@@ -47,9 +47,9 @@ class Repeater:
             raise StopPlaying from None
 
 
-def messages(rules, players, deck, actions, seat) -> list[object]:
+def list_messages(rules, players, deck, actions, seat) -> list[object]:
     """Return every message to a seat, from the start of the game to the last action."""
-    start = encode.game_start(
+    start = messages.game_start(
         GAME_ID,
         rules=rules,
         view=Game(rules, players, deck).view(seat),
@@ -59,7 +59,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
         max_strikes=3,
     )
     # As in a real game, one encoder writes to all seats, so that it could mix them up.
-    encoder, script = encode.RequestEncoder(GAME_ID), iter(actions)
+    encoder, script = messages.RequestEncoder(GAME_ID), iter(actions)
     repeaters = [Repeater(script, encoder) for _ in range(players)]
     setup = GameSetup(
         game_id=GAME_ID,
@@ -75,7 +75,7 @@ def messages(rules, players, deck, actions, seat) -> list[object]:
     except StopPlaying:
         return [start, *repeaters[seat].messages]
     ranks = played.record.ranks
-    end = encode.game_end(GAME_ID, played.unseen_events[seat], ranks, "", forfeited=False)
+    end = messages.game_end(GAME_ID, played.unseen_events[seat], ranks, "", forfeited=False)
     return [start, *repeaters[seat].messages, end]
 
 
@@ -84,7 +84,7 @@ def find_leak(ruleset, players, seed, policy):
     deck = shuffled(rules, seed)
     log = play_log(rules, players, deck, lambda game: policy(game.decision, chance))
     return find_seat_that_tells_apart(
-        rules, deck, log, players=players, chance=chance, testimony=messages
+        rules, deck, log, players=players, chance=chance, testimony=list_messages
     )
 
 

@@ -14,10 +14,9 @@ from oracle import Oracle
 from playouts import POLICIES, Policy, shuffled
 from positions import Position
 
-from referee.rules.cards import JOKER, Layer
 from referee.rules.events import Termination
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+from referee.rules.ruleset import JOKER, RULESETS, EndOn, Layer, Ruleset
 
 pytestmark = pytest.mark.unmeasured
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from playouts import POLICIES, TABLE_NAMES, TABLES, anything, pick, shuffled
 
 from referee.rules.actions import Action, Choice, Decision, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import FULL, Counts, Layer, count_cards
 from referee.rules.events import Event, GameOver, Termination
 from referee.rules.game import Game, IllegalActionError
-from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+from referee.rules.ruleset import FULL, RULESETS, Counts, EndOn, Layer, Ruleset, count_cards
 
 pytestmark = pytest.mark.unmeasured
 

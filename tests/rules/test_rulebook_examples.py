@@ -22,10 +22,9 @@ from positions import (
 )
 
 from referee.rules.actions import DecisionKind, DrawDisplay, Play
-from referee.rules.cards import Layer
 from referee.rules.events import Drawn, Played, Snatched, Termination
 from referee.rules.game import Game, IllegalActionError
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import RULESETS, Layer
 
 ALL = sorted(RULESETS)
 

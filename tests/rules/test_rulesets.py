@@ -9,10 +9,9 @@ from playouts import TABLE_NAMES, TABLES, shuffled
 from positions import DECK, TAKE, draw, follow, game, hand, layer, next_decision, play
 
 from referee.rules.actions import DecisionKind
-from referee.rules.cards import DECK_SIZE, JOKER
 from referee.rules.events import DisplayRefilled, SlotCard, Snatched, Termination
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn, full_deck
+from referee.rules.ruleset import DECK_SIZE, JOKER, RULESETS, EndOn, full_deck
 
 
 def test_there_are_six_rulesets():

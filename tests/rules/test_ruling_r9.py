@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from positions import cards, follow, game, play
 
-from referee.rules.cards import JOKER, count_cards
 from referee.rules.events import GhostRefilled, SlotCard
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import JOKER, RULESETS, count_cards
 
 
 def display_after(display: str, *turned_up: int) -> str:

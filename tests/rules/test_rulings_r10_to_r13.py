@@ -20,7 +20,6 @@ from positions import (
 )
 
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay
-from referee.rules.cards import HIDDEN, JOKER, count_cards
 from referee.rules.events import (
     DisplayRefilled,
     Drawn,
@@ -34,7 +33,7 @@ from referee.rules.events import (
     redact,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import DEFAULT_MAX_TURNS, RULESETS, EndOn
+from referee.rules.ruleset import DEFAULT_MAX_TURNS, HIDDEN, JOKER, RULESETS, EndOn, count_cards
 
 ALL = sorted(RULESETS)
 EXPERT = ["expert", "expert-jokers"]

@@ -7,10 +7,9 @@ from playouts import TABLE_NAMES, TABLES, shuffled
 from positions import DECK, TAKE, draw, follow, game, next_decision, play
 
 from referee.rules.actions import DecisionKind
-from referee.rules.cards import JOKER, count_cards
 from referee.rules.events import Drawn, Termination
 from referee.rules.game import Game, competition_ranks
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import JOKER, RULESETS, count_cards
 
 BLOCKS = [(ruleset, players) for ruleset, players in TABLES if not ruleset.ghost]
 

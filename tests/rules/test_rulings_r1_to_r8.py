@@ -28,7 +28,6 @@ from positions import (
 )
 
 from referee.rules.actions import DecisionKind, DrawDisplay, Play, legal_plays
-from referee.rules.cards import JOKER, Layer, count_cards
 from referee.rules.events import (
     DisplayRefilled,
     Drawn,
@@ -40,7 +39,7 @@ from referee.rules.events import (
     Termination,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn
+from referee.rules.ruleset import JOKER, RULESETS, EndOn, Layer, count_cards
 
 ALL = sorted(RULESETS)
 EXPERT = ["expert", "expert-jokers"]

@@ -6,11 +6,10 @@ import pytest
 from positions import DECK, DISCARD, LEAVE, PASS, RECLAIM, TAKE, cards, layer, play, position
 
 from referee.rules.actions import Action, Decision, DecisionKind, DrawDisplay, SnatchGhost
-from referee.rules.cards import count_cards
 from referee.rules.events import Drawn, Left, Played, Reclaimed, Snatched, Termination
-from referee.rules.ruleset import EndOn
+from referee.rules.game import Steps, resolve_snatch, turn
+from referee.rules.ruleset import EndOn, count_cards
 from referee.rules.table import GameEnded, Table
-from referee.rules.turn import Steps, resolve_snatch, turn
 
 FIVE_OF_DISPLAY = DrawDisplay(4, (5,))
 

@@ -9,12 +9,11 @@ import pytest
 
 from referee.clocks import Clocks, DecisionTime
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import encode, values
+from referee.protocol import messages, values
 from referee.records import Request
-from referee.rules.cards import count_cards, list_cards
 from referee.rules.events import redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, full_deck
+from referee.rules.ruleset import RULESETS, count_cards, full_deck, list_cards
 from referee.sdk import (
     JOKER,
     Bot,
@@ -95,8 +94,8 @@ def test_whole_game_decodes_to_the_referees_values(rules, players):
     game = Game(rules, players, deck)
     received = []
     session = recording_session(received)
-    encoder = encode.RequestEncoder("g")
-    start = encode.game_start(
+    encoder = messages.RequestEncoder("g")
+    start = messages.game_start(
         "g", rules=rules, view=game.view(0), clocks=CLOCKS, seed=9, names="ABC", max_strikes=3
     )
     session.receive(parse(start))
@@ -120,7 +119,7 @@ def test_whole_game_decodes_to_the_referees_values(rules, players):
             chosen = decision.legal[index]
             events = []
         events += [redact(event, 0) for event in game.apply(chosen)]
-    end = encode.game_end("g", events, game.outcome.ranks, "", forfeited=False)
+    end = messages.game_end("g", events, game.outcome.ranks, "", forfeited=False)
     session.receive(parse(end))
     (result,) = received
     assert result.events == tuple(events)
@@ -135,7 +134,7 @@ def test_whole_game_decodes_to_the_referees_values(rules, players):
 )
 def test_game_start_decodes_to_the_referees_values(rules):
     view = Game(rules, 2, sorted_deck(rules)).view(1)
-    start = encode.game_start(
+    start = messages.game_start(
         "g", rules=rules, view=view, clocks=CLOCKS, seed=9, names=["A", "B"], max_strikes=4
     )
     game = BotGame(parse(start).game_starts[0])

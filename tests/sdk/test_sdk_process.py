@@ -274,7 +274,6 @@ def test_importing_the_sdk_imports_only_rules_and_messages_of_the_referee():
         "protocol.values",
         "rules",
         "rules.actions",
-        "rules.cards",
         "rules.events",
         "rules.ruleset",
     }

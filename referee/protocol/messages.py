@@ -1,4 +1,4 @@
-"""Encode the messages that the referee sends to bots.
+"""Encode the messages that the referee sends to bots, and decode the messages of bots.
 
 `RequestEncoder.encode`, `game_start`, `game_end` and `goodbye` return a serialised `RefereeMessage`. If the bytes
 of several messages are concatenated, protobuf parses them as one message. The referee sends the requests of
@@ -7,6 +7,9 @@ several games in this way.
 A request has the whole view and every legal action, up to a kilobyte. Building a request as one protobuf
 object took longer than sending the request. Therefore each event and each action is serialised once, and the
 bytes are used in many requests.
+
+Messages of bots may have any content. `parse_bot_message` and `parse_action` raise ValueError for bytes that they cannot
+understand. They do not check whether an action is legal; `Game.apply` does.
 """
 
 from __future__ import annotations
@@ -16,15 +19,22 @@ from functools import cache
 from operator import call, getitem
 from typing import get_args
 
+from google.protobuf.message import DecodeError
+
 from referee.clocks import Clocks
-from referee.pb import play_pb2
-from referee.protocol.values import KINDS, action_message, event_message, ruleset_message
-from referee.protocol.view_bytes import ViewWriter, memoize, number_field, prefix
+from referee.pb import play_pb2, table_pb2
+from referee.protocol.values import (
+    KINDS,
+    action_message,
+    action_value,
+    event_message,
+    ruleset_message,
+)
+from referee.protocol.view_bytes import ONE_BYTE_LIMIT, ViewWriter, memoize, number_field, prefix
 from referee.records import Request
-from referee.rules.actions import Action, DecisionKind, legal_plays
-from referee.rules.cards import COPIES, JOKER, JOKERS
+from referee.rules.actions import Action, DecisionKind, DrawDisplay, legal_plays
 from referee.rules.events import Event, View
-from referee.rules.ruleset import Ruleset
+from referee.rules.ruleset import COPIES, JOKER, JOKERS, Ruleset
 
 _request_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["requests"].number)
 _FIELDS = {name: field.number for name, field in play_pb2.Request.DESCRIPTOR.fields_by_name.items()}
@@ -37,6 +47,15 @@ _start_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_s
 _first_view_prefix = prefix(play_pb2.GameStart.DESCRIPTOR.fields_by_name["view"].number)
 _end_prefix = prefix(play_pb2.RefereeMessage.DESCRIPTOR.fields_by_name["game_ends"].number)
 _FINAL_EVENTS = play_pb2.GameEnd.DESCRIPTOR.fields_by_name["events"].number
+_REPLY_FIELDS = {
+    name: field.number for name, field in play_pb2.Reply.DESCRIPTOR.fields_by_name.items()
+}
+_reply_game_prefix, _action_prefix = (
+    prefix(_REPLY_FIELDS["game_id"]),
+    prefix(_REPLY_FIELDS["action"]),
+)
+_reply_decision_id = number_field(_REPLY_FIELDS["decision_id"])
+_reply_prefix = prefix(play_pb2.BotMessage.DESCRIPTOR.fields_by_name["replies"].number)
 _PLAY = DecisionKind.PLAY
 """A constant for speed: looking up an enum member takes as long as a function call."""
 
@@ -199,3 +218,63 @@ def _play_parts() -> list[list[list[bytes]]]:
         ]
         for jokers in range(JOKERS + 1)
     ]
+
+
+def parse_bot_message(data: bytes) -> play_pb2.BotMessage:
+    """Parse a message of a bot. Raises ValueError when the bytes are not a `BotMessage`."""
+    try:
+        return play_pb2.BotMessage.FromString(data)
+    except DecodeError as error:
+        raise ValueError("the bytes are no linko.v1.BotMessage") from error
+
+
+def find_lone_action(data: bytes, game_id: str, number: int) -> bytes | None:
+    """Return the serialised action of a reply to decision `number` of the game `game_id`.
+
+    `data` is a message of a bot. Usually it has one reply and nothing else. This function reads only such
+    messages, three times as fast as `parse_bot_message`. The caller must pass the returned bytes to `parse_action`.
+
+    Returns None if the message has anything besides one reply, replies to another decision, is longer than 129
+    bytes, or is not encoded exactly as protobuf encodes it. After None the caller must use `parse_bot_message`.
+    """
+    expected = _reply_game(game_id) + _reply_decision_id(number)
+    size = len(data) - 2  # the prefixes of the reply and of its action have two bytes each
+    action_size = size - len(expected) - 2
+    if action_size < 0 or size >= ONE_BYTE_LIMIT:
+        return None
+    start = _reply_prefix(size) + expected + _action_prefix(action_size)
+    return data[len(start) :] if data.startswith(start) else None
+
+
+@memoize(1 << 6)
+def _reply_game(game_id: str) -> bytes:
+    encoded = game_id.encode()
+    return _reply_game_prefix(len(encoded)) + encoded
+
+
+def _parse_action(data: bytes) -> Action:
+    try:
+        message = table_pb2.Action.FromString(data)
+    except DecodeError as error:
+        raise ValueError("the bytes are no linko.v1.Action") from error
+    return action_value(message)
+
+
+_short_action = memoize(1 << 12)(_parse_action)
+"""`_parse_action` with a memo. Bots send back the legal actions of their requests, so most bytes recur. The caller must
+not pass long bytes, because a bot could fill the referee's memory with them."""
+
+
+def parse_action(data: bytes, request: Request) -> Action:
+    """Return the action in the bytes of a reply to `request`. It may be illegal.
+
+    Slots of the display can have equal cards. The legal actions then have only the draw from the leftmost of
+    the slots with equal cards (ruling R8 in `referee/rules/README.md`). If the bot draws from another of these
+    slots, the draw from the leftmost one is returned. Raises ValueError when the bytes name no action.
+    """
+    action = _short_action(data) if len(data) < ONE_BYTE_LIMIT else _parse_action(data)
+    if isinstance(action, DrawDisplay):
+        display, slot = request.view.display, action.slot
+        cards = display[slot] if slot < len(display) else ()
+        return DrawDisplay(display.index(cards) if cards else slot, cards)
+    return action
