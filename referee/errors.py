@@ -46,7 +46,8 @@ class Cause(Enum):
     TOO_LARGE = "too_large"
     """A message was larger than the size limit."""
     FLOOD = "flood"
-    """The bot sent too many messages without a request, or opened too many streams."""
+    """The bot sent too many messages without a request, opened too many streams or connections, or kept gRPC busy
+    with other HTTP/2 frames."""
     OOM = "oom"
     """The bot's processes used more memory than the limit allows."""
     TOO_MANY_PROCESSES = "too_many_processes"

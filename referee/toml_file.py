@@ -1,5 +1,8 @@
 """Read a TOML file into a pydantic model, which checks the file, and report a mistake in one line.
 
+The files come from strangers. So this module has limits, which keep the time to read a file short, whatever the file
+contains.
+
 The models are defined in `bots.manifest` and `tournament.config_file`. They say which keys a file may have. This
 module knows only how to read a file and how to word an error.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,6 +20,22 @@ from pydantic_core import ErrorDetails
 
 from referee.errors import UserError
 
+MAX_KIB = 128
+"""The largest size of a file, in KiB."""
+MAX_KEY_PARTS = 32
+"""The largest number of parts in a dotted key. The time to read a key grows with the square of the number of parts."""
+_LONG_KEY = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}"""
+)
+"""Matches the beginning of a dotted key with more than `MAX_KEY_PARTS` parts. It also matches words with that many dots
+between them in a text or a comment."""
+_LONG_NUMBER = re.compile(r"[0-9][0-9_]{4299}")
+"""Matches a number with 4,300 or more digits. Python converts up to 4,300 digits to a whole number. Only used to guess
+the line of an error: the match may be another number, or part of a text or a comment."""
+_MAX_BITS = 1024
+"""The largest number of bits in a whole number. Python refuses to show a number with many thousands of bits in a message."""
+_MAX_MESSAGE = 300
+"""A key or a reason that is longer than this many characters is cut in messages, because it may repeat the file."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 _SYNTAX_ERROR = re.compile(r"(?P<reason>.*) \(at (?P<place>.*?)(?:, column \d+)?\)", re.DOTALL)
@@ -34,6 +53,7 @@ _REASONS = {
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
     "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} entries",
     "greater_than": "must be more than {gt:.12g}",
     "greater_than_equal": "must be at least {ge:.12g}",
     "less_than_equal": "must be at most {le:.12g}",
@@ -82,23 +102,60 @@ def load(path: Path, model: type[Model]) -> Model:
 def read(path: Path) -> dict[str, Any]:
     """Parse a TOML file and return its content.
 
-    Raises `UserError` if the file is missing, cannot be read or is not TOML. For a syntax error the message names
-    the line.
+    Raises `UserError` if the file is missing, cannot be read, is not TOML, or exceeds a limit of this module. For a
+    syntax error the message names the line.
     """
     try:
         if not path.exists():
             raise UserError(f"{path}: no such file")
         if not path.is_file():
             raise UserError(f"{path}: not a file")
-        return tomllib.loads(path.read_bytes().decode())
+        with path.open("rb") as file:
+            data = file.read((MAX_KIB << 10) + 1)
+        if len(data) > MAX_KIB << 10:
+            raise UserError(f"{path}: more than {MAX_KIB} KiB")
+        return _parse(path, data.decode())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text") from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    """Return the content of the file `path`. Raises `UserError` as `read` does."""
+    if (key := _LONG_KEY.search(text)) is not None:
+        raise UserError(f"{path}: {_place(key)}: a key has at most {MAX_KEY_PARTS} parts")
+    try:
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: {_syntax_reason(str(error))}") from error
+        raise UserError(f"{path}: {_shorten(_syntax_reason(str(error)))}") from error
     except RecursionError as error:
         raise UserError(f"{path}: its lists or tables are nested too deeply") from error
+    except ValueError as error:
+        number = _LONG_NUMBER.search(text)
+        place = "" if number is None else f"{_place(number)}: "
+        raise UserError(f"{path}: {place}a number has too many digits") from error
+    for location, value in _values(content):
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            raise UserError(f"{path}: {_dotted(location)}: the number is too large")
+    return content
+
+
+def _place(match: re.Match[str]) -> str:
+    return f"line {match.string.count(chr(10), 0, match.start()) + 1}"
+
+
+def _values(content: object) -> Iterator[tuple[tuple[int | str, ...], object]]:
+    """Yield each value in tables and lists, with its location."""
+    waiting: list[tuple[tuple[int | str, ...], object]] = [((), content)]
+    while waiting:
+        location, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [((*location, key), part) for key, part in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*location, number), part) for number, part in enumerate(value)]
+        else:
+            yield location, value
 
 
 def is_folder(path: Path) -> bool:
@@ -133,7 +190,11 @@ def _one_line(errors: Sequence[ErrorDetails]) -> str:
     """
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{_dotted(first['loc'])}: {_reason(first)}{more}"
+    return f"{_shorten(_dotted(first['loc']))}: {_shorten(_reason(first))}{more}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}…"
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:

@@ -68,3 +68,35 @@ def test_is_folder_is_false_for_missing_and_impossible_paths(tmp_path):
     assert not toml_file.is_folder(tmp_path / "nothing")
     assert not toml_file.is_folder(tmp_path / ("x" * 300))
     assert not toml_file.is_folder(tmp_path / "a\0b")
+
+
+KEY = ".".join("a" * 20_000)
+TOO_MUCH = {
+    "digits": ("x = 1\ny = " + "9" * 5_000, "line 2: a number has too many digits"),
+    "hexadecimal digits": ("x = [1, 0x" + "F" * 60_000 + "]", "x[1]: the number is too large"),
+    "dotted key": (f"x = 1\n\n{KEY} = 1", "line 3: a key has at most 32 parts"),
+    "dotted key of a table": (f"[{KEY}]", "line 1: a key has at most 32 parts"),
+    "dotted key of an inline table": (
+        'x = { "a"' + '."a"' * 20_000 + " = 1 }",
+        "line 1: a key has at most 32 parts",
+    ),
+    "spaced key": (" . ".join("a" * 20_000) + " = 1", "line 1: a key has at most 32 parts"),
+    "lists": ("x = " + "[" * 60_000, "its lists or tables are nested too deeply"),
+    "tables": ("x = " + "{a = " * 20_000, "its lists or tables are nested too deeply"),
+    "bytes": ("#" * 200_000, "more than 128 KiB"),
+    "name": (f"{'k' * 1_000} = 1", f"{'k' * 300}…: unknown key"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_too_large_content_is_refused_with_its_place(tmp_path, case):
+    text, says = TOO_MUCH[case]
+    path = write(tmp_path, text)
+    assert error_of(path) == f"{path}: {says}"
+
+
+def test_long_texts_and_large_numbers_are_no_error(tmp_path):
+    text = f'hash = "{"f" * 64}"\nlink = "{"www.example.org/a.b." * 7}"\n# 1.2.3.4.5\n'
+    key = ".".join("a" * 32)
+    path = write(tmp_path, f"{text}most = {10**300}\nleast = {-(1 << 63)}\n{key} = 1\n")
+    assert toml_file.read(path)["most"] == 10**300

@@ -1,4 +1,4 @@
-"""Copy a bot's folder and compute the hash that identifies its content.
+"""Copy a bot's folder, compute the hash that identifies its content, and check what a build has left in the copy.
 
 A league builds and runs bots only from snapshots. So all games of a version are played with the same files, even if
 the author changes the bot's folder.
@@ -6,9 +6,10 @@ the author changes the bot's folder.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-import shutil
+import re
 import stat
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from pathspec import GitIgnoreSpec
 
 from referee.errors import UserError
+from referee.sandbox.folders import remove_folder
 
 MAX_BYTES = 1 << 30
 """The most bytes in all files of a snapshot."""
@@ -24,9 +26,16 @@ MAX_FILES = 50_000
 """The most files in a snapshot."""
 MAX_DEPTH = 100
 """How many levels of folders a snapshot may have."""
+_BUILT_FACTOR = 10
+"""After its build, a snapshot may have this many times as many bytes and files, because compilers leave many files."""
 _CHUNK = 1 << 20
 _ALWAYS_IGNORED = (".git/", "__pycache__/")
 _IGNORE_FILE = ".gitignore"
+_MAX_IGNORE_KIB, _MAX_RULES, _MAX_STARS = 64, 1000, 3
+"""The largest size of a `.gitignore` file in KiB, the most lines in it, and the most wildcards in a line."""
+_STARS = re.compile(r"\*+")
+_HINT = "; remove the files that the bot does not need"
+_BUILT_HINT = f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +73,9 @@ def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
         built: True if the bot will be built in the copy. Then everything that the folder's `.gitignore` files
             name is left out, because the build makes these files again.
 
-    If `into` lies in a subfolder of the bot's folder, this subfolder is left out: it may contain the league. The copy
-    keeps the executable flags, but no other permissions, no times and no owners.
+    If `into` lies in the bot's folder, `into` is left out. If it lies in a subfolder of the bot's folder, the whole
+    subfolder is left out, because it may contain the league. The copy keeps the executable flags, but no other
+    permissions, no times and no owners.
 
     Raises `UserError` and removes the copy if a link leads out of the folder, if there is a pipe, a device or an
     unreadable file, or if the content exceeds `MAX_BYTES`, `MAX_FILES` or `MAX_DEPTH`.
@@ -73,23 +83,49 @@ def take(folder: Path, into: Path, *, built: bool) -> Snapshot:
     try:
         return _copy(folder, into, built=built)
     except OSError as error:
-        shutil.rmtree(into, ignore_errors=True)
+        remove_folder(into)
         raise UserError(f"{error.filename or folder}: {error.strerror}") from error
     except BaseException:
-        shutil.rmtree(into, ignore_errors=True)
+        remove_folder(into)
         raise
+
+
+def check_built(folder: Path) -> None:
+    """Check what a build has left in a copy, by nearly the same rules as `take`.
+
+    Raises `UserError` if the build has replaced the folder with a link, if a link leads out of the folder, if there is
+    a pipe, a socket, a device or an unreadable folder, if folders are nested more than `MAX_DEPTH` deep, or if there
+    are more than ten times as many bytes or files as `take` allows.
+    """
+    files = size = 0
+    try:
+        if folder.is_symlink():
+            raise UserError(f"{folder}: the build has replaced the folder with a link")
+        for entry in _entries(folder, PurePosixPath(), None, (), always_ignored=()):
+            source = folder / entry.path
+            if stat.S_ISREG(entry.mode):
+                files, size = files + 1, size + entry.size
+                _check_size(folder, files, size, "", factor=_BUILT_FACTOR)
+            elif stat.S_ISLNK(entry.mode):
+                _check_link(folder, source)
+            elif not stat.S_ISDIR(entry.mode):
+                raise _kind_error(source)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: {error.strerror}") from error
 
 
 def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
     into.mkdir()
     digest = hashlib.sha256()
     files = size = 0
-    parents = {(parent.stat().st_dev, parent.stat().st_ino) for parent in into.resolve().parents}
-    for entry in _entries(folder, PurePosixPath(), () if built else None, parents):
+    copies = (into, *into.resolve().parents)
+    left_out = {(each.stat().st_dev, each.stat().st_ino) for each in copies}
+    hint = _BUILT_HINT if built else _HINT
+    for entry in _entries(folder, PurePosixPath(), () if built else None, left_out):
         source, target = folder / entry.path, into / entry.path
         if stat.S_ISREG(entry.mode):
             files, size = files + 1, size + entry.size
-            _check_size(folder, files, size, built=built)
+            _check_size(folder, files, size, hint)
             kind, content = _copy_file(source, target, executable=bool(entry.mode & stat.S_IXUSR))
         elif stat.S_ISLNK(entry.mode):
             kind, content = "link", _copy_link(folder, source, target)
@@ -97,7 +133,7 @@ def _copy(folder: Path, into: Path, *, built: bool) -> Snapshot:
             target.mkdir()
             kind, content = "folder", b""
         else:
-            raise UserError(f"{source}: neither a file nor a folder nor a link; remove it")
+            raise _kind_error(source)
         for part in (kind.encode(), os.fsencode(entry.path), content):
             digest.update(len(part).to_bytes(8, "big") + part)
     return Snapshot(into, digest.hexdigest(), files, size)
@@ -108,6 +144,7 @@ def _entries(
     below: PurePosixPath,
     ignored: Sequence[tuple[PurePosixPath, GitIgnoreSpec]] | None,
     left_out: Container[tuple[int, int]],
+    always_ignored: Container[str] = _ALWAYS_IGNORED,
 ) -> Iterator[_Entry]:
     """Yield what to copy, sorted by name so that the hash is reproducible. Each folder comes before its content.
 
@@ -116,13 +153,14 @@ def _entries(
         below: the subfolder to begin with, relative to `folder`.
         ignored: the rules of the `.gitignore` files above `below`, each with the folder of the file; None if
             `.gitignore` files have no effect.
-        left_out: device and inode number of each folder that contains the copy.
+        left_out: device and inode number of the copy, and of each folder that contains it.
+        always_ignored: names that are always left out; a folder's name ends with a slash.
     """
     here = folder / below
     if len(below.parts) > MAX_DEPTH:
         raise UserError(f"{folder}: folders are nested more than {MAX_DEPTH} deep")
-    if ignored is not None and (here / _IGNORE_FILE).is_file():
-        ignored = (*ignored, (below, _rules(here / _IGNORE_FILE)))
+    if ignored is not None and (rules := _read_rules(here / _IGNORE_FILE)) is not None:
+        ignored = (*ignored, (below, rules))
     for name in sorted(os.listdir(here), key=os.fsencode):  # noqa: PTH208 - names, not paths
         path = below / name
         status = (folder / path).lstat()
@@ -130,16 +168,40 @@ def _entries(
         if is_folder and (status.st_dev, status.st_ino) in left_out:
             continue
         pattern = f"{name}/" if is_folder else name
-        if pattern in _ALWAYS_IGNORED or _is_ignored(path, ignored or (), is_folder=is_folder):
+        if pattern in always_ignored or _is_ignored(path, ignored or (), is_folder=is_folder):
             continue
         yield _Entry(path, status.st_mode, status.st_size)
         if is_folder:
-            yield from _entries(folder, path, ignored, left_out)
+            yield from _entries(folder, path, ignored, left_out, always_ignored)
 
 
-def _rules(file: Path) -> GitIgnoreSpec:
+def _read_rules(file: Path) -> GitIgnoreSpec | None:
+    """Return the rules of a `.gitignore` file; None if there is no such file. A link or a folder has no effect.
+
+    The number of rules and of their stars is limited, because the time of a match grows quickly with both.
+    """
     try:
-        return GitIgnoreSpec.from_lines(file.read_text(errors="replace").splitlines())
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
+            return None
+        raise
+    try:
+        # first, because `open` refuses the descriptor of a folder
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as opened:
+            data = opened.read((_MAX_IGNORE_KIB << 10) + 1)
+    finally:
+        os.close(descriptor)
+    lines = data.decode(errors="replace").splitlines()
+    if len(data) > _MAX_IGNORE_KIB << 10 or len(lines) > _MAX_RULES:
+        raise UserError(f"{file}: more than {_MAX_IGNORE_KIB} KiB or {_MAX_RULES} lines")
+    for number, line in enumerate(lines, 1):
+        if len(_STARS.findall(line)) > _MAX_STARS and not line.startswith("#"):
+            raise UserError(f"{file}: line {number}: more than {_MAX_STARS} wildcards in a rule")
+    try:
+        return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
 
@@ -159,16 +221,15 @@ def _is_ignored(
     return is_ignored
 
 
-def _check_size(folder: Path, files: int, size: int, *, built: bool) -> None:
-    hint = (
-        f"; list the files that the build creates or downloads in {_IGNORE_FILE}"
-        if built
-        else "; remove the files that the bot does not need"
-    )
-    if size > MAX_BYTES:
-        raise UserError(f"{folder}: more than {MAX_BYTES >> 20} MiB{hint}")
-    if files > MAX_FILES:
-        raise UserError(f"{folder}: more than {MAX_FILES} files{hint}")
+def _check_size(folder: Path, files: int, size: int, hint: str, *, factor: int = 1) -> None:
+    if size > factor * MAX_BYTES:
+        raise UserError(f"{folder}: more than {factor * MAX_BYTES >> 20} MiB{hint}")
+    if files > factor * MAX_FILES:
+        raise UserError(f"{folder}: more than {factor * MAX_FILES} files{hint}")
+
+
+def _kind_error(file: Path) -> UserError:
+    return UserError(f"{file}: neither a file nor a folder nor a link; remove it")
 
 
 def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, bytes]:
@@ -185,13 +246,19 @@ def _copy_file(source: Path, target: Path, *, executable: bool) -> tuple[str, by
 
 def _copy_link(folder: Path, source: Path, target: Path) -> bytes:
     """Copy a link and return its target. Raises `UserError` if the link leads out of the folder."""
+    destination = _check_link(folder, source)
+    target.symlink_to(destination)
+    return os.fsencode(destination)
+
+
+def _check_link(folder: Path, source: Path) -> Path:
+    """Return the target of a link. Raises `UserError` if the link leads out of the folder."""
     destination = source.readlink()
     by_name = os.path.normpath(source.relative_to(folder).parent / destination)
     is_inside = by_name.split(os.sep, 1)[0] != os.pardir
     if destination.is_absolute() or not (is_inside and _stays(folder, source.parent / destination)):
         raise UserError(f"{source}: a link that leads out of the bot's folder, to {destination}")
-    target.symlink_to(destination)
-    return os.fsencode(destination)
+    return destination
 
 
 def _stays(folder: Path, path: Path) -> bool:

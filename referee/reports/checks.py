@@ -15,7 +15,7 @@ from rich.text import Text
 
 from referee.check import Report, Step, StepVerdict
 from referee.reports.formats import Column, visible
-from referee.sandbox.rungs import Isolation
+from referee.sandbox import Isolation
 
 _STYLES = {
     StepVerdict.PASS: "green",

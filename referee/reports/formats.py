@@ -27,13 +27,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from referee.clocks import SECOND_US
-from referee.rules.cards import JOKER, Counts, Group, Layer, card_name
+from referee.rules.ruleset import JOKER, Counts, Group, Layer, card_name
 
 _SURELY_NOT = 0.001
 """Probabilities below this value are shown as `< 0.1 %`, and above 1 minus this value as `> 99.9 %`."""
 _MINUTE_US = 60 * SECOND_US
 _HOUR_US = 60 * _MINUTE_US
 _MILLISECOND_US = 1_000
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A spreadsheet takes a text for a formula if it begins with one of these characters (the last four are the wide forms of
+the others), or with a tab or a carriage return, which are always escaped."""
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of characters that a terminal executes or hides."""
 
@@ -243,7 +246,8 @@ def csv_text(row_type: type, rows: Iterable[object]) -> str:
     """Return rows as CSV: a line of keys, then a line for each row.
 
     The format is RFC 4180, but lines end with a line feed only. The values of a tuple have spaces between them. None
-    is an empty cell.
+    is an empty cell. A text that a spreadsheet would take for a formula gets an apostrophe before it, because the
+    authors of bots choose some of the texts. Numbers get none.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -265,10 +269,16 @@ def _plain(value: object) -> object:
 
 
 def _cell(value: object) -> str:
+    text = _cell_text(value)
+    first = value[0] if isinstance(value, tuple) and value else value
+    return f"'{text}" if isinstance(first, str) and text.startswith(_FORMULA_STARTS) else text
+
+
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return " ".join(map(_cell, value))
+        return " ".join(map(_cell_text, value))
     return visible(str(value))

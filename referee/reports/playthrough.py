@@ -18,7 +18,6 @@ from referee.match.replay import replay_moves
 from referee.records import Fault, GameRecord
 from referee.reports.formats import NOTHING, counts_name, group_name, layer_name, spaced, visible
 from referee.rules.actions import DecisionKind
-from referee.rules.cards import Layer, card_name
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -37,6 +36,7 @@ from referee.rules.events import (
     View,
 )
 from referee.rules.game import Game
+from referee.rules.ruleset import Layer, card_name
 
 
 def table_view(game: Game, names: Sequence[str]) -> Group:

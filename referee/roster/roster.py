@@ -1,14 +1,15 @@
-"""Submit bots to a league as versions, and create new bots from the sample bots.
+"""Submit bots to a league as versions, recognise the sample bots, and create new bots from them.
 
 `Roster` combines the versions in the database with the copies in the `Workshop`. A new bot is a copy of a sample bot.
-The sample bots are tested and play in tournaments, so every new bot works from the start.
+The sample bots are tested and play in tournaments, so every new bot works from the start. On a machine that gives no
+isolation, only the sample bots play, unless the user allows more.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
+import tempfile
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
+from referee.sandbox.folders import remove_folder
 from referee.store import StoredBot
 from referee.store.league import League
 from referee.toml_file import Line, Name
@@ -36,10 +38,35 @@ LANGUAGES = {
     "cpp": "greedy_cpp",
 }
 """Maps each language to the sample bot that is copied for a new bot in this language."""
+_SAMPLE_HASHES = Path(__file__).with_name("sample_hashes.txt")
+"""The content hash and the name of each sample bot, one bot a line. `.github/write_sample_hashes.py` writes the file."""
 _KEY = '^{} = ".*"$'
 """A regular expression for a line of a manifest; the key is put in place of the braces."""
 _DESCRIPTION = "Plays by the policy of greedy, until it is taught better"
 _README = "README.md"
+
+
+def is_sample_bot(bot: Path | StoredBot) -> bool:
+    """Return whether a bot has the name and the content of a sample bot. The bot is a folder or a version of a league."""
+    lines = [line.split() for line in _SAMPLE_HASHES.read_text().splitlines()]
+    hashes = {name: content_hash for content_hash, name in lines}
+    if isinstance(bot, StoredBot):
+        return hashes.get(bot.name) == bot.content_hash
+    try:
+        name = load_manifest(bot).name
+        return name in hashes and hashes[name] == hash_content(bot)
+    except UserError:  # the folder is no bot
+        return False
+
+
+def hash_content(folder: Path) -> str:
+    """Return the content hash that a bot's folder would have as a version of a league.
+
+    Raises `UserError` if the folder cannot be submitted.
+    """
+    is_built = load_manifest(folder).build is not None
+    with tempfile.TemporaryDirectory() as parent:
+        return snapshots.take(folder, Path(parent) / "copy", built=is_built).content_hash
 
 
 def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
@@ -64,7 +91,7 @@ def create_bot(folder: Path, *, name: str, language: str, author: str) -> None:
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}") from error
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         raise
     load_manifest(folder)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.build import Built, build
 from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
 from referee.errors import UserError
+from referee.sandbox.folders import remove_folder
 from referee.sandbox.launcher import Launcher
 
 _HASH_LENGTH = 16
@@ -112,7 +112,7 @@ class Workshop:
                 home = self._home(manifest.name, taken.content_hash)
                 build_s = None
                 if not (home / _READY).exists():
-                    shutil.rmtree(home, ignore_errors=True)
+                    remove_folder(home)
                     home.mkdir()
                     taken.path.rename(home / _BOT)
                     build_s = await self._finish(manifest, home)
@@ -137,7 +137,7 @@ class Workshop:
     def discard(self, copy: Copy) -> None:
         """Remove a copy. If the same content is submitted later, `copy` makes and builds a new copy."""
         with _lock(self._folder / copy.manifest.name):
-            shutil.rmtree(self._home(copy.manifest.name, copy.content_hash), ignore_errors=True)
+            remove_folder(self._home(copy.manifest.name, copy.content_hash))
 
     def build_log(self, name: str, content_hash: str) -> str:
         """Return the output of a copy's build; empty if there was no build."""
@@ -171,22 +171,37 @@ class Workshop:
             _make_read_only(home / _BOT)
             (home / _READY).touch()
         except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
+            remove_folder(home)
             raise
         return build_s
 
 
 def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:
-    """Raise `BuildError` if the build failed, or if the manifest in `folder` no longer equals `manifest`."""
-    reason = built.reason
-    if reason is None:
-        try:
-            if load_manifest(folder) != manifest:
-                reason = f"the build has changed {FILE_NAME}"
-        except UserError as error:
-            reason = f"the build has damaged {FILE_NAME}: {error}"
+    """Raise `BuildError` if the build failed, left something that no bot may contain, or changed the manifest.
+
+    Args:
+        manifest: the manifest before the build.
+        built: the result of the build.
+        folder: the bot's folder after the build.
+    """
+    reason = built.reason or _find_damage(manifest, folder)
     if reason is not None:
         raise BuildError(manifest.name, reason, _last_lines(built.output))
+
+
+def _find_damage(manifest: Manifest, folder: Path) -> str | None:
+    """Return what is wrong in a bot's folder after a successful build; None if nothing is wrong."""
+    try:
+        if folder.exists():
+            snapshots.check_built(folder)
+    except UserError as error:
+        return f"the build has left something that no bot may contain: {error}"
+    try:
+        if load_manifest(folder) != manifest:
+            return f"the build has changed {FILE_NAME}"
+    except UserError as error:
+        return f"the build has damaged {FILE_NAME}: {error}"
+    return None
 
 
 def _last_lines(output: str) -> str:
@@ -207,7 +222,7 @@ def _lock(folder: Path) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         for unfinished in folder.glob(f"{_NEW}*"):
-            shutil.rmtree(unfinished, ignore_errors=True)
+            remove_folder(unfinished)
         yield
     finally:
         os.close(descriptor)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from referee.errors import UserError
 from referee.match.replay import Difference
 from referee.records import BotId, GameRecord, GameResult, ScheduledGame
+from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.tournament import archive_format
 from referee.tournament.archive_format import (
@@ -33,6 +34,7 @@ from referee.tournament.config import Part, TournamentConfig, from_canonical_jso
 from referee.tournament.config_file import MAX_GAMES
 from referee.tournament.verify import verify_tournament
 
+_MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
 _RATING_TOLERANCE = 2e-6
 """The largest accepted difference of ratings: another machine may round the last digit differently."""
 _AnyModel = TypeVar("_AnyModel", bound=BaseModel)
@@ -171,7 +173,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     for number, stage in enumerate(config.stages):
         for key, is_possible in (
             ("matches", 0 < stage.matches <= MAX_GAMES),
-            ("seats", stage.seats > 0),
+            ("seats", 0 < stage.seats <= _MAX_SEATS),
             ("challengers", 0 <= stage.challengers < len(config.bots)),
         ):
             if not is_possible:

@@ -147,6 +147,42 @@ def test_circular_links_are_copied_as_links(bot, tmp_path):
     assert (copy.path / "one").is_symlink()
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("*a" * 4 + "b", "line 1: more than 3 wildcards in a rule"),
+        ("ok\n**/*.o\n" + "*?" * 9, "line 3: more than 3 wildcards in a rule"),
+        ("a\n" * 1001, "more than 64 KiB or 1000 lines"),
+        ("a" * (1 << 17), "more than 64 KiB or 1000 lines"),
+    ],
+)
+def test_gitignore_that_takes_long_to_match_is_refused(bot, tmp_path, text, says):
+    (bot / ".gitignore").write_text(text)
+    assert refusal(bot, tmp_path) == f"{bot}/.gitignore: {says}"
+
+
+def test_gitignore_may_have_a_comment_with_many_stars(bot, tmp_path):
+    (bot / ".gitignore").write_text("# * * * * *\n")
+    assert ".gitignore" in names(snapshot.take(bot, tmp_path / "copy", built=True).path)
+
+
+def test_gitignore_that_is_a_link_or_a_pipe_is_not_read(bot, tmp_path):
+    (bot / ".gitignore").symlink_to("/dev/zero")
+    assert "a link that leads out of the bot's folder" in refusal(bot, tmp_path)
+    (bot / ".gitignore").unlink()
+    os.mkfifo(bot / ".gitignore")
+    assert "neither a file nor a folder nor a link" in refusal(bot, tmp_path)
+
+
+def test_folder_with_the_name_of_a_gitignore_has_no_effect(bot, tmp_path):
+    (bot / ".gitignore").mkdir()
+    (bot / ".gitignore" / "rules").write_text("*\n")
+    before = len(os.listdir("/dev/fd"))  # noqa: PTH208 - numbers, not paths
+    copy = snapshot.take(bot, tmp_path / "copy", built=True)
+    assert {"src/main.c", ".gitignore/rules"} <= names(copy.path)
+    assert len(os.listdir("/dev/fd")) == before  # noqa: PTH208
+
+
 def test_invalid_gitignore_is_named_in_the_error(bot, tmp_path):
     (bot / ".gitignore").write_text("ok\n!\n")
     assert refusal(bot, tmp_path) == f"{bot}/.gitignore: Invalid git pattern: '!'"
@@ -216,3 +252,33 @@ def test_league_inside_the_folder_is_left_out(bot):
     (bot / "league" / "league.db").touch()
     inside = snapshot.take(bot, bot / "league" / "bots" / "x" / "copy", built=False)
     assert names(inside.path) == {"bot.toml", "run", "src", "src/main.c"}
+
+
+def test_copy_into_the_folder_itself_does_not_contain_itself(bot):
+    copy = snapshot.take(bot, bot / "copy", built=False)
+    assert names(copy.path) == {"bot.toml", "run", "src", "src/main.c"}
+    assert copy.files == 3
+
+
+def test_built_bot_may_have_links_inside_and_hard_links(bot):
+    (bot / "src" / "link").symlink_to("../run")
+    (bot / "folder").symlink_to("src")
+    (bot / "hard").hardlink_to(bot / "run")
+    snapshot.check_built(bot)
+
+
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_BYTES"])
+def test_built_bot_may_be_ten_times_as_large(bot, monkeypatch, limit):
+    monkeypatch.setattr(snapshot, limit, 1)
+    (bot / "__pycache__").mkdir()
+    (bot / "__pycache__" / "more").write_bytes(b"x" * 20)
+    for number in range(10):
+        (bot / f"{number}").touch()
+    with pytest.raises(UserError, match="more than"):
+        snapshot.check_built(bot)
+
+
+def test_built_bot_that_was_replaced_by_a_link_is_refused(bot, tmp_path):
+    (tmp_path / "link").symlink_to(bot)
+    with pytest.raises(UserError, match="replaced the folder with a link"):
+        snapshot.check_built(tmp_path / "link")

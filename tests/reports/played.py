@@ -6,12 +6,11 @@ import random
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
-from referee.match.stand_in import stand_in_action
+from referee.match import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Move, Usage, final_ranks, forfeited_seats
 from referee.reports.rating_rows import Tally
-from referee.rules.cards import list_cards
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, full_deck
+from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
 
 def standings(games, ratings, faults=()):

@@ -84,6 +84,35 @@ def test_csv_has_every_value_in_one_line_a_row():
     assert first == second == ['a "b",\\x1b\\n\\u202e', "3 -1", repr(1 / 3), "", "true"]
 
 
+@dataclass(frozen=True)
+class AnyRow:
+    value: Annotated[object, Column("V")]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("+1", "'+1"),
+        ("-1.5", "'-1.5"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "\\t=1"),
+        ("\r=1", "\\r=1"),
+        (("=1", "-2"), "'=1 -2"),
+        ("a=1", "a=1"),
+        (-1.5, "-1.5"),
+        (-3, "-3"),
+        ((-1, 2), "-1 2"),
+        ((), ""),
+        (None, ""),
+    ],
+)
+def test_text_that_a_spreadsheet_takes_for_a_formula_is_escaped(value, cell):
+    _, [read] = csv.reader(io.StringIO(csv_text(AnyRow, [AnyRow(value)])))
+    assert read == cell
+
+
 def test_csv_of_no_rows_has_the_keys():
     assert csv_text(Row, []) == "name,values,share,gone,true\n"
 

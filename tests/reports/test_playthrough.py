@@ -11,7 +11,6 @@ from referee.errors import Cause, Evidence
 from referee.match.replay import Difference
 from referee.records import Fault
 from referee.reports.playthrough import Narrator, playthrough, table_view
-from referee.rules.cards import JOKER, Layer
 from referee.rules.events import (
     Discarded,
     DisplayRefilled,
@@ -30,7 +29,7 @@ from referee.rules.events import (
     Termination,
 )
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import JOKER, RULESETS, Layer
 from referee.rules.table import Table
 
 TOLD = [

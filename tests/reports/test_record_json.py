@@ -12,9 +12,8 @@ import referee.ratings
 from referee.clocks import Clocks
 from referee.reports.game_rows import action_json, record_json
 from referee.rules.actions import Choice, DrawDisplay, Play, SnatchGhost
-from referee.rules.cards import JOKER, Layer
 from referee.rules.events import GameOver, Termination
-from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+from referee.rules.ruleset import JOKER, RULESETS, EndOn, Layer, Ruleset
 
 PAGE = (Path(referee.ratings.__file__).parent / "README.md").read_text(encoding="utf-8")
 DESCRIPTION = PAGE.split("\n### A game's record\n")[1].split("\n### ")[0]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from referee.reports import formats
-from referee.rules.cards import JOKER, Layer, count_cards
+from referee.rules.ruleset import JOKER, Layer, count_cards
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,48 @@ async def test_build_that_changes_the_manifest_fails(shop, tmp_path, command, re
     assert shop.league.bots() == []
 
 
+DIG = """
+import os
+for _ in range(6_000):
+    os.mkdir("d")
+    os.chdir("d")
+"""
+
+
+async def test_failed_build_that_left_deep_folders_leaves_no_copy(shop, tmp_path):
+    mine = make(tmp_path / "mine", more=BUILD.format("python3 source; exit 1"), source=DIG)
+    with pytest.raises(BuildError, match="exited with 1"):
+        await shop.submit(mine)
+    assert [path.name for path in (shop.league.folder / "bots" / "ann").iterdir()] == ["lock"]
+
+
+LEFTOVERS = {
+    "absolute link": ("ln -s /etc/passwd x", "bot/x: a link that leads out .*, to /etc/passwd"),
+    "link upwards": ("ln -s ../../ready x", r"bot/x: a link that leads out .*, to \.\./\.\./ready"),
+    "link through a link": ("mkdir -p a/b; ln -s a/b c; ln -s c/../../x d", "bot/d: a link that"),
+    "link in __pycache__": ("mkdir __pycache__; ln -s / __pycache__/x", "__pycache__/x: a link"),
+    "link in .git": ("mkdir .git; ln -s / .git/x", "git/x: a link that leads out"),
+    "manifest as a link": ("mv bot.toml ..; ln -s ../bot.toml bot.toml", "bot.toml: a link that"),
+    "pipe": ("mkfifo x", "bot/x: neither a file nor a folder nor a link"),
+    "socket": (
+        "python3 -c 'import socket; socket.socket(1).bind(chr(120))'",
+        "bot/x: neither a file nor a folder nor a link",
+    ),
+    "deep folders": ("python3 source", "folders are nested more than 100 deep"),
+}
+
+
+@pytest.mark.parametrize("case", LEFTOVERS)
+async def test_build_that_leaves_what_no_bot_may_have_is_refused(shop, tmp_path, case):
+    command, reason = LEFTOVERS[case]
+    mine = make(tmp_path / "mine", more=BUILD.format(command), source=DIG)
+    with pytest.raises(BuildError, match=f"left something that no bot may contain: .*{reason}"):
+        await shop.submit(mine)
+    assert shop.league.bots() == []
+    left = {path.name for path in (shop.league.folder / "bots" / "ann").iterdir()}
+    assert left == {"lock"}
+
+
 async def test_discarded_copy_is_built_again(shop, tmp_path):
     mine = make(tmp_path / "mine", more=BUILD.format("cp source run"))
     copy = await shop.workshop.copy(mine)

@@ -1,5 +1,7 @@
-"""Test that new bots are the sample bots with another name."""
+"""Test that new bots are the sample bots with another name, and that the referee knows the sample bots."""
 
+import runpy
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -91,3 +93,38 @@ def test_existing_folder_is_refused_and_left_unchanged(tmp_path):
     with pytest.raises(UserError, match=r"/new: exists already; choose a new folder"):
         make(tmp_path / "new")
     assert (tmp_path / "new" / "work").read_text() == "of years"
+
+
+# Recognising the sample bots
+
+
+def test_known_hashes_are_those_of_the_sample_bots():
+    script = runpy.run_path(str(ROOT / ".github" / "write_sample_hashes.py"))
+    known = script["FILE"].read_text()
+    assert known == script["sample_hashes"](), "run `python .github/write_sample_hashes.py`"
+
+
+@pytest.mark.parametrize("language", roster.LANGUAGES)
+def test_sample_bot_is_recognised_and_a_new_bot_is_not(tmp_path, language):
+    assert roster.is_sample_bot(roster.SAMPLE_BOTS / roster.LANGUAGES[language])
+    assert not roster.is_sample_bot(make(tmp_path / "new", language=language))
+
+
+@pytest.mark.parametrize("name", ["bot.toml", "README.md", "more.py"])
+def test_sample_bot_with_another_content_is_not_recognised(tmp_path, name):
+    shutil.copytree(roster.SAMPLE_BOTS / "greedy", tmp_path / "greedy")
+    assert roster.is_sample_bot(tmp_path / "greedy")
+    with (tmp_path / "greedy" / name).open("a") as file:
+        file.write("\n")
+    assert not roster.is_sample_bot(tmp_path / "greedy")
+
+
+def test_folder_that_is_no_bot_is_no_sample_bot(tmp_path):
+    assert not roster.is_sample_bot(tmp_path)
+
+
+def test_sample_bot_that_is_not_built_has_a_single_module():
+    """The hash leaves out `__pycache__`, and Python would load a planted file from there instead of a second module."""
+    for manifest in roster.SAMPLE_BOTS.glob("*/bot.toml"):
+        if load_manifest(manifest.parent).build is None:
+            assert len(list(manifest.parent.rglob("*.py"))) <= 1

@@ -15,8 +15,8 @@ import pytest
 
 from referee import deals
 from referee.errors import NotFoundError, UserError
+from referee.match import stand_in_action
 from referee.match.replay import Difference
-from referee.match.stand_in import stand_in_action
 from referee.protocol import record as wire
 from referee.records import BotId, GameRecord, Move, Usage
 from referee.roster.roster import Roster
@@ -370,6 +370,10 @@ TOURNAMENT = {
     "matches": (
         put("configuration", "stages", 0, "matches", value=10**15),
         "tournament.json: configuration: stages: 0: matches: impossible number",
+    ),
+    "seats": (
+        put("configuration", "stages", 0, "seats", value=30_000),
+        "tournament.json: configuration: stages: 0: seats: impossible number",
     ),
     "no match": (
         put("configuration", "stages", 0, "matches", value=0),
