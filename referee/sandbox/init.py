@@ -1,25 +1,48 @@
 """Run as process 1 of a sandbox: start the program, adopt orphan processes, and report how the program ended.
 
-`python -I -S init.py REPORT [--relay SOCKET PORT] -- PROGRAM ARGUMENT…` writes these lines to the file descriptor
-REPORT:
+`python -I -S init.py REPORT [OPTION…] -- PROGRAM ARGUMENT…` writes these lines to the file descriptor REPORT:
 
     runs PID             the program runs; PID is its process id inside the sandbox
     refused NUMBER TEXT  the program could not be started: the error's number and a text
     ended STATUS         the program has ended with this wait status
 
-The process ends when no other process is left in the sandbox, or when the sandbox is killed. With `--relay`, this
-process forwards PORT of the sandbox's loopback address to the UNIX socket SOCKET, for bots whose gRPC supports only
-TCP.
+The process ends when no other process is left in the sandbox, or when the sandbox is killed. The options are:
+
+--relay SOCKET PORT           forward PORT of the sandbox's loopback address to the UNIX socket SOCKET, for bots whose
+                              gRPC supports only TCP
+--sysinfo MIB ASKING REFUSING
+                              answer the system call sysinfo instead of the kernel. The kernel would tell the program
+                              how many processes the whole machine runs and how much memory they share. The answer
+                              describes an idle machine with MIB of memory, because runtimes choose the size of their
+                              heap by it. ASKING and REFUSING are system call filters as hexadecimal digits. ASKING
+                              passes each call on to this process. If the kernel cannot do that, REFUSING refuses
+                              the call
+--open-files NUMBER           limit the file descriptors of the program and of each process that it starts. The shim
+                              and bubblewrap need more descriptors than the program, so the limit is set here
 
 The script imports nothing of the project, because Python does not find the project with the options `-I -S`.
 """
 
+import _thread
 import ctypes
+import errno
+import fcntl
 import os
-import signal
+import resource
+import struct
 import sys
+import time
 
+_LIBC = ctypes.CDLL(None)
+_SIGINT, _SIGPIPE, _SIGXFSZ = 2, 13, 25
+"""Numbers of signals. The module `signal` takes longer to import than all others together."""
 _PR_SET_DUMPABLE = 4
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+"""The number of the system call seccomp on each machine; the C library has no function for it."""
+_SET_MODE_FILTER, _NEW_LISTENER = 1, 8
+_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+"""The requests SECCOMP_IOCTL_NOTIF_RECV, NOTIF_SEND and NOTIF_ID_VALID; see seccomp_unotify(2)."""
+_NOTIFICATION_BYTES = 80
 
 
 def main() -> None:
@@ -28,11 +51,23 @@ def main() -> None:
     end = sys.argv.index("--")
     options, command = sys.argv[2:end], sys.argv[end + 1 :]
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)  # hides this process's memory from the program
+    _LIBC.prctl(_PR_SET_DUMPABLE, 0)  # hides this process's memory from the program
+    # without Python's handler, the kernel drops this signal if a process of the sandbox sends it to process 1
+    _LIBC.signal(_SIGINT, None)
     os.umask(0o022)
-    if options:
-        _serve_loopback(socket_path=options[1], port=int(options[2]))
-    program = _start(command, report)
+    if "--relay" in options:
+        socket_path, port = _values(options, "--relay", 2)
+        _serve_loopback(socket_path, int(port))
+    listener = -1
+    if "--sysinfo" in options:
+        memory, asking, refusing = _values(options, "--sysinfo", 3)
+        listener = _filter_calls(bytes.fromhex(asking), bytes.fromhex(refusing))
+    open_files = 0
+    if "--open-files" in options:
+        open_files = int(_values(options, "--open-files", 1)[0])
+    program = _start(command, report, open_files)
+    if listener >= 0:
+        _thread.start_new_thread(_emulate_sysinfo, (listener, int(memory) << 20))
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 1)
     os.dup2(devnull, 2)
@@ -41,15 +76,31 @@ def main() -> None:
     _wait_for_all(program, report)
 
 
-def _start(command: list[str], report: int) -> int:
-    """Start the program and return its pid. If it cannot be started, report the error and exit."""
+def _values(options: list[str], name: str, number: int) -> list[str]:
+    """Return the values of an option."""
+    first = options.index(name) + 1
+    return options[first : first + number]
+
+
+def _start(command: list[str], report: int, open_files: int) -> int:
+    """Start the program and return its pid. If it cannot be started, report the error and exit.
+
+    Args:
+        command: the program and its arguments.
+        report: the file descriptor for the error.
+        open_files: the limit of file descriptors for the program; 0 if it has no other limit than this process.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
+        # the referee can stop this process group, and `init.py` is not in it
+        os.setpgid(0, 0)
         # Python ignores these signals; the program must get the default handlers
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(ignored, signal.SIG_DFL)
+        for ignored in (_SIGPIPE, _SIGXFSZ):
+            _LIBC.signal(ignored, None)
         try:
+            if open_files:
+                _limit_open_files(open_files)
             os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
         except OSError as error:
             reason = f"{error.errno} {command[0]}: {error.strerror}"
@@ -63,6 +114,14 @@ def _start(command: list[str], report: int) -> int:
     return pid
 
 
+def _limit_open_files(number: int) -> None:
+    """Set the limit of file descriptors, to `number` or to the lower number that this process may have at most."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY:
+        number = min(number, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+
+
 def _wait_for_all(program: int, report: int) -> None:
     """Wait for all processes of the sandbox, and report the end of the program."""
     while True:
@@ -72,6 +131,57 @@ def _wait_for_all(program: int, report: int) -> None:
             return
         if pid == program:
             os.write(report, f"ended {status}\n".encode())
+
+
+def _filter_calls(asking: bytes, refusing: bytes) -> int:
+    """Set the filter `asking` and return its listener. If that fails, set `refusing` and return -1."""
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+    for code, flags in ((asking, _NEW_LISTENER), (refusing, 0)):
+        program = ctypes.byref(Program(len(code) // 8, code))
+        number = _SECCOMP[os.uname().machine]
+        listener: int = _LIBC.syscall(number, _SET_MODE_FILTER, flags, program)
+        if listener > 0:
+            os.set_inheritable(listener, False)  # noqa: FBT003 - the function takes no keywords
+            return listener
+    return -1
+
+
+def _emulate_sysinfo(listener: int, memory: int) -> None:
+    """Answer all calls of sysinfo, one after the other."""
+    while True:
+        notification = bytearray(_NOTIFICATION_BYTES)
+        try:
+            fcntl.ioctl(listener, _RECEIVE, notification)
+            call, pid = struct.unpack_from("QI", notification)
+            [address] = struct.unpack_from("Q", notification, 32)
+            error = _write_sysinfo(listener, call, pid, address, memory)
+            fcntl.ioctl(listener, _SEND, struct.pack("QqiI", call, 0, -error, 0))
+        except OSError:
+            continue  # the caller was killed or interrupted
+
+
+def _write_sysinfo(listener: int, call: int, pid: int, address: int, memory: int) -> int:
+    """Write a `struct sysinfo` into the memory of a process; return the error number of the call."""
+    uptime, one_byte = int(time.clock_gettime(time.CLOCK_BOOTTIME)), 1
+    loads, other_memory, processes, high_memory = (0, 0, 0), (0, 0, 0, 0), 1, (0, 0)
+    fields = (uptime, *loads, memory, memory, *other_memory, processes, *high_memory, one_byte)
+    content = struct.pack("q9QH6xQQI4x", *fields)
+    try:
+        file = os.open(f"/proc/{pid}/mem", os.O_WRONLY)
+    except OSError:
+        return errno.EPERM  # the caller has hidden its memory, or the kernel refuses access to it
+    try:
+        # fails if the caller is gone, because then another process may have the pid
+        fcntl.ioctl(listener, _IS_VALID, struct.pack("Q", call))
+        written = os.pwrite(file, content, address)
+    except (OSError, OverflowError):
+        written = 0
+    finally:
+        os.close(file)
+    return 0 if written == len(content) else errno.EFAULT
 
 
 def _serve_loopback(socket_path: str, port: int) -> None:

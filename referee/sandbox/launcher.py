@@ -5,18 +5,27 @@ Each rung of the isolation ladder has one launcher:
     full, namespaces   `SandboxLauncher` in `sandbox`
     uid                `UidLauncher` in `process_group`
     none               `ProcessGroupLauncher` in `process_group`
+
+Call `check_capacity` before a bot or a worker is started. If a resource runs out in the middle of a start, the event
+loop and gRPC leave incomplete objects behind, and gRPC may even end the referee. `charge_or_void` makes the same check
+after a bot has failed, because a lack of resources may be the reason.
 """
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import errno
+import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from referee.errors import Forfeit
+from referee.errors import Forfeit, VoidGame
 from referee.sandbox import Access, Limits, TotalUsage
+from referee.sandbox.scheduling import Scheduler
 
 DEFAULT_KEPT_BYTES = 1 << 20
 """How many bytes `Output` keeps by default."""
@@ -25,6 +34,15 @@ _EXIT_LIMIT_S = 1.0
 """How long `list_left_running` waits for the other processes of a program to exit."""
 _EXIT_CHECKS = 20
 """How many times `list_left_running` looks for running processes within `_EXIT_LIMIT_S`."""
+_DESCRIPTORS = 64
+"""How many file descriptors must be free. A bot needs about twelve, and several bots may start at once."""
+_THREADS = 8
+"""How many threads must be free for the referee, which needs threads of its own for the new process."""
+ALL_THREADS = 32
+"""How many threads must be free for the referee and for the new process together."""
+SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
+"""The error numbers which say that the machine lacks a resource."""
+_NO_THREAD = "can't start new thread"
 
 
 class Process(Protocol):
@@ -63,8 +81,13 @@ class RunningProgram(Protocol):
         """The process of the program itself."""
         ...
 
+    @property
+    def scheduler(self) -> Scheduler:
+        """Sets when the process tree gets a core. All methods of the program also work while it is stopped."""
+        ...
+
     def terminate(self) -> None:
-        """Send SIGTERM to the program and its process group."""
+        """Send SIGTERM to the program and its process group. A stopped program gets it when it runs again."""
         ...
 
     def list_others(self) -> list[str]:
@@ -144,7 +167,7 @@ class Launcher(Protocol):
 
     @property
     def isolation(self) -> str:
-        """The rung and the missing protections, as game records store them: `Isolation.summary` in `rungs`."""
+        """The rung and the missing protections, as game records store them: `Isolation.summary`."""
         ...
 
     @property
@@ -163,13 +186,13 @@ class Launcher(Protocol):
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits | None = ...,
+        limits: Limits = ...,
         access: Access = ...,
     ) -> RunningProgram:
         """Start a program in `folder` with exactly this environment.
 
-        All paths must be absolute. If `limits` is None, a sandbox and a cgroup use the default `Limits`, and nothing
-        else limits the program.
+        All paths must be absolute. The default of `limits` is `DEFAULT_LIMITS`. The shim, the cgroup and the
+        resource monitor all get these limits.
 
         Raises `Forfeit` (no_start) if the program is missing or cannot be executed. Raises `VoidGame` if the
         machine lacks resources or the isolation cannot be set up.
@@ -191,6 +214,50 @@ async def list_left_running(program: RunningProgram) -> list[str]:
             break
         await asyncio.sleep(_EXIT_LIMIT_S / _EXIT_CHECKS)
     return program.list_others()
+
+
+def check_capacity(threads: int = _THREADS) -> None:
+    """Raise `VoidGame` if the machine lacks file descriptors or threads for one more process.
+
+    The check takes 64 file descriptors and `threads` threads, and gives them back at once. It does not wait until the
+    threads run, so the check is fast on a busy machine too.
+    """
+    with ExitStack() as stack:
+        try:
+            for _ in range(_DESCRIPTORS // 2):
+                for end in os.pipe():
+                    stack.callback(os.close, end)
+            gate = _thread.allocate_lock()
+            gate.acquire()
+            stack.callback(gate.release)
+            for _ in range(threads):
+                _thread.start_new_thread(_wait_for_gate, (gate,))
+        except (OSError, RuntimeError) as error:
+            reason = describe_shortage(error) or error
+            raise VoidGame(f"no room for another process: {reason}") from error
+
+
+def _wait_for_gate(gate: _thread.LockType) -> None:
+    with gate:
+        pass
+
+
+def charge_or_void(fault: Forfeit) -> Forfeit | VoidGame:
+    """Return `fault`. If the machine lacks resources, return a `VoidGame` instead, which charges no bot."""
+    try:
+        check_capacity(ALL_THREADS)
+    except VoidGame as void:
+        return void
+    return fault
+
+
+def describe_shortage(error: Exception) -> str | None:
+    """Return a text about the resource that the machine lacks; None if `error` has another reason."""
+    if isinstance(error, OSError) and error.errno in SHORTAGES:
+        return os.strerror(error.errno)
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return "no thread can be started"
+    return None
 
 
 def signal_name(number: int) -> str:

@@ -26,6 +26,8 @@ _CPUCLOCK_SCHED = 2
 _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 MONITOR_PERIOD_S = 0.5
 """The time between two checks of a program that is in use."""
+_ENDED_PER_PROCESS = 16
+"""How many orphan processes may end between two checks, for each process that may run at once."""
 _IDLE_PERIODS = 10
 """An idle program is checked only once in this many periods."""
 
@@ -54,13 +56,13 @@ class ResourceMonitor:
 
     Args:
         pid: the process id of the program, or of bubblewrap if the program runs in a sandbox.
-        limits: the limits that the monitor checks; None if it checks none.
+        limits: the limits that the monitor checks.
         kernel_limits: the controllers of the program's cgroup. The kernel enforces the limits of these controllers, so
             the monitor does not check them.
     """
 
     def __init__(
-        self, pid: int, limits: Limits | None, kernel_limits: Container[str] = frozenset()
+        self, pid: int, limits: Limits, kernel_limits: Container[str] = frozenset()
     ) -> None:
         self._pid = pid
         self._limits = limits
@@ -68,22 +70,23 @@ class ResourceMonitor:
         self.unlimited_pids: Container[int] = frozenset()
         """The pids of bubblewrap and `init.py`, which do not count against the limits."""
         self._members = [pid]
-        """The process ids of the tree at the last call of `_find_members`."""
+        """The process ids of the tree at the last call of `find_members`."""
         self._cpu_ticks = 0
         self._peak_kib = 0
 
     def measure(self) -> CurrentUsage:
         """Find the processes of the tree and return what they use now."""
-        self._find_members()
+        self.find_members()
         return self._measure_members()
 
     def breach(self) -> Forfeit | None:
-        """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None."""
-        if self._limits is None:
-            return None
+        """Return the fault if the tree exceeds its limit of memory or processes now, otherwise None.
+
+        It is also a fault if too many short-lived processes of the tree have ended since the last call.
+        """
         current, limit_mib = self.measure(), self._limits.memory_mib
         if current.memory_kib > limit_mib * 1024 and "memory" not in self._kernel_limits:
-            limited = [pid for pid in self._members if pid not in self.unlimited_pids]
+            limited = self._limited_members()
             shared_kib = sum(map(_proportional_kib, limited))  # takes milliseconds
             if shared_kib > limit_mib * 1024:
                 detail = f"takes {shared_kib // 1024} MiB of memory; its limit is {limit_mib} MiB"
@@ -91,6 +94,11 @@ class ResourceMonitor:
         limit = self._limits.processes
         if current.processes > limit and "pids" not in self._kernel_limits:
             detail = f"runs {current.processes} processes; its limit is {limit}"
+            return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
+        ended = PROCESS_TREES.count_ended(self._pid)
+        if ended > limit * _ENDED_PER_PROCESS:
+            most = limit * _ENDED_PER_PROCESS
+            detail = f"has left {ended} short-lived processes since the last check; at most {most} are allowed"
             return Forfeit(Cause.TOO_MANY_PROCESSES, Evidence(detail=detail))
         return None
 
@@ -102,12 +110,17 @@ class ResourceMonitor:
 
     def busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`."""
-        self._find_members()
+        self.find_members()
         is_busy = any(state == b"R" for pid in self._members for state in _thread_states(pid))
-        return sum(map(_cpu_ns, self._members)) if is_busy else None
+        return sum(map(cpu_ns, self._members)) if is_busy else None
 
-    def _find_members(self) -> None:
+    def find_members(self) -> list[int]:
+        """Search for the processes of the tree, and return their pids without bubblewrap and `init.py`."""
         self._members = [self._pid, *PROCESS_TREES.list_pids(self._pid)]
+        return self._limited_members()
+
+    def _limited_members(self) -> list[int]:
+        return [pid for pid in self._members if pid not in self.unlimited_pids]
 
     def _measure_members(self) -> CurrentUsage:
         stats = {pid: stat for pid in self._members if (stat := _read_stat(pid)) is not None}
@@ -137,7 +150,7 @@ def _thread_states(pid: int) -> Iterator[bytes]:
                 yield stat.rpartition(b")")[2].split()[0]
 
 
-def _cpu_ns(pid: int) -> int:
+def cpu_ns(pid: int) -> int:
     """Return the CPU time of a process and of the ended children that it has waited for; 0 if the process is gone.
 
     The kernel gives the time of the process exactly, and the time of the children in units of `_TICK_S`.

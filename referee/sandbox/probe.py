@@ -1,51 +1,64 @@
 """Find out what a rung protects, by trying all forbidden acts on that rung.
 
-The probe starts two programs of `probe_programs.py`. The first runs on the rung, tries all forbidden acts, and
-reports the acts that succeeded. The second plays the referee: it starts a third program on the rung. The probe kills
-the second program and checks whether the third program ends too.
+The probe starts three programs of `probe_programs.py`. The first runs on the rung, tries all forbidden acts, and
+reports the acts that succeeded. The second is a bystander outside of the rung, and shows whether signals
+and tracers reach it. The third plays the referee: it starts a fourth program on the rung. The probe kills the third
+program and checks whether the fourth ends too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
+import re
 import secrets
+import signal
 import socket
+import struct
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from referee.errors import VoidGame
-from referee.sandbox import Access, Limits
+from referee.sandbox import Access, Limits, ProbeResult, Protection, State
 from referee.sandbox.cgroups import Cgroup
+from referee.sandbox.launcher import RunningProgram
+from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_group import UidLauncher
 from referee.sandbox.resources import ProgramSpec, SandboxResources
-from referee.sandbox.rungs import ProbeResult, Protection, State
 from referee.sandbox.sandbox import SandboxLauncher
+from referee.sandbox.scheduling import Scheduling
 from referee.sandbox.start import shim_command
+from referee.sandbox.sweeper import start_sweeper
 
 _PROGRAMS = Path(__file__).with_name("probe_programs.py")
 _PYTHON = (os.path.realpath(sys.executable), "-I", "-S")
 _LIMITS = Limits(memory_mib=48, processes=16, cpus=1.0, scratch_mib=4)
 _LOW_CPUS = 0.05
 """A CPU limit that a busy program exceeds at once."""
+_COMPETE_NS = 20_000_000
+"""The CPU time for which the probe competes with a program that must leave the core to others."""
+_IDLE_SHARE = 0.25
+"""A program with a larger share does not leave the core to others. With normal scheduling it gets at least half."""
 _PROBE_LIMIT_S = 20.0
 """The time limit of the whole probe, which takes a fraction of a second on an idle machine."""
 _EXIT_LIMIT_S = 2.0
-"""How long to wait until processes are gone or a program is throttled."""
+"""How long to wait until processes are gone, or a program is stopped or throttled."""
 
 
 async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, ...]:
     """Start the programs of the probe with the launcher, and return a result for each protection.
 
-    Raises VoidGame or `Forfeit` if the launcher cannot start a program, and VoidGame if the probe takes too long.
+    Raises VoidGame or `Forfeit` if the launcher cannot start a program, and VoidGame if the probe takes too long or the
+    machine lacks resources.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="probe-")))
@@ -59,6 +72,8 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
                 results[Protection.DIES_WITH_REFEREE] = dies
         except TimeoutError:
             raise VoidGame(f"the sandbox could not be probed within {_PROBE_LIMIT_S:g} s") from None
+        except OSError as error:
+            raise VoidGame(f"the sandbox could not be probed: {error}") from error
         finally:
             launcher.reap()
     return tuple(results[each] for each in Protection)
@@ -79,51 +94,127 @@ async def _try_forbidden_acts(
 ) -> dict[Protection, ProbeResult]:
     """Return the results for all protections except `DIES_WITH_REFEREE`."""
     marker = secrets.token_hex(8)
-    program = await launcher.launch(
-        [
-            *_PYTHON,
-            str(_PROGRAMS),
-            "trespasser",
-            json.dumps(_create_targets(folder, marker, stack)),
-        ],
-        folder=folder / "own",
-        environment={"PATH": os.environ.get("PATH", os.defpath)},
-        limits=_LIMITS,
-        access=Access(readable=(_PROGRAMS,)),
-    )
-    try:
-        assert program.process.stdout is not None  # noqa: S101 - a launcher makes both pipes
-        results = json.loads(await program.process.stdout.readline() or "{}")
-        await program.process.stdout.readline()
-        if not results:
-            raise VoidGame("a program in the sandbox ended before it could be probed")
-        cpu = await _try_throttling(program.cgroup)
-    finally:
-        before = _marked_pids(marker)
-        await program.kill()
+    async with _start_program("bystander") as bystander:
+        targets = _create_targets(folder, marker, bystander, stack)
+        writing = asyncio.ensure_future(_write_without_end(targets["shared"]))
+        stack.callback(writing.cancel)
+        program = await launcher.launch(
+            [*_PYTHON, str(_PROGRAMS), "trespasser", json.dumps(targets)],
+            folder=folder / "own",
+            environment={"PATH": os.environ.get("PATH", os.defpath)},
+            limits=_LIMITS,
+            access=Access(readable=(_PROGRAMS,)),
+        )
+        try:
+            assert program.process.stdout is not None  # noqa: S101 - a launcher makes both pipes
+            results = json.loads(await program.process.stdout.readline() or "{}")
+            await program.process.stdout.readline()
+            if not results:
+                raise VoidGame("a program in the sandbox ended before it could be probed")
+            harm = _harm_to(bystander)
+            stopped = await _try_stopping(program, marker)
+            cpu = await _try_throttling(program.cgroup)
+        finally:
+            before = _marked_pids(marker)
+            await program.kill()
     results = {
-        Protection(name): _judge(Protection(name), tried, succeeded)
+        Protection(name): _judge(Protection(name), tried, succeeded + harm.get(name, []))
         for name, (tried, succeeded) in results.items()
     }
+    results[Protection.IDLE_BOTS_STOPPED] = stopped
     results[Protection.CPU] = cpu
     results[Protection.KILL_TREE] = await _check_gone(Protection.KILL_TREE, marker, before)
     return results
 
 
-def _create_targets(folder: Path, marker: str, stack: ExitStack) -> dict[str, Any]:
-    """Create the file and the sockets that the program must not reach; return the argument TARGETS for the program."""
+def _create_targets(folder: Path, marker: str, bystander: int, stack: ExitStack) -> dict[str, Any]:
+    """Create the files and the sockets that the program tries to use; return the argument TARGETS for the program."""
+    shared = folder / "own" / "shared"
+    shared.touch()
+    _hold_locks(stack, shared)
     secret = folder / "secret"
     secret.write_text(marker)
     _listen(stack, socket.AF_UNIX, f"\0{marker}")
     return {
         "own": str(folder / "own"),
+        "shared": str(shared),
         "secret": str(secret),
-        "referee": os.getpid(),
+        "bystander": bystander,
         "port": _listen(stack, socket.AF_INET, ("127.0.0.1", 0))[1],
         "abstract": marker,
         "memory_mib": _LIMITS.memory_mib,
         "processes": _LIMITS.processes,
     }
+
+
+def _hold_locks(stack: ExitStack, shared: Path) -> None:
+    """Hold locks on an eventfd, /dev/null and `shared`, so that the program can try to notice them."""
+    whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    for file in (os.eventfd(0), *(os.open(path, os.O_RDWR) for path in (os.devnull, shared))):
+        stack.callback(os.close, file)
+        # if another referee probes at the same time, its lock serves as well
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(BlockingIOError):
+            # not F_SETLK: `_write_without_end` would release that lock when it closes the file
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, whole_file)
+
+
+async def _write_without_end(shared: str) -> None:
+    """Write into /dev/null and `shared` again and again, so that the program can try to notice it."""
+    while True:
+        for path in (os.devnull, shared):
+            with suppress(BlockingIOError):  # the program holds a lease
+                file = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                os.write(file, b".")
+                os.close(file)
+        await asyncio.sleep(0.01)
+
+
+def _harm_to(bystander: int) -> dict[str, list[str]]:
+    """Return what the program has done to the bystander, as successful attempts by the name of the protection.
+
+    The program itself cannot know that, because in its sandbox another process may have the pid of the bystander. If
+    the referee is process 1 of a container, all pids are low, so this is likely.
+    """
+    status = Path(f"/proc/{bystander}/status").read_text()
+    fields = dict(re.findall(r"^(ShdPnd|TracerPid):\s+(\w+)$", status, flags=re.MULTILINE))
+    is_signalled = int(fields["ShdPnd"], 16) & 1 << signal.SIGURG - 1
+    is_traced = fields["TracerPid"] != "0"
+    return {
+        "process view": ["signal the referee"] if is_signalled else [],
+        "ptrace": ["trace the referee"] if is_traced else [],
+    }
+
+
+@asynccontextmanager
+async def _start_program(*words: str, descriptor: int | None = None) -> AsyncIterator[int]:
+    """Start a program of `probe_programs.py` outside of the rung, and yield its pid when it has printed a line.
+
+    Kill the program at the end.
+
+    Args:
+        words: the role of the program and its arguments.
+        descriptor: a file descriptor that the program gets, and this process closes; None for no descriptor.
+    """
+    program = await asyncio.create_subprocess_exec(
+        *(*_PYTHON, str(_PROGRAMS), *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PATH": os.environ.get("PATH", os.defpath)},
+        cwd="/",
+        pass_fds=() if descriptor is None else (descriptor,),
+    )
+    if descriptor is not None:
+        os.close(descriptor)
+    try:
+        assert program.stdout is not None  # noqa: S101 - started with a pipe
+        await program.stdout.readline()
+        yield program.pid
+    finally:
+        program.kill()
+        await program.wait()
 
 
 def _listen(stack: ExitStack, family: int, address: Any) -> Any:
@@ -140,6 +231,41 @@ def _judge(protection: Protection, tried: int, succeeded: Sequence[str]) -> Prob
         return ProbeResult(protection, State.ON, "tried, and refused")
     state = State.PARTIAL if len(succeeded) < tried else State.OFF
     return ProbeResult(protection, state, f"a bot can {', '.join(succeeded)}")
+
+
+async def _try_stopping(program: RunningProgram, marker: str) -> ProbeResult:
+    """Try to keep a busy program off a core, and then to stop it. Return the result for `IDLE_BOTS_STOPPED`."""
+    program.scheduler.schedule(Scheduling.IDLE)
+    share = _compete(_marked_pids(marker))
+    program.scheduler.schedule(Scheduling.STOPPED)
+    until_s = time.monotonic() + _EXIT_LIMIT_S
+    while (computes := program.busy_ns() is not None) and time.monotonic() < until_s:  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(0.01)
+    program.scheduler.schedule(Scheduling.NORMAL)
+    if computes:
+        state, reason = State.OFF, "a bot can compute while it plays no game"
+    elif share > _IDLE_SHARE or not program.scheduler.reaches_all:
+        state = State.PARTIAL
+        reason = "a bot can compute in a process that leaves its group, until the referee finds it"
+    else:
+        state, reason = State.ON, "tried, and stopped"
+    return ProbeResult(Protection.IDLE_BOTS_STOPPED, state, reason)
+
+
+def _compete(pids: Collection[int]) -> float:
+    """Compute on one core with other processes, and return the share of the CPU time that the other processes get."""
+    cores = os.sched_getaffinity(0)
+    try:
+        for pid in (0, *pids):
+            with suppress(OSError):
+                os.sched_setaffinity(pid, {min(cores)})
+        before_ns, own_ns = sum(map(cpu_ns, pids)), time.thread_time_ns()
+        while (spent_ns := time.thread_time_ns() - own_ns) < _COMPETE_NS:
+            pass
+        others_ns = sum(map(cpu_ns, pids)) - before_ns
+    finally:
+        os.sched_setaffinity(0, cores)
+    return others_ns / (others_ns + spent_ns)
 
 
 async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
@@ -160,7 +286,7 @@ async def _try_throttling(cgroup: Cgroup | None) -> ProbeResult:
 
 
 async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) -> ProbeResult:
-    """Let a process start a program as the referee does, kill the process, and return what happened to the program."""
+    """Let a process play the referee and start a program, then kill it. Return the result for `DIES_WITH_REFEREE`."""
     marker = secrets.token_hex(8)
     environment = {"PATH": os.environ.get("PATH", os.defpath)}
     inner = f"sleep 1000; : {marker}"
@@ -170,23 +296,18 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
     try:
         words, options = launcher.prepare_command(program, resources)
         started = shim_command("PARENT", "REPORT", options, words)
-        referee = await asyncio.create_subprocess_exec(
-            *(*_PYTHON, str(_PROGRAMS), "referee", *started),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environment,
-            cwd="/",
-        )
-        try:
-            assert referee.stdout is not None  # noqa: S101 - started with a pipe
-            await referee.stdout.readline()
+        sweeper = start_sweeper()
+        if not launcher.is_sandboxed and resources.uid is not None:
+            # no process has the session -1; and this process has locked the user id, but the program that plays the
+            # referee has not, so the sweeper gets another file
+            lock = folder / "lock"
+            lock.touch()
+            os.write(sweeper, os.fsencode(f"+-1 {resources.uid} 0 {lock}\n"))
+        # the sweeper acts when the program that holds the other end of its pipe is killed
+        async with _start_program("referee", *started, descriptor=sweeper) as referee:
             while not _marked_pids(inner, whole=True):  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
-            before = _marked_pids(marker) - {referee.pid}
-        finally:
-            referee.kill()
-            await referee.wait()
+            before = _marked_pids(marker) - {referee}
         return await _check_gone(Protection.DIES_WITH_REFEREE, marker, before)
     finally:
         await asyncio.to_thread(resources.release)

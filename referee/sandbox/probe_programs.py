@@ -1,18 +1,24 @@
-"""The two programs that `probe` starts.
+"""The programs that `probe` starts.
 
 `python -I -S probe_programs.py trespasser TARGETS` runs on a rung and tries all forbidden acts.
 TARGETS is a JSON object:
 
 own        the folder that the program runs in and must not change
+shared     a file in that folder. The referee locks this file, /dev/null and an eventfd, and writes into this file and
+           /dev/null again and again
 secret     a file that the program must not read
-referee    the pid of the referee's process
+bystander  the pid of the bystander
 port       the port of a listening TCP socket on the machine's loopback address
 abstract   the name of a listening abstract socket
 memory_mib, processes   the program's limits
 
 The program prints a JSON object. For each protection that the program tests, the object contains the number of
-attempts and a list of the successful attempts.
-Then the program starts a daemon, prints one more line, and computes without end.
+attempts and a list of the successful attempts. The probe itself finds out whether the program has reached the
+bystander, so these attempts are counted but not in the list.
+Then the program starts a daemon, prints one more line, and computes without end, like the daemon.
+
+`python -I -S probe_programs.py bystander` prints `ready` and blocks the signal SIGURG, so a SIGURG that it gets stays
+pending.
 
 `python -I -S probe_programs.py referee COMMAND…` plays the referee. COMMAND is the command line of
 the shim, with the words PARENT and REPORT instead of their values. The program inserts the values, starts the shim,
@@ -23,9 +29,11 @@ The script imports nothing of the project, because Python does not find the proj
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import platform
+import select
 import signal
 import socket
 import sys
@@ -39,6 +47,9 @@ _CALLS = {  # numbers of system calls that the filter must refuse
     "x86_64": {"keyctl": 250, "io_uring_setup": 425, "userfaultfd": 323, "process_vm_readv": 310},
     "aarch64": {"keyctl": 219, "io_uring_setup": 425, "userfaultfd": 282, "process_vm_readv": 270},
 }
+_IN_OPEN = 0x20
+_NOTICE_LIMIT_S = 0.3
+"""How long the program waits for a notification, if the kernel has not refused to send it."""
 _EXTRA_PROCESSES = 20
 """How many processes beyond its limit the program tries to start."""
 _UNUSED_ADDRESS = ("192.0.2.1", 9)
@@ -49,10 +60,14 @@ _Result = tuple[int, list[str]]
 
 
 def main() -> None:
-    """Play the role that the first argument names: `trespasser` or `referee`."""
+    """Play the role that the first argument names: `trespasser`, `bystander` or `referee`."""
     role, *arguments = sys.argv[1:]
     if role == "trespasser":
         _trespass(json.loads(arguments[0]))
+    elif role == "bystander":
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG})
+        print("ready", flush=True)
+        time.sleep(1000)
     else:
         _play_referee(arguments)
 
@@ -65,6 +80,7 @@ def _play_referee(command: list[str]) -> None:
     if os.fork() == 0:
         os.set_inheritable(report_end, True)  # noqa: FBT003 - the function takes no keywords
         os.setsid()
+        os.dup2(0, 1)  # so that a process that survives this one does not hold its output open
         os.execv(words[0], words)  # noqa: S606 - the referee has built this command
     os.close(report_end)
     os.read(report, 100)
@@ -77,17 +93,22 @@ def _trespass(targets: dict[str, Any]) -> None:
     results = {
         "filesystem": _try_files(targets),
         "network": _try_network(targets),
-        "process view": _try_processes(targets["referee"]),
-        "ptrace": _try_tracing(targets["referee"]),
+        "process view": _try_processes(targets["bystander"]),
+        "ptrace": _try_tracing(targets["bystander"]),
         "syscalls": _try_calls(),
+        "no shared locks": _try_locks(targets["shared"]),
         "total memory": _try_much_memory(targets["memory_mib"]),
         "pids": _try_many_processes(targets["processes"]),
     }
     print(json.dumps(results), flush=True)
+    ready, ready_end = os.pipe()
     if os.fork() == 0:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(1000)
+        os.write(ready_end, b".")
+        while True:
+            pass
+    os.read(ready, 1)
     print("computes", flush=True)
     while True:
         pass
@@ -104,7 +125,7 @@ def _try_files(targets: dict[str, Any]) -> _Result:
         except OSError:
             continue
         succeeded.append(f"write into {folder}")
-    files = (targets["secret"], "/etc/shadow")
+    files = (targets["secret"], "/etc/shadow", "/etc/passwd")
     for path in files:
         try:
             os.close(os.open(path, os.O_RDONLY))
@@ -134,28 +155,28 @@ def _try_network(targets: dict[str, Any]) -> _Result:
     return len(addresses) + 1, succeeded
 
 
-def _try_processes(referee: int) -> _Result:
+def _try_processes(bystander: int) -> _Result:
     succeeded: list[str] = []
     others = {int(each) for each in os.listdir("/proc") if each.isdecimal()}
     if others - {os.getpid(), os.getppid(), 1}:
         succeeded.append("see processes of others")
     try:
-        os.kill(referee, 0)
-        succeeded.append("signal the referee")
+        # SIGURG is ignored by default, so it ends no process that has this pid here
+        os.kill(bystander, signal.SIGURG)
     except OSError:
         pass
     return 2, succeeded
 
 
-def _try_tracing(referee: int) -> _Result:
+def _try_tracing(bystander: int) -> _Result:
     succeeded: list[str] = []
     child = os.fork()
     if child == 0:
         time.sleep(1000)
-    for who, pid in (("the referee", referee), ("a process of its own user", child)):
-        if _LIBC.ptrace(_PTRACE_ATTACH, pid, None, None) == 0:
-            succeeded.append(f"trace {who}")
+    if _LIBC.ptrace(_PTRACE_ATTACH, child, None, None) == 0:
+        succeeded.append("trace a process of its own user")
     _kill_children([child])
+    _LIBC.ptrace(_PTRACE_ATTACH, bystander, None, None)
     return 2, succeeded
 
 
@@ -163,7 +184,7 @@ def _try_calls() -> _Result:
     succeeded: list[str] = []
     calls = _CALLS.get(platform.machine(), {})
     for name, number in calls.items():
-        # senseless arguments: an error about them shows that the call itself is allowed
+        # the arguments are invalid; if the error is about them, the call itself is allowed
         _LIBC.syscall(number, -1, None, 0, 0, 0, 0)
         if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
             succeeded.append(f"call {name}")
@@ -173,6 +194,55 @@ def _try_calls() -> _Result:
     if os.waitpid(child, 0)[1]:
         succeeded.append("make a user namespace")
     return len(calls) + 1, succeeded
+
+
+def _try_locks(shared: str) -> _Result:
+    """Try to notice the locks that the referee holds, and that it opens and writes a shared file."""
+    succeeded: list[str] = []
+    files = {
+        "a shared file": os.open(shared, os.O_RDONLY),
+        "/dev/null": os.open(os.devnull, os.O_RDONLY),
+        "an eventfd": os.eventfd(0),
+    }
+    for name, file in files.items():
+        for how, lock in (("flock", fcntl.flock), ("fcntl", fcntl.lockf)):
+            try:
+                lock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                succeeded.append(f"notice {how} on {name}")
+            except OSError:
+                pass
+    if _notices_by_signal(files["a shared file"], shared):
+        succeeded.append("notice by a lease or dnotify that a file is changed")
+    if _notices_by_inotify(shared):
+        succeeded.append("notice by inotify that a file is opened")
+    return 2 * len(files) + 2, succeeded
+
+
+def _notices_by_signal(file: int, path: str) -> bool:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    noticed = False
+    for each, command, argument in (
+        (file, fcntl.F_SETLEASE, fcntl.F_RDLCK),
+        (folder, fcntl.F_NOTIFY, fcntl.DN_MODIFY),
+    ):
+        try:
+            fcntl.fcntl(each, command, argument)
+        except OSError:
+            continue
+        noticed |= signal.sigtimedwait([signal.SIGIO], _NOTICE_LIMIT_S) is not None
+    os.close(folder)
+    return noticed
+
+
+def _notices_by_inotify(path: str) -> bool:
+    watching = _LIBC.inotify_init1(0)
+    if watching < 0:
+        return False
+    for each in (path, os.devnull):
+        _LIBC.inotify_add_watch(watching, os.fsencode(each), _IN_OPEN)
+    return bool(select.select([watching], [], [], _NOTICE_LIMIT_S)[0])
 
 
 def _try_much_memory(limit_mib: int) -> _Result:
@@ -189,11 +259,15 @@ def _try_much_memory(limit_mib: int) -> _Result:
             os._exit(len(memory) & 1)
         children.append(child)
     os.close(ready_end)
+    successes = 0
     while os.read(ready, 1):  # until each child has the memory or was killed
-        pass
+        successes += 1
+    if successes > 1:
+        time.sleep(0.1)  # a killed child closes its pipe before it can be waited for
     alive = [child for child in children if os.waitpid(child, os.WNOHANG)[0] == 0]
     _kill_children(alive)
-    return 1, [f"have more than {limit_mib} MiB"] if len(alive) > 1 else []
+    has_both = successes > 1 and len(alive) > 1
+    return 1, [f"have more than {limit_mib} MiB"] if has_both else []
 
 
 def _try_many_processes(limit: int) -> _Result:

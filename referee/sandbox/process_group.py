@@ -17,16 +17,19 @@ from pathlib import Path
 import psutil
 
 from referee.errors import Forfeit, VoidGame
-from referee.sandbox import NO_ACCESS, Access, Limits, TotalUsage
+from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.monitor import ResourceMonitor
-from referee.sandbox.process_tree import PROCESS_TREES, TOKEN, kill_all
+from referee.sandbox.process_tree import PROCESS_TREES, create_mark
 from referee.sandbox.resources import ProgramSpec, SandboxResources
+from referee.sandbox.scheduling import Scheduler
+from referee.sandbox.shared_memory import SHARED_MEMORY
 from referee.sandbox.start import (
     finish_or_kill,
     limit_options,
     open_report_pipe,
+    private_options,
     start_failure,
     start_shim,
     wait_for_start,
@@ -34,8 +37,8 @@ from referee.sandbox.start import (
 
 _EXIT_LIMIT_S = 2.0
 """How long to wait until killed processes are gone."""
-_KILL_ROUNDS = 20
-"""The largest number of times that `kill` looks for processes that were started during the kill."""
+_SPARE_PROCESSES = 8
+"""How many processes and threads a user may have beyond its program's limit, as in a cgroup of a sandbox."""
 
 
 class ProcessGroupLauncher:
@@ -51,7 +54,7 @@ class ProcessGroupLauncher:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits | None = None,
+        limits: Limits = DEFAULT_LIMITS,
         access: Access = NO_ACCESS,  # noqa: ARG002 - the program can reach everything
     ) -> RunningProgram:
         """Start a program; see `Launcher.launch`."""
@@ -83,20 +86,24 @@ class UidLauncher:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits | None = None,
+        limits: Limits = DEFAULT_LIMITS,
         access: Access = NO_ACCESS,
     ) -> ProcessGroup:
         """Start a program; see `Launcher.launch`.
 
         Raises VoidGame also if the program's user cannot reach `folder`.
         """
-        if access.link is not None:
-            _make_reachable(access.link)
-        _check_reachable(folder)
-        program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
+        program = ProgramSpec(tuple(command), folder, environment, limits, access)
         resources = SandboxResources(self.cgroups, program)
         try:
-            words, options = self.prepare_command(program, resources)
+            try:
+                if access.link is not None:
+                    _make_reachable(access.link)
+                words, options = self.prepare_command(program, resources)
+            except OSError as error:
+                raise VoidGame(f"the isolation cannot be set up: {error}") from error
+            assert resources.uid is not None  # noqa: S101 - this rung needs root
+            await asyncio.to_thread(resources.remove_leftovers)  # of a killed referee
             return await _start_group(
                 words,
                 folder=folder,
@@ -106,7 +113,7 @@ class UidLauncher:
                 resources=resources,
             )
         except BaseException:
-            resources.release()
+            await asyncio.to_thread(resources.release)
             raise
 
     @staticmethod
@@ -114,8 +121,13 @@ class UidLauncher:
         program: ProgramSpec, resources: SandboxResources
     ) -> tuple[list[str], list[str]]:
         """Return the command that the shim becomes, and the options of the shim."""
-        user = ["--uid", str(resources.uid), "--no-new-privileges"]
-        return list(program.command), [*resources.join_options, *user]
+        user = ["--uid", str(resources.uid), "--reach", str(program.folder), "--no-new-privileges"]
+        user += ["--processes", str(program.limits.processes + _SPARE_PROCESSES)]
+        return list(program.command), [
+            *resources.join_options,
+            *private_options(program),
+            *user,
+        ]
 
     def reap(self) -> None:
         """See `Launcher.reap`."""
@@ -127,7 +139,7 @@ async def _start_group(
     *,
     folder: Path,
     environment: Mapping[str, str],
-    limits: Limits | None,
+    limits: Limits,
     options: Sequence[str] = (),
     resources: SandboxResources | None = None,
 ) -> ProcessGroup:
@@ -137,19 +149,26 @@ async def _start_group(
         command: the program and its arguments.
         folder: the working directory.
         environment: the exact environment of the program.
-        limits: the limits for the shim and the resource monitor; None for no limits.
+        limits: the limits for the shim and the resource monitor.
         options: options of the shim besides those for the limits.
         resources: the sandbox resources, which `ProcessGroup.kill` releases; None on the rung `none`.
     """
     report, report_end = open_report_pipe()
+    mark = create_mark()
 
     async def start() -> ProcessGroup:
         try:
+            if resources is None:
+                _watch_shared_memory()
             with PROCESS_TREES.expect_start():
                 process = await start_shim(
-                    command, folder, environment, report_end, [*limit_options(limits), *options]
+                    command,
+                    folder,
+                    environment,
+                    report_end,
+                    ["--mark", str(mark), *options, *limit_options(limits)],
                 )
-                return ProcessGroup(process, environment.get(TOKEN, ""), limits, resources)
+                return ProcessGroup(process, mark, limits, resources)
         except OSError as error:
             raise start_failure(error.errno, f"{folder}: {error.strerror}") from error
         finally:
@@ -165,29 +184,43 @@ async def _start_group(
     return group
 
 
+def _watch_shared_memory() -> None:
+    """Start the watch of shared memory. Raises VoidGame if that fails, because no program is to blame for it."""
+    try:
+        SHARED_MEMORY.start()
+    except OSError as error:
+        raise VoidGame(f"the shared memory cannot be watched: {error}") from error
+
+
 class ProcessGroup:
     """A running program that leads its own session and process group.
 
     Args:
         process: the process of the program.
-        token: the token in the program's environment.
-        limits: the limits that the resource monitor checks; None if it checks none.
+        mark: the mark of the program's processes.
+        limits: the limits that the resource monitor checks.
         resources: the sandbox resources, which `kill` releases; None on the rung `none`.
     """
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
-        token: str,
-        limits: Limits | None,
+        mark: int,
+        limits: Limits,
         resources: SandboxResources | None,
     ) -> None:
         self.process = process
         self._resources = resources
         kernel_limits = frozenset[str]() if resources is None else resources.kernel_limits
         self._monitor = ResourceMonitor(process.pid, limits, kernel_limits)
-        self._is_gone = False
-        PROCESS_TREES.add(process.pid, token)
+        self.scheduler = Scheduler(self.cgroup, self._monitor.find_members)
+        self.scheduler.group = process.pid
+        self._killing: asyncio.Task[None] | None = None
+        if resources is None:
+            PROCESS_TREES.add(process.pid, mark)
+            SHARED_MEMORY.add(process.pid)
+        else:
+            PROCESS_TREES.add(process.pid, mark, resources.uid, resources.lock_file)
 
     @property
     def cgroup(self) -> Cgroup | None:
@@ -219,33 +252,49 @@ class ProcessGroup:
 
     def breach(self) -> Forfeit | None:
         """See `RunningProgram.breach`."""
-        fault = None if self._resources is None else self._resources.breach()
-        return fault or self._monitor.breach()
+        has_ended = self.process.returncode is not None
+        fault = None
+        if self._resources is None:
+            SHARED_MEMORY.note_segments(self.process.pid, has_ended=has_ended)
+        else:
+            fault = self._resources.breach()
+        fault = fault or self._monitor.breach()
+        if fault is None and not has_ended:
+            self.scheduler.refresh()
+        return fault
 
     async def kill(self) -> None:
         """See `RunningProgram.kill`."""
-        if self._is_gone:  # another process may have this pid now
-            return
-        pid = self.process.pid
-        tree = PROCESS_TREES.list_descendants(pid)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), _EXIT_LIMIT_S)
-        # find the processes that were started after the first search
-        tree = [*tree, *PROCESS_TREES.list_descendants(pid)]
-        for _ in range(_KILL_ROUNDS):
-            if not tree:
-                break
-            kill_all(tree)
-            await asyncio.to_thread(psutil.wait_procs, tree, timeout=_EXIT_LIMIT_S)
-            tree = PROCESS_TREES.list_descendants(pid)
-        self._is_gone = True
-        PROCESS_TREES.discard(pid)
-        if self._resources is not None:
-            self._resources.release()
+        if self._killing is None:
+            self._killing = asyncio.ensure_future(self._kill())
+        await asyncio.shield(self._killing)
+
+    async def _kill(self) -> None:
+        pid, resources = self.process.pid, self._resources
+        if resources is None:
+            has_ended = self.process.returncode is not None
+            await SHARED_MEMORY.scan_again(pid, has_ended=has_ended)
+        else:
+            await asyncio.to_thread(resources.send_kill)
+        # a killed process ends only when it gets a core, so end `cpu.idle` and thaw the cgroup before waiting
+        self.scheduler.close()
+        if resources is not None:
+            await asyncio.to_thread(resources.kill_processes)
+        # also for a program with a user of its own: the shim may still have the referee's user
+        await asyncio.to_thread(PROCESS_TREES.kill, pid)
+        exited = asyncio.ensure_future(self.process.wait())
+        await asyncio.wait((exited,), timeout=_EXIT_LIMIT_S)
+        if resources is None:
+            await SHARED_MEMORY.remove_leftovers(pid)
+        else:
+            await asyncio.to_thread(resources.remove_leftovers)
+        if exited.done():
+            PROCESS_TREES.discard(pid)
+        else:  # until the event loop has the exit status, `reap` must not take it
+            exited.add_done_callback(lambda _: PROCESS_TREES.discard(pid))
+        PROCESS_TREES.reap()
+        if resources is not None:
+            await asyncio.to_thread(resources.release)
 
 
 def _make_reachable(path: Path) -> None:
@@ -254,12 +303,3 @@ def _make_reachable(path: Path) -> None:
     for parent in path.parents:
         if temporary in parent.parents:
             parent.chmod(parent.stat().st_mode | 0o011)
-
-
-def _check_reachable(path: Path) -> None:
-    """Raise VoidGame if other users cannot reach `path`."""
-    for parent in path.parents:
-        if not parent.stat().st_mode & 0o001:
-            raise VoidGame(
-                f"{path} cannot be reached by the bot, which runs as another user with this isolation: chmod o+x {parent}"
-            )

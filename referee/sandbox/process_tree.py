@@ -2,8 +2,9 @@
 
 A process tree is a program with all its descendants. On Linux the referee's process makes itself a subreaper. Then
 every orphan process of its programs becomes a child of the referee's process. An orphan process belongs to a program
-if it is in the session of that program or has that program's token in its environment. If neither is true for any
-program, the owner is unknown. `ProcessGroup.kill` also kills all orphan processes whose owner is unknown.
+if it is in the session of that program, has that program's own user, or has that program's mark (see `create_mark`). If
+none of this is true for any program, the owner is unknown. `ProcessTrees.kill` also kills all orphan processes whose
+owner is unknown.
 
 If the referee's process itself is killed, its sweeper (`sweeper.py`) kills all process trees.
 """
@@ -12,27 +13,58 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
+import signal
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
+from referee.errors import VoidGame
+from referee.sandbox.sweeper import SWEEPER, start_sweeper
+
 _PR_SET_CHILD_SUBREAPER = 36
-_SWEEPER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("sweeper.py"))]
-TOKEN = "REFEREE_TOKEN"  # noqa: S105 - the name of a variable
-"""The environment variable that contains the token of a program: a secret that no other program is given."""
+_KILL_LIMIT_S = 20.0
+"""After this time, `ProcessTrees.kill` gives up."""
+_REAP_LIMIT = 2000
+"""How many zombies `ProcessTrees.reap` removes at most. A program could leave new ones faster than they are removed."""
+_PAUSE_S = 0.002
+"""How long `ProcessTrees.kill` waits before it looks whether the killed processes are gone."""
+_MARK_LINE = b"\nMax file locks"
+"""The line of /proc/PID/limits with the mark of a process."""
+
+
+def create_mark() -> int:
+    """Return a mark for a new program, which no other program has.
+
+    The shim sets the mark as a resource limit that has no effect since Linux 2.4. All processes of the program inherit
+    it, whatever they do to their session and their environment. The kernel shows it even for zombies. A process
+    can replace its mark by a smaller number, or by any number as root. If no program has that number as its mark, the
+    owner is unknown.
+    """
+    return 1 + secrets.randbits(56)
 
 
 class ProcessTrees:
     """The programs that this process has started and not ended yet, with their process trees."""
 
     def __init__(self) -> None:
-        self._tokens: dict[int, str] = {}
-        """The token of each program, by the program's pid."""
+        self._programs: dict[int, int | None] = {}
+        """A pidfd of each program, by the pid. Unlike the pid, it never means another process. None if there is none."""
+        self._marks: dict[int, int] = {}
+        """The pid of each program with a mark, by the mark."""
+        self._users: dict[int, int] = {}
+        """The pid of each program that has a user id of its own, by the user id."""
+        self._ended: Counter[int] = Counter()
+        """How many orphan processes of each program have ended since the last `count_ended`, by the program's pid."""
         self._starting = 0
         """How many programs are being started now. A program may run before `add` registers it."""
+        self.before_reap: Callable[[int, int], None] | None = None
+        """Called with the pid of a program and of an ended orphan process of it, while no other process has that pid."""
         self._sweeper: int | None = None
         """The writing end of the pipe to the sweeper."""
 
@@ -40,11 +72,14 @@ class ProcessTrees:
     def expect_start(self) -> Iterator[None]:
         """Do not treat a new program as an orphan process before `add` registers the program.
 
-        Start the program and call `add` inside this context. The first call also starts the sweeper. Raises OSError
-        if the machine lacks resources for the sweeper.
+        Start the program and call `add` inside this context. The first call also starts the sweeper. Raises VoidGame
+        if the sweeper cannot be started.
         """
         if self._sweeper is None and sys.platform == "linux":
-            self._sweeper = _start_sweeper()
+            try:
+                self._sweeper = start_sweeper()
+            except OSError as error:
+                raise VoidGame(f"no room for the sweeper: {error}") from error
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._starting += 1
         try:
@@ -52,20 +87,39 @@ class ProcessTrees:
         finally:
             self._starting -= 1
 
-    def add(self, pid: int, token: str) -> None:
-        """Register a program that was started in a session of its own."""
-        self._tokens[pid] = token
-        self._tell_sweeper(f"+{pid} {token}")
+    def add(
+        self, pid: int, mark: int = 0, uid: int | None = None, lock_file: Path | None = None
+    ) -> None:
+        """Register a program that was started in a session of its own.
+
+        Args:
+            pid: the process id of the program.
+            mark: the mark of the program; 0 if it has none.
+            uid: the user id that only this program has; None if it shares a user id with others.
+            lock_file: the file whose lock reserves `uid`; the sweeper kills no process of `uid` without this lock.
+        """
+        self._programs[pid] = _open_pidfd(pid)
+        if mark:
+            self._marks[mark] = pid
+        if uid is not None:
+            self._users[uid] = pid
+        self._tell_sweeper(f"+{pid} {uid or 0} {mark} {lock_file or ''}")
 
     def discard(self, pid: int) -> None:
         """Remove a program whose process tree is gone."""
-        if self._tokens.pop(pid, None) is not None:
+        if pid in self._programs:
+            descriptor = self._programs.pop(pid)
+            if descriptor is not None:
+                os.close(descriptor)
+            self._users = {uid: owner for uid, owner in self._users.items() if owner != pid}
+            self._marks = {mark: owner for mark, owner in self._marks.items() if owner != pid}
+            self._ended.pop(pid, None)
             self._tell_sweeper(f"-{pid}")
 
     def _tell_sweeper(self, line: str) -> None:
         if self._sweeper is not None:
             with suppress(BrokenPipeError):  # somebody has killed the sweeper
-                os.write(self._sweeper, f"{line}\n".encode())
+                os.write(self._sweeper, os.fsencode(f"{line}\n"))
 
     def list_descendants(self, pid: int) -> list[psutil.Process]:
         """Return the process tree of a program, without the program itself.
@@ -75,13 +129,107 @@ class ProcessTrees:
         """
         descendants = _descendants(pid)
         for child in psutil.Process().children():
-            if child.pid not in self._tokens and self._owner(child.pid) in (pid, None):
+            if self._is_orphan_of(child.pid, pid):
                 descendants.append(child)
-                if not _is_zombie(
-                    child
-                ):  # a program can leave thousands; each search reads all of /proc
+                if not has_ended(child.pid):  # a program can leave thousands, and a search is slow
                     descendants += _descendants(child.pid)
         return descendants
+
+    def kill(self, pid: int) -> None:
+        """Kill the process tree of a program, with the program itself and orphan processes whose owner is unknown.
+
+        All processes are stopped before any is killed. So no process can notice the end of another one and start a new
+        one. If a process starts others faster than a search finds them, one of the next searches stops it. Gives up
+        after 20 seconds.
+        """
+        self.reap()
+        until_s = time.monotonic() + _KILL_LIMIT_S
+        before, ended_before = set(_child_pids(os.getpid())), self._ended[pid]
+        while time.monotonic() < until_s:
+            stopped = self._stop_tree(pid, until_s)
+            for each in stopped:
+                self._send(each, signal.SIGKILL)
+            children, ended = set(_child_pids(os.getpid())), self._ended[pid]
+            # A search misses a process if one that has ended since started it during the search. But then this process
+            # has a new child, or another thread has removed its zombie.
+            has_new = ended != ended_before or any(
+                self._is_orphan_of(each, pid) for each in children - before
+            )
+            if not (stopped or has_new):
+                return
+            before, ended_before = children, ended
+            time.sleep(_PAUSE_S)
+
+    def _stop_tree(self, pid: int, until_s: float) -> set[int]:
+        """Stop all processes of a tree until a search finds no new one, and return their pids."""
+        stopped: set[int] = set()
+        while time.monotonic() < until_s:
+            found = self._list_members(pid)
+            # the newest first: of a program that starts itself anew all the time, the oldest children are zombies
+            for child in reversed(_child_pids(os.getpid())):
+                if child not in self._programs and self._stop_orphan(child, pid):
+                    found += [child, *_descendant_pids(child)]
+            new = {each for each in found if each not in stopped and not has_ended(each)}
+            if not new:
+                break
+            for each in new:
+                self._send(each, signal.SIGSTOP)
+            stopped |= new
+            self.reap()
+        return stopped
+
+    def _list_members(self, pid: int) -> list[int]:
+        """Return the pids of a program and its descendants. Return none of them if the event loop has waited for it.
+
+        Then another process may have the pid, and orphans of the program are children of this process.
+        """
+        members = [pid, *_descendant_pids(pid)]
+        # check this after the search: if the program still has its pid now, it had its pid during the search
+        return members if self._has_pid(pid) else []
+
+    def _has_pid(self, pid: int) -> bool:
+        """Return whether a process id still means the program that was registered with it."""
+        descriptor = self._programs.get(pid)
+        if descriptor is not None:
+            try:
+                signal.pidfd_send_signal(descriptor, 0)
+            except ProcessLookupError:
+                return False
+            except PermissionError:  # the process has other rights, but exists
+                pass
+        return True
+
+    def _send(self, pid: int, number: signal.Signals) -> None:
+        """Send a signal to a process if it still exists and this process may do so."""
+        descriptor = self._programs.get(pid)
+        with suppress(ProcessLookupError, PermissionError):
+            if descriptor is None:
+                os.kill(pid, number)
+            else:
+                signal.pidfd_send_signal(descriptor, number)
+
+    def _stop_orphan(self, child: int, pid: int) -> bool:
+        """Return whether a child of this process belongs to the program `pid`, or its owner is unknown.
+
+        If the session of the child does not tell its owner, stop the child before the longer search for the owner:
+        meanwhile it could start another process and end. If the child turns out to belong to another program, continue
+        it, unless it was stopped before, with that program.
+        """
+        owner = self._find_owner_by_session(child)
+        if owner is None:
+            state = _read_state(child)
+            if _is_end(state):
+                return False
+            was_stopped = state[0] == b"T"
+            self._send(child, signal.SIGSTOP)
+            owner = self._find_owner_by_search(child)
+            if owner not in (pid, None) and not was_stopped:
+                self._send(child, signal.SIGCONT)
+        return owner in (pid, None)
+
+    def _is_orphan_of(self, child: int, pid: int) -> bool:
+        """Return whether a child of this process belongs to the program `pid`, or its owner is unknown."""
+        return child not in self._programs and self._owner(child) in (pid, None)
 
     def list_pids(self, pid: int) -> list[int]:
         """Return the pids in the tree of a program, without the program itself.
@@ -89,11 +237,26 @@ class ProcessTrees:
         Orphan processes whose owner is unknown are not included. A call is much cheaper than `list_descendants`, but
         may miss a process if processes start or end during the call.
         """
-        pids = _descendant_pids(pid)
+        self.reap()  # a program can leave thousands of zombies
+        pids = self._list_members(pid)[1:]
         for child in _child_pids(os.getpid()):
-            if child not in self._tokens and self._owner(child) == pid:
+            if child not in self._programs and self._owner(child) == pid:
                 pids += [child, *_descendant_pids(child)]
         return pids
+
+    def find_program(self, pid: int) -> int | None:
+        """Return the pid of the program whose process tree contains a process; None if no tree is known to contain it."""
+        own = os.getpid()
+        while pid not in self._programs:
+            state = _read_state(pid)
+            if not state:
+                return None
+            parent = int(state[1])
+            if parent == own:
+                owner = self._owner(pid)
+                return None if owner == own else owner
+            pid = parent
+        return pid
 
     def reap(self) -> None:
         """Remove the zombies of orphan processes that have ended, because nothing else waits for these processes.
@@ -103,65 +266,88 @@ class ProcessTrees:
         if sys.platform != "linux":
             return
         with suppress(ChildProcessError):
-            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                if ended.si_pid in self._tokens or self._owner(ended.si_pid) == os.getpid():
-                    return  # the event loop waits for this process
-                os.waitpid(ended.si_pid, 0)
+            for _ in range(_REAP_LIMIT):
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended is None:
+                    return
+                if not self._reap_orphan(ended.si_pid):
+                    # `waitid` would return this child again, until the event loop has waited for it
+                    for child in _child_pids(os.getpid())[:_REAP_LIMIT]:
+                        if has_ended(child):
+                            self._reap_orphan(child)
+                    return
+
+    def _reap_orphan(self, child: int) -> bool:
+        """Remove the zombie of a child that has ended. Return False if the event loop waits for this child."""
+        owner = self._find_owner_by_session(child)
+        # The second look comes after the first one, because the event loop may register a started program in
+        # between, if this runs in another thread.
+        if owner == os.getpid() or child in self._programs:
+            return False
+        owner = owner or self._find_owner_by_identity(child)
+        if owner is not None and self.before_reap is not None:
+            self.before_reap(owner, child)
+        with suppress(ChildProcessError):  # another thread was quicker
+            os.waitpid(child, 0)
+            if owner is not None:
+                self._ended[owner] += 1
+        return True
+
+    def count_ended(self, pid: int) -> int:
+        """Return how many orphan processes of a program have ended since the last call."""
+        self.reap()
+        return self._ended.pop(pid, 0)
 
     def _owner(self, child: int) -> int | None:
         """Return the pid of the program that a child of this process belongs to.
 
         Returns this process's own pid for a child that belongs to no program, and None if the owner is unknown.
         """
+        owner = self._find_owner_by_session(child)
+        return self._find_owner_by_search(child) if owner is None else owner
+
+    def _find_owner_by_session(self, child: int) -> int | None:
+        """Return the owner as `_owner` does, but look only at the session of the child; None if that is not enough.
+
+        While programs are being started, also look at the identity of a child that leads its own session.
+        """
         try:
             session = os.getsid(child)
         except ProcessLookupError:
             return os.getpid()
-        in_own = session == os.getsid(0)  # the referee's session; no program can enter it
-        if in_own or (session == child and self._starting):
+        if session == os.getsid(0):  # the referee's session; no program can enter it
             return os.getpid()
-        if session in self._tokens:
-            return session
-        try:
+        # the child is being started and not registered yet, or is an orphan process that leads its own session
+        if session == child and self._starting:
+            return self._find_owner_by_identity(child) or os.getpid()
+        return session if session in self._programs else None
+
+    def _find_owner_by_identity(self, child: int) -> int | None:
+        """Return the owner by the user id or the mark of the child; None if they do not tell it.
+
+        The user id comes first. A process cannot change it, but can take over the mark of another program.
+        """
+        owner = None
+        if self._users:
+            with suppress(OSError):
+                owner = self._users.get(os.stat(f"/proc/{child}").st_uid)  # noqa: PTH116 - quicker
+        return owner or self._marks.get(_read_mark(child))
+
+    def _find_owner_by_search(self, child: int) -> int | None:
+        """Return the owner as `_owner` does, by the identity or the command line of the child."""
+        owner = self._find_owner_by_identity(child)
+        if owner is not None:
+            return owner
+        with suppress(psutil.Error, OSError):
             process = psutil.Process(child)
-            if process.cmdline() == _SWEEPER and Path(process.exe()).samefile(sys.executable):
+            if process.cmdline() == SWEEPER and Path(process.exe()).samefile(sys.executable):
                 return os.getpid()  # the sweeper of another process of the referee
-            token = process.environ().get(TOKEN)
-        except (psutil.Error, OSError):
-            return None
-        return next((pid for pid, known in self._tokens.items() if known == token), None)
+        return None
 
 
 PROCESS_TREES = ProcessTrees()
 """The process trees of this process. All launchers share this object, because the programs of all launchers are
 children of this process."""
-
-
-def _start_sweeper() -> int:
-    """Start the sweeper and return the writing end of the pipe to the sweeper.
-
-    The sweeper kills the process trees when the writing end closes. The sweeper is no child of this process and has
-    its own session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources.
-    """
-    reader, writer = os.pipe()
-    try:
-        starter = os.posix_spawn(
-            sys.executable,
-            _SWEEPER,
-            {},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, reader, 0),
-                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-            ],
-        )
-    except OSError:
-        os.close(writer)
-        raise
-    finally:
-        os.close(reader)
-    os.waitpid(starter, 0)
-    return writer
 
 
 def read_proc_file(path: str) -> bytes:
@@ -176,11 +362,39 @@ def read_proc_file(path: str) -> bytes:
         os.close(descriptor)
 
 
-def kill_all(processes: Iterable[psutil.Process]) -> None:
-    """Send SIGKILL to all processes that still exist."""
-    for process in processes:
-        with suppress(psutil.Error):
-            process.kill()
+def _read_state(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the state of the process on; nothing if the process is gone."""
+    try:
+        return read_proc_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _is_end(state: list[bytes]) -> bool:
+    """Return whether a process with these fields is a zombie without running threads, or is gone."""
+    return not state or (state[0] in {b"Z", b"X"} and int(state[17]) <= 1)
+
+
+def _read_mark(pid: int) -> int:
+    """Return the mark of a process; 0 if it has none or is gone."""
+    try:
+        words = read_proc_file(f"/proc/{pid}/limits").partition(_MARK_LINE)[2].split(None, 2)
+    except OSError:
+        return 0
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """Return a pidfd of a process; None if the system has none, or lacks file descriptors."""
+    with suppress(OSError, AttributeError):  # AttributeError: not on Linux
+        return os.pidfd_open(pid)
+    return None
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process is gone, or is a zombie without running threads."""
+    fields = _read_state(pid)
+    return _is_end(fields) if fields else sys.platform == "linux" or not psutil.pid_exists(pid)
 
 
 def _descendant_pids(pid: int) -> list[int]:
@@ -198,9 +412,8 @@ def _child_pids(pid: int) -> list[int]:
     pids: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
-            with suppress(OSError):
-                children = read_proc_file(f"/proc/{pid}/task/{thread}/children")
-                pids += map(int, children.split())
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", 0) as file:  # noqa: PTH123
+                pids += map(int, file.read().split())  # one `os.read` returns at most 4 KiB
     return pids
 
 
@@ -209,14 +422,3 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
-
-
-def _is_zombie(process: psutil.Process) -> bool:
-    """Return whether a process has ended, so that it has no children.
-
-    A process whose main thread has ended also looks like a zombie, but its other threads can have children.
-    """
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
-    except psutil.Error:  # the process is gone
-        return True

@@ -6,9 +6,8 @@ the referee is not root, it cannot give a program another user id. Then the prog
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,62 +16,16 @@ from pathlib import Path
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
+from referee.sandbox.folders import walk_folders
+from referee.sandbox.user_ids import (
+    kill_processes,
+    lease_user_id,
+    remove_leftovers,
+    send_kill,
+)
 
-_USER_IDS = (range(66_000, 67_000), range(61_184, 62_184))
-"""Linux distributions leave the first range free. The second belongs to systemd, which uses few ids of it."""
 _READABLE_FOR_ALL = 0o005
 """The mode bits that let other users read and enter a folder."""
-
-
-class UserIdLease:
-    """A user id that no referee on this machine gives to another program until the lease is released.
-
-    The lock is an abstract socket. The kernel frees the socket when the referee's process ends, so a killed referee
-    leaves no lock behind.
-    """
-
-    def __init__(self, uid: int, lock: socket.socket) -> None:
-        self.uid = uid
-        self._lock = lock
-
-    def release(self) -> None:
-        """Free the user id. Call this when no process has it any more."""
-        self._lock.close()
-
-
-def lease_user_id() -> UserIdLease | None:
-    """Lock a free user id; return None if the referee is not root.
-
-    Raises VoidGame if no id is free.
-    """
-    if os.geteuid() != 0:
-        return None
-    for uid in _available_user_ids():
-        lock = socket.socket(socket.AF_UNIX)
-        try:
-            lock.bind(f"\0referee-uid-{uid}")
-        except OSError as error:
-            lock.close()
-            if error.errno != errno.EADDRINUSE:
-                raise VoidGame(f"no user id for a bot: {error}") from error
-        else:
-            return UserIdLease(uid, lock)
-    raise VoidGame(
-        "no user id for a bot is free: end other referees, or give the container the user ids 61184 to 62183"
-    )
-
-
-def _available_user_ids() -> range:
-    """Return the first range of `_USER_IDS` that this machine has.
-
-    Return an empty range if this machine has neither range. For instance, a container may have few user ids.
-    """
-    spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
-    for ids in _USER_IDS:
-        for first, _, count in spans:
-            if int(first) <= ids.start and ids.stop <= int(first) + int(count):
-                return ids
-    return range(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +52,16 @@ class SandboxResources:
 
     def __init__(self, cgroups: Cgroups, program: ProgramSpec) -> None:
         self._lease = lease_user_id()
+        self._lock = threading.Lock()
+        """Held as long as processes are killed by their user id, so that no other thread frees the id meanwhile."""
         self._folders: list[Path] = []
         """The folders that belong to the program's user until `release`."""
         self._limits = program.limits
         self.kernel_limits = cgroups.controllers
-        """Names of the cgroup controllers that limit this program; empty if no cgroup can be created."""
+        """Names of the cgroup controllers that limit this program. Empty without a cgroup, or without controllers."""
         self.cgroup: Cgroup | None = None
         try:
-            if self.kernel_limits:
+            if cgroups.can_create:
                 self.cgroup = cgroups.create(program.limits)
             if self._lease is not None:
                 self._hand_over(self._lease.uid, program.folder, program.access)
@@ -116,8 +71,14 @@ class SandboxResources:
 
     @property
     def uid(self) -> int | None:
-        """The user id of the program; None if the program runs as the referee's user."""
-        return None if self._lease is None else self._lease.uid
+        """The user id of the program; None if the program runs as the referee's user, and after `release`."""
+        lease = self._lease
+        return None if lease is None else lease.uid
+
+    @property
+    def lock_file(self) -> Path | None:
+        """The file whose lock reserves the user id; None if the program runs as the referee's user."""
+        return None if self._lease is None else self._lease.path
 
     @property
     def join_options(self) -> list[str]:
@@ -136,20 +97,45 @@ class SandboxResources:
         return Forfeit(Cause.OOM, Evidence(detail=detail))
 
     def usage(self) -> TotalUsage | None:
-        """Return what the cgroup has counted for the program; None without a cgroup."""
-        return None if self.cgroup is None else self.cgroup.usage()
+        """Return what the cgroup has counted for the program; None if it cannot count."""
+        return self.cgroup.usage() if self.cgroup is not None and self.kernel_limits else None
+
+    def send_kill(self) -> None:
+        """Send SIGKILL to all processes of the program's user, and do not wait for their end."""
+        with self._lock:
+            if self._lease is not None:
+                send_kill(self._lease.uid)
+
+    def kill_processes(self) -> None:
+        """Kill all processes of the program's user, and wait until none runs."""
+        with self._lock:
+            if self._lease is not None:
+                kill_processes(self._lease.uid)
+
+    def remove_leftovers(self) -> None:
+        """Kill all processes of the program's user, and remove what the user has left in shared folders and memory."""
+        with self._lock:
+            if self._lease is not None:
+                kill_processes(self._lease.uid)
+                remove_leftovers(self._lease.uid)
 
     def release(self) -> None:
         """Remove the cgroup, take back the folders and free the user id. Call this when the program is gone.
 
-        Processes that are left in the cgroup are killed.
+        Processes that are left in the cgroup, or have the user id, are killed. A second call does nothing, because
+        another program may have the user id then.
         """
-        if self.cgroup is not None:
-            self.cgroup.remove()
-        for folder in self._folders:
-            _change_owner(folder, os.getuid())
-        if self._lease is not None:
-            self._lease.release()
+        with self._lock:
+            lease, self._lease = self._lease, None
+            folders, self._folders = self._folders, []
+            if lease is not None:
+                kill_processes(lease.uid)
+            if self.cgroup is not None:
+                self.cgroup.remove()
+            for folder in folders:
+                _change_owner(folder, os.getuid())
+            if lease is not None:
+                lease.release()
 
     def _hand_over(self, uid: int, folder: Path, access: Access) -> None:
         """Make user `uid` the owner of the folders in `access`. Raises VoidGame if this user cannot read `folder`."""
@@ -157,7 +143,10 @@ class SandboxResources:
             if path is not None:
                 self._folders.append(path)
                 _change_owner(path, uid)
-        mode = folder.stat().st_mode
+        try:
+            mode = folder.stat().st_mode
+        except OSError as error:
+            raise VoidGame(f"{folder}: {error.strerror}") from error
         if folder not in access.writable and mode & _READABLE_FOR_ALL != _READABLE_FOR_ALL:
             raise VoidGame(
                 f"{folder} must be readable for everybody, because the referee is root and each bot runs as"
@@ -168,9 +157,9 @@ class SandboxResources:
 def _change_owner(folder: Path, uid: int) -> None:
     """Make a user the owner of a folder and of everything in the folder. Follows no link."""
     with suppress(OSError):
-        os.chown(folder, uid, uid)
-    for parent, folders, files, descriptor in os.fwalk(folder):
-        del parent
-        for name in (*folders, *files):
-            with suppress(OSError):
-                os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
+        for descriptor, folders, others in walk_folders(folder):
+            for name in (*folders, *others):
+                with suppress(OSError):
+                    os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
+    with suppress(OSError):
+        os.chown(folder, uid, uid, follow_symlinks=False)

@@ -13,17 +13,18 @@ from pathlib import Path
 import psutil
 
 from referee.errors import Forfeit, VoidGame
-from referee.sandbox import NO_ACCESS, Access, Limits, TotalUsage, seccomp
-from referee.sandbox.bubblewrap import BindStage, command_line
+from referee.sandbox import DEFAULT_LIMITS, NO_ACCESS, Access, Limits, TotalUsage, seccomp
+from referee.sandbox.bubblewrap import command_line
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.launcher import Process
 from referee.sandbox.monitor import ResourceMonitor
-from referee.sandbox.process_tree import PROCESS_TREES, TOKEN
+from referee.sandbox.mounts import Mounts, Overlays
+from referee.sandbox.process_tree import PROCESS_TREES
 from referee.sandbox.resources import ProgramSpec, SandboxResources
+from referee.sandbox.scheduling import Scheduler
 from referee.sandbox.start import (
     StartReport,
     finish_or_kill,
-    limit_options,
     open_report_pipe,
     parse_failure,
     start_failure,
@@ -67,7 +68,7 @@ class SandboxLauncher:
         self.isolation = isolation
         self.cgroups = cgroups
         self._bwrap = bwrap
-        self._filter = seccomp.build_filter(platform.machine())
+        self._overlays = Overlays(bwrap)
 
     async def launch(
         self,
@@ -75,16 +76,16 @@ class SandboxLauncher:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits | None = None,
+        limits: Limits = DEFAULT_LIMITS,
         access: Access = NO_ACCESS,
     ) -> SandboxedProgram:
         """Start a program; see `Launcher.launch`."""
-        program = ProgramSpec(tuple(command), folder, environment, limits or Limits(), access)
+        program = ProgramSpec(tuple(command), folder, environment, limits, access)
         resources = SandboxResources(self.cgroups, program)
         try:
             launched = await finish_or_kill(self._start(program, resources, limits))
         except BaseException:
-            resources.release()
+            await asyncio.to_thread(resources.release)
             raise
         try:
             await launched.wait_for_start(command[0])
@@ -94,7 +95,7 @@ class SandboxLauncher:
         return launched
 
     async def _start(
-        self, program: ProgramSpec, resources: SandboxResources, limits: Limits | None
+        self, program: ProgramSpec, resources: SandboxResources, limits: Limits
     ) -> SandboxedProgram:
         """Start the shim, and return before the program runs.
 
@@ -104,14 +105,12 @@ class SandboxLauncher:
             words, options = self.prepare_command(program, resources)
         except OSError as error:
             raise VoidGame(f"the sandbox cannot be set up: {error}") from error
-        options = [*limit_options(limits), *options]
         environment = program.environment
         report, report_end = open_report_pipe()
         try:
             with PROCESS_TREES.expect_start():
                 bubblewrap = await start_shim(words, Path("/"), environment, report_end, options)
-                token = environment.get(TOKEN, "")
-                return SandboxedProgram(bubblewrap, StartReport(report), resources, token, limits)
+                return SandboxedProgram(bubblewrap, StartReport(report), resources, limits)
         except OSError as error:
             os.close(report)
             raise start_failure(error.errno, str(error.strerror)) from error
@@ -122,11 +121,17 @@ class SandboxLauncher:
         self, program: ProgramSpec, resources: SandboxResources
     ) -> tuple[list[str], list[str]]:
         """Return the command line of bubblewrap, and the options of the shim."""
-        stage = BindStage(resources.uid)
-        words = command_line(self._bwrap, program, stage, has_filter=self._filter is not None)
+        # the scratch folder stays empty, because the sandbox mounts a memory file system on it; overlays need an
+        # empty folder
+        mounts = Mounts(resources.uid, self._overlays, empty=program.access.scratch)
+        # package managers need locks; only a build, which plays no game, has writable folders
+        allow_locks = bool(program.access.writable)
+        call_filter = seccomp.build_filter(platform.machine(), allow_locks=allow_locks)
+        words = command_line(self._bwrap, program, mounts, has_filter=call_filter is not None)
         user = [] if resources.uid is None else ["--uid", str(resources.uid)]
-        sandbox = ["--sandbox", (self._filter or b"").hex()]
-        return words, [*resources.join_options, *stage.options, *user, *sandbox]
+        contents = (call_filter or b"", *mounts.contents)
+        sandbox = ["--sandbox", ",".join(each.hex() for each in contents)]
+        return words, [*resources.join_options, *mounts.options, *user, *sandbox]
 
     def reap(self) -> None:
         """See `Launcher.reap`."""
@@ -170,8 +175,7 @@ class SandboxedProgram:
         bubblewrap: the process of bubblewrap.
         report: the report of `init.py` about the program.
         resources: the sandbox resources of the program. `kill` releases them.
-        token: the token in the program's environment.
-        limits: the limits that the resource monitor checks; None if it checks none.
+        limits: the limits that the resource monitor checks.
     """
 
     def __init__(
@@ -179,8 +183,7 @@ class SandboxedProgram:
         bubblewrap: asyncio.subprocess.Process,
         report: StartReport,
         resources: SandboxResources,
-        token: str,
-        limits: Limits | None,
+        limits: Limits,
     ) -> None:
         self._bubblewrap = bubblewrap
         self._report = report
@@ -188,10 +191,11 @@ class SandboxedProgram:
         self._program = InnerProcess(bubblewrap, report)
         self._monitor = ResourceMonitor(bubblewrap.pid, limits, resources.kernel_limits)
         self._monitor.unlimited_pids = {bubblewrap.pid}
+        self.scheduler = Scheduler(resources.cgroup, self._monitor.find_members)
         self._init: psutil.Process | None = None
         """Process 1 of the sandbox, which runs `init.py`; None until it is known."""
         self._killing: asyncio.Task[None] | None = None
-        PROCESS_TREES.add(bubblewrap.pid, token)
+        PROCESS_TREES.add(bubblewrap.pid)
 
     @property
     def process(self) -> Process:
@@ -205,7 +209,10 @@ class SandboxedProgram:
 
     def breach(self) -> Forfeit | None:
         """See `RunningProgram.breach`."""
-        return self._resources.breach() or self._monitor.breach()
+        fault = self._resources.breach() or self._monitor.breach()
+        if fault is None and self._program.returncode is None:
+            self.scheduler.refresh()
+        return fault
 
     def usage(self) -> TotalUsage:
         """See `RunningProgram.usage`. A cgroup counts exactly, so it is preferred to the monitor."""
@@ -233,9 +240,10 @@ class SandboxedProgram:
         self._monitor.unlimited_pids = {self._bubblewrap.pid, self._init.pid}
         inner_pid = line.removeprefix("runs ")
         with suppress(psutil.Error):
-            for child in _child_pids(self._init.pid):  # or an adopted orphan process
+            # the children of init are the program and adopted orphan processes
+            for child in _child_pids(self._init.pid):
                 if _pid_inside(child) == inner_pid:
-                    self._program.pid = child
+                    self._program.pid = self.scheduler.group = child
 
     async def _explain_failure(self, line: str, program: str) -> Forfeit | VoidGame:
         """Return the failure that `line` reports. If `line` is empty, quote the error output of bubblewrap."""
@@ -255,10 +263,10 @@ class SandboxedProgram:
         return None
 
     def terminate(self) -> None:
-        """See `RunningProgram.terminate`. Process 1 of the sandbox gets the signal too, and ignores it."""
-        if self._init is not None:
+        """See `RunningProgram.terminate`."""
+        if self.scheduler.group is not None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._init.pid, signal.SIGTERM)
+                os.killpg(self.scheduler.group, signal.SIGTERM)
 
     def list_others(self) -> list[str]:
         """See `RunningProgram.list_others`."""
@@ -284,6 +292,8 @@ class SandboxedProgram:
         if self._init is not None:  # when init ends, its whole namespace and bubblewrap end
             with suppress(psutil.Error):
                 self._init.kill()
+            # thaw the cgroup, because bubblewrap must run to notice the end
+            self.scheduler.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._bubblewrap.wait(), _EXIT_LIMIT_S)
         if self._bubblewrap.returncode is None:

@@ -3,6 +3,10 @@
 The filter is a deny list, because nobody can list all calls that the runtimes of all languages need. The deny list
 contains calls that reach into other processes, make namespaces or mounts, or help an attack on the kernel more than
 they help bots. The filter is a program in classic BPF that reads a `struct seccomp_data`; see seccomp(2).
+
+The filter of a program that plays also refuses file locks, leases, and notifications about files. With them, two
+sandboxes could pass messages to each other, because some files are the same in all sandboxes: for example, the kernel
+has only one inode for all eventfd and epoll descriptors of the machine.
 """
 
 from __future__ import annotations
@@ -11,18 +15,23 @@ import errno
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 """Offsets of the call number, the architecture and the arguments in struct seccomp_data."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 """The codes of the BPF instructions."""
-_ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
-"""What the filter returns to the kernel; an error number is added to `_ERRNO`."""
+_ALLOW, _ERRNO, _NOTIFY, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
+"""What the filter returns to the kernel; an error number is added to `_ERRNO`, and `_NOTIFY` passes the call on
+to another process, which answers it."""
 _NEW_NAMESPACES = 0x7E020080
 """The flags CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """The requests TIOCSTI and TIOCLINUX, which put keystrokes into a terminal."""
+_LOCK_COMMANDS = (6, 7, 37, 38, 1024, 1026, 1036, 1038, 1040)
+"""The commands of `fcntl` that change what other users of a file see: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW,
+F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SET_FILE_RW_HINT and F_SETDELEG. Other commands for locks exist only for 32-bit programs."""
 _X32 = 0x40000000
 """The calls of the x32 ABI have this number or a higher one."""
 
@@ -55,6 +64,7 @@ _X86_64 = {
     "finit_module": 313,
     "init_module": 175,
     "ioperm": 173,
+    "io_setup": 206,
     "iopl": 172,
     "kcmp": 312,
     "kexec_file_load": 320,
@@ -72,6 +82,7 @@ _X86_64 = {
     "quotactl": 179,
     "reboot": 169,
     "request_key": 249,
+    "sched_setaffinity": 203,
     "setns": 308,
     "settimeofday": 164,
     "swapoff": 168,
@@ -94,6 +105,7 @@ _AARCH64 = {
     "fanotify_init": 262,
     "finit_module": 273,
     "init_module": 105,
+    "io_setup": 0,
     "kcmp": 272,
     "kexec_file_load": 294,
     "kexec_load": 104,
@@ -110,6 +122,7 @@ _AARCH64 = {
     "quotactl": 60,
     "reboot": 142,
     "request_key": 218,
+    "sched_setaffinity": 122,
     "setns": 268,
     "settimeofday": 170,
     "swapoff": 225,
@@ -130,27 +143,57 @@ class Architecture:
     """The AUDIT_ARCH constant."""
     refused: Mapping[str, int]
     """The calls that are always refused, whatever their arguments are: numbers by name."""
+    locks: Mapping[str, int]
+    """The calls that are refused together with the locks of `fcntl`: numbers by name."""
+    fcntl: int
     clone: int
     socket: int
     ioctl: int
+    sysinfo: int
     clone3: int = 435
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(0xC000003E, _X86_64 | _COMMON, clone=56, socket=41, ioctl=16),
-    "aarch64": Architecture(0xC00000B7, _AARCH64 | _COMMON, clone=220, socket=198, ioctl=29),
+    "x86_64": Architecture(
+        0xC000003E,
+        refused=_X86_64 | _COMMON,
+        locks={"flock": 73, "inotify_init": 253, "inotify_init1": 294},
+        fcntl=72,
+        clone=56,
+        socket=41,
+        ioctl=16,
+        sysinfo=99,
+    ),
+    "aarch64": Architecture(
+        0xC00000B7,
+        refused=_AARCH64 | _COMMON,
+        locks={"flock": 32, "inotify_init1": 26},
+        fcntl=25,
+        clone=220,
+        socket=198,
+        ioctl=29,
+        sysinfo=179,
+    ),
 }
 """The machines for which `build_filter` has a filter, by the name that `platform.machine` returns."""
 
 
-def build_filter(machine: str) -> bytes | None:
+@cache
+def build_filter(machine: str, *, allow_locks: bool) -> bytes | None:
     """Return the filter for a machine, in the format of bubblewrap's option --seccomp.
 
     Return None for a machine that is not in `ARCHITECTURES`. On such a machine, programs run without a filter.
+
+    Args:
+        machine: the name that `platform.machine` returns.
+        allow_locks: whether the program may use file locks, leases, and notifications about files.
     """
     known = ARCHITECTURES.get(machine)
     if known is None:
         return None
+    # package managers and runtimes go on without locks if the kernel seems to have none
+    locks = [_if_equal(number, _refuse(errno.ENOSYS)) for number in sorted(known.locks.values())]
+    locks.append(_if_equal(known.fcntl, _filter_fcntl()))
     return b"".join(
         (
             _op(_LOAD, _ARCH),
@@ -162,12 +205,28 @@ def build_filter(machine: str) -> bytes | None:
             # no filter can see the flags of clone3, which are in memory; libc falls back to clone
             _if_equal(known.clone3, _refuse(errno.ENOSYS)),
             *(_if_equal(number, _refuse(errno.EPERM)) for number in sorted(known.refused.values())),
+            *([] if allow_locks else locks),
             _if_equal(known.clone, _filter_clone()),
             _if_equal(known.socket, _filter_socket()),
             _if_equal(known.ioctl, _filter_ioctl()),
             _op(_RETURN, _ALLOW),
         )
     )
+
+
+def build_sysinfo_filters(machine: str) -> tuple[bytes, bytes] | None:
+    """Return two filters for the call sysinfo: one that passes it on to another process, and one that refuses it.
+
+    Return None for a machine that is not in `ARCHITECTURES`. On such a machine, the kernel answers the call.
+    """
+    known = ARCHITECTURES.get(machine)
+    if known is None:
+        return None
+
+    def build(action: bytes) -> bytes:
+        return _op(_LOAD, _NR) + _if_equal(known.sysinfo, action) + _op(_RETURN, _ALLOW)
+
+    return build(_op(_RETURN, _NOTIFY)), build(_refuse(errno.ENOSYS))
 
 
 def _filter_clone() -> bytes:
@@ -196,6 +255,12 @@ def _filter_socket() -> bytes:
             _refuse(errno.EAFNOSUPPORT),
         )
     )
+
+
+def _filter_fcntl() -> bytes:
+    """Return instructions that refuse `fcntl` with a command of `_LOCK_COMMANDS`."""
+    refused = (_if_equal(command, _refuse(errno.ENOSYS)) for command in _LOCK_COMMANDS)
+    return b"".join((_load_argument(1), *refused, _op(_RETURN, _ALLOW)))
 
 
 def _filter_ioctl() -> bytes:

@@ -7,36 +7,59 @@ REPORT is the file descriptor of a pipe. If the shim becomes the program, it wri
 the kernel then closes REPORT. If the shim fails, it writes `NUMBER TEXT`. NUMBER is 0 if the isolation cannot be
 set up. If the program cannot be started, NUMBER is the error number.
 
-The program inherits only its standard file descriptors, has default signal handlers, and dumps no core.
+The program inherits only its standard file descriptors (with --sandbox, also the pipes described there), and has the
+default handlers of the signals that Python and the referee ignore. It dumps no core. It can create no POSIX message
+queue, because such a queue would outlive it.
 
 The shim carries out the options in the given order:
 
 --join FILE           write the pid of this process to FILE, the `cgroup.procs` of a cgroup
---stage FOLDER        make a private mount namespace, and mount an empty file system at FOLDER
---bind SOURCE TARGET  make SOURCE visible at TARGET, a path below the FOLDER of --stage
+--prepare FOLDER      make a private mount namespace, and mount an empty file system at FOLDER
+--bind SOURCE TARGET  make SOURCE visible at TARGET, a path below the FOLDER of --prepare
+--copy SOURCE TARGET  copy the file SOURCE to TARGET
+--device SOURCE TARGET
+                      create the device file TARGET for the device of SOURCE; if that is forbidden, do as --bind
+--private SIZE N SHARED… N CLOSED… N KEPT… N WRITABLE…
+                      make a private mount namespace and a private namespace for shared memory, semaphores and message
+                      queues. Each N is the number of paths that follow. Mount empty file systems of at most SIZE bytes
+                      at the folders SHARED, and empty read-only ones at the folders CLOSED. Show the paths KEPT and
+                      WRITABLE there. Nothing but SHARED and WRITABLE can be written to, from Linux 5.12 on. Do nothing
+                      if the kernel refuses the namespaces
+--reach FOLDER        fail if this user cannot enter and read FOLDER
 --uid NUMBER          become this user, with only the group of the same number
+--processes NUMBER    limit the processes and threads of this user
 --open-files NUMBER   limit the file descriptors of the program and of each process that it starts
---no-new-privileges   prevent that the program and its processes gain rights, for instance by set-user-ID files
---sandbox HEX         PROGRAM is bubblewrap. Pass on descriptor 3, which is the report pipe, and descriptor 4, a pipe
-                      with the system call filter. HEX is this filter as hexadecimal digits
+--mark NUMBER         mark the process and all processes that it starts with NUMBER; `process_tree.py` explains the mark
+--no-new-privileges   prevent the program and its processes from gaining rights, for example by set-user-ID files
+--sandbox HEX,…       PROGRAM is bubblewrap. Pass on descriptor 3, which is the report pipe, and a pipe for each HEX,
+                      from descriptor 4 on. HEX is the content of the pipe as hexadecimal digits. The first
+                      pipe contains the system call filter, and the others the contents of files
 
 The script imports nothing of the project, because imports would delay every start of a program.
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import resource
-import signal
+import stat
 import struct
 import sys
 import warnings  # noqa: F401 - execvp imports it, and after --uid that import may fail
 
+_SIGINT, _SIGKILL, _SIGPIPE, _SIGXFSZ = 2, 9, 13, 25
+"""Numbers of signals. The module `signal` takes longer to import than all others together."""
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
-_CLONE_NEWNS = 0x20000
+_CLONE_NEWNS, _CLONE_NEWIPC = 0x20000, 0x8000000
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 1 << 12, 1 << 14, 1 << 18
-_REPORT, _PIPE = 3, 4
-"""The descriptors at which a sandbox expects the report pipe and the pipe with the system call filter."""
+_RLIMIT_LOCKS = 10
+"""A resource limit that has no effect, and that the module `resource` does not name."""
+_MOUNT_SETATTR = 442
+"""The number of the system call mount_setattr, which is the same on all machines."""
+_AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+_REPORT = 3
+"""The descriptor at which a sandbox expects the report pipe. The other pipes follow."""
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 """The number of the system call sched_setattr on each machine; the C library may have no function for it."""
 _SLICE_NS = 100_000
@@ -68,23 +91,24 @@ def main() -> None:
     os.closerange(3, report)
     os.closerange(report + 1, os.sysconf("SC_OPEN_MAX"))
     os.set_inheritable(report, False)  # noqa: FBT003 - the function takes no keywords
-    run_in_short_slices()  # before --join, because no cgroup accepts a real-time process
+    run_in_short_slices()  # before --join, because a cgroup may refuse a real-time process
     if "--sandbox" in options:
-        report = _prepare_descriptors(
-            report, bytes.fromhex(options[options.index("--sandbox") + 1])
-        )
+        contents = options[options.index("--sandbox") + 1].split(",")
+        report = _prepare_descriptors(report, [bytes.fromhex(each) for each in contents])
     try:
         _apply(options)
     except OSError as error:
         _fail(report, f"0 {error.filename or ' '.join(options)}: {error.strerror}")
     if sys.platform == "linux":
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after --uid: a change of user resets it
+        _prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # after --uid: a change of user resets it
     if os.getppid() != parent:  # the referee ended before the line above
         os._exit(1)
     # Python or a worker ignores these signals; the program must get the default handlers
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-        signal.signal(ignored, signal.SIG_DFL)
+    for ignored in (_SIGPIPE, _SIGXFSZ, _SIGINT):
+        _LIBC.signal(ignored, None)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
     try:
         os.execvp(command[0], command)  # noqa: S606 - the program's own command, without a shell
     except OSError as error:
@@ -93,31 +117,52 @@ def main() -> None:
 
 def _apply(options: list[str]) -> None:
     """Carry out the options. Raises OSError if one of them fails."""
+    simple = {
+        "--join": _join,
+        "--prepare": _prepare,
+        "--reach": _check_access,
+        "--uid": _change_user,
+        "--processes": _limit_processes,
+        "--mark": _mark,
+        "--open-files": _limit_open_files,
+    }
+    on_target = {"--bind": _bind, "--copy": _copy, "--device": _create_device}
     words = iter(options)
     for option in words:
-        if option == "--join":
-            _join(next(words))
-        elif option == "--stage":
-            _stage(next(words))
-        elif option == "--bind":
-            _bind(next(words), next(words))
-        elif option == "--uid":
-            _change_user(int(next(words)))
+        if option in on_target:
+            on_target[option](next(words), next(words))
+        elif option == "--private":
+            size = next(words)
+            lists = [[next(words) for _ in range(int(next(words)))] for _ in range(4)]
+            _make_private(size, *lists)
         elif option == "--no-new-privileges":
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        elif option == "--open-files":
-            _limit_open_files(int(next(words)))
         elif option == "--sandbox":
             next(words)
         else:
-            raise ValueError(option)
+            simple[option](next(words))
 
 
-def _limit_open_files(number: int) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+def _mark(text: str) -> None:
+    # without the rights to set its mark, a program is found by its session or user alone
+    if sys.platform == "linux":
+        _limit(_RLIMIT_LOCKS, int(text))
+
+
+def _limit_processes(text: str) -> None:
+    _limit(resource.RLIMIT_NPROC, int(text))
+
+
+def _limit_open_files(text: str) -> None:
+    _limit(resource.RLIMIT_NOFILE, int(text))
+
+
+def _limit(kind: int, number: int) -> None:
+    """Set a resource limit to a number, or to the lower number that this process may have at most."""
+    _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         number = min(number, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+    resource.setrlimit(kind, (number, number))
 
 
 def _join(file: str) -> None:
@@ -125,36 +170,115 @@ def _join(file: str) -> None:
         procs.write(str(os.getpid()))
 
 
-def _stage(folder: str) -> None:
+def _prepare(folder: str) -> None:
     _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
-    _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755")
+    _mount("tmpfs", folder, "tmpfs", _MS_NOSUID, "mode=755")
 
 
 def _bind(source: str, target: str) -> None:
+    _make_target(source, target)
+    _mount(source, target, None, _MS_BIND | _MS_REC)
+
+
+def _make_target(source: str, target: str) -> None:
+    """Create the folder or file at which `source` can be mounted."""
     if os.path.isdir(source):  # noqa: PTH112 - no pathlib, as in `_join`
         os.mkdir(target)  # noqa: PTH102
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-    _mount(source, target, None, _MS_BIND | _MS_REC)
 
 
-def _change_user(uid: int) -> None:
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as old, open(target, "xb") as new:  # noqa: PTH123 - as in `_join`
+        os.fchmod(new.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
+        new.write(old.read())
+
+
+def _create_device(source: str, target: str) -> None:
+    try:
+        os.mknod(target, stat.S_IFCHR, os.stat(source).st_rdev)  # noqa: PTH116 - as in `_bind`
+    except OSError:  # a container may forbid it
+        _bind(source, target)
+    else:
+        os.chmod(target, 0o666)  # noqa: PTH101, S103 - for every user, as in /dev
+
+
+def _make_private(
+    size: str, shared: list[str], closed: list[str], kept: list[str], writable: list[str]
+) -> None:
+    here = os.getcwd()  # noqa: PTH109 - no pathlib, as in `_join`
+    private = b"none", b"/", None, _MS_REC | _MS_PRIVATE, None
+    if _LIBC.unshare(_CLONE_NEWNS | _CLONE_NEWIPC) or _LIBC.mount(*private):
+        return
+    # open everything before it is hidden, and sort it, so that a folder is shown before the folders in it
+    opened = [(path, os.open(path, os.O_PATH)) for path in sorted({*kept, *writable})]
+    for folders, mode in ((shared, "1777"), (closed, "755")):
+        for folder in folders:
+            _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode={mode},size={size}")
+    for path, descriptor in opened:
+        source = f"/proc/self/fd/{descriptor}"
+        if not os.path.lexists(path):
+            _make_parents(path)
+        if not os.path.lexists(path):
+            _make_target(source, path)
+        _mount(source, path, None, _MS_BIND | _MS_REC)
+        os.close(descriptor)
+    _set_read_only("/", recursive=True)
+    for folder in (*shared, *writable):
+        _set_read_only(folder, clear=True)
+    os.chdir(here)  # so that the working directory is not below a hidden folder
+
+
+def _make_parents(path: str) -> None:
+    """Create the folders above `path` that are missing, and let every user pass through them."""
+    parent = os.path.dirname(path)  # noqa: PTH120 - no pathlib, as in `_join`
+    if not os.path.lexists(parent):
+        _make_parents(parent)
+        os.mkdir(parent)  # noqa: PTH102
+        os.chmod(parent, 0o755)  # noqa: PTH101, S103
+
+
+def _set_read_only(path: str, *, recursive: bool = False, clear: bool = False) -> None:
+    """Make a mount read-only, or writable with `clear`. A kernel before Linux 5.12 cannot do it and changes nothing."""
+    bits = (0, _MOUNT_ATTR_RDONLY) if clear else (_MOUNT_ATTR_RDONLY, 0)
+    flags = _AT_RECURSIVE if recursive else 0
+    attributes = struct.pack("=QQQQ", *bits, 0, 0)
+    _LIBC.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), flags, attributes, len(attributes))
+
+
+def _check_access(folder: str) -> None:
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise OSError(
+            errno.EACCES,
+            "cannot be reached by the bot, which runs as another user with this isolation:"
+            " chmod o+rx this folder and those above it",
+            folder,
+        )
+
+
+def _change_user(text: str) -> None:
+    uid = int(text)
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
 
 
-def _prepare_descriptors(report: int, data: bytes) -> int:
-    """Move the report pipe to descriptor 3, and create a pipe with `data` at descriptor 4; return 3."""
-    reading, writing = os.pipe()
-    os.write(writing, data)  # fits into the pipe's buffer
-    os.close(writing)
-    high = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, _PIPE + 1) for each in (report, reading)]
-    for each in {report, reading} - {_REPORT, _PIPE}:
-        os.close(each)
-    os.dup2(high[0], _REPORT)
-    os.dup2(high[1], _PIPE)
+def _prepare_descriptors(report: int, contents: list[bytes]) -> int:
+    """Move the report pipe to descriptor 3, and create a pipe for each content from descriptor 4 on; return 3."""
+    pipes = [report]
+    for content in contents:
+        reading, writing = os.pipe()
+        os.write(writing, content)  # fits into the pipe's buffer
+        os.close(writing)
+        pipes.append(reading)
+    end = _REPORT + len(pipes)
+    high = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, end) for each in pipes]
+    for each in pipes:
+        if each >= end:
+            os.close(each)
+    for number, each in enumerate(high, _REPORT):
+        os.dup2(each, number)
     return _REPORT
 
 

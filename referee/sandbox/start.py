@@ -1,4 +1,4 @@
-"""Start a program by means of the shim, and find out whether the program runs.
+"""Start a program by means of the shim, and find out whether the program runs. If it is missing, say how to install it.
 
 The shim (`shim.py`) is a small script that prepares its own process and then becomes the program. If the shim fails,
 it writes the reason to the report pipe. If the shim becomes the program, it writes nothing, and the kernel closes the
@@ -14,20 +14,47 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import Limits
-from referee.sandbox.launcher import RunningProgram
-from referee.sandbox.shortages import SHORTAGES, how_to_install
+from referee.sandbox.bubblewrap import find_toolchains
+from referee.sandbox.launcher import SHORTAGES, RunningProgram
+from referee.sandbox.resources import ProgramSpec
+from referee.sandbox.user_ids import shared_folders
 
 _SHIM = Path(__file__).with_name("shim.py")
 _CANNOT_DUPLICATE_PIPE = -1
 """The error number of the OSError that uvloop raises if it cannot duplicate a pipe."""
 _REPORT_BYTES = 4096
+_PACKAGES = {
+    "cargo": "Rust: https://rustup.rs (Debian's is often too old)",
+    "cmake": "CMake: `apt install cmake make g++`",
+    "dart": "Dart: https://dart.dev/get-dart",
+    "dotnet": ".NET: https://dotnet.microsoft.com/download",
+    "g++": "a C++ compiler: `apt install g++`",
+    "gcc": "a C compiler: `apt install gcc`",
+    "go": "Go: https://go.dev/dl (Debian's is often too old)",
+    "gradle": "Gradle: https://gradle.org/install",
+    "grpc_cpp_plugin": "gRPC for C++: `apt install libgrpc++-dev protobuf-compiler-grpc`",
+    "java": "a Java runtime: `apt install openjdk-17-jdk-headless`",
+    "javac": "a JDK: `apt install openjdk-17-jdk-headless`",
+    "make": "make: `apt install make`",
+    "mvn": "Maven: `apt install maven openjdk-17-jdk-headless`",
+    "node": "Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npm": "npm, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "npx": "npx, which comes with Node.js: https://nodejs.org, or `apt install nodejs npm`",
+    "perl": "Perl: `apt install perl`",
+    "php": "PHP: `apt install php-cli`",
+    "pkg-config": "pkg-config: `apt install pkg-config`",
+    "protoc": "the protobuf compiler: `apt install protobuf-compiler`",
+    "ruby": "Ruby: `apt install ruby`",
+    "uv": "uv: https://docs.astral.sh/uv",
+}
+"""What to install for each well-known program."""
 _ProgramT = TypeVar("_ProgramT", bound=RunningProgram)
 
 
@@ -89,9 +116,52 @@ async def finish_or_kill(start: Coroutine[Any, Any, _ProgramT]) -> _ProgramT:
         raise
 
 
-def limit_options(limits: Limits | None) -> list[str]:
-    """Return the shim's options for the limits that the shim itself sets: the number of open files."""
-    return [] if limits is None else ["--open-files", str(limits.open_files)]
+def limit_options(limits: Limits) -> list[str]:
+    """Return the shim's options for the limits that the shim itself sets: the number of open files.
+
+    Give them to the shim as the last options, because other options need more file descriptors than the program. In a
+    sandbox, `init.py` sets this limit.
+    """
+    return ["--open-files", str(limits.open_files)]
+
+
+def private_options(program: ProgramSpec) -> list[str]:
+    """Return the shim's options that give a program a private view of the files.
+
+    The program sees new folders for temporary files, which contain only the files that it needs. All other files are
+    read-only, except for its scratch folder and the other folders that `Access` makes writable. If the program's user
+    cannot enter a folder above a needed file, the program sees a new folder instead, with the needed files only.
+    """
+    access = program.access
+    writable = _existing([access.scratch, access.home, *access.writable])
+    needed = _existing(
+        [
+            program.folder,
+            access.link,
+            *access.readable,
+            *(Path(word) for word in program.command[:1] if word.startswith("/")),
+            *find_toolchains(program.command[0], program.environment.get("PATH", "")),
+        ]
+    )
+    shared = shared_folders()
+    found = [find_closed_parent(path) for path in (*needed, *writable)]
+    closed = {folder for folder in found if folder and shared.isdisjoint((folder, *folder.parents))}
+    hidden = shared | closed
+    kept = [path for path in needed if not hidden.isdisjoint(path.parents)]
+    options = ["--private", str(program.limits.scratch_mib << 20)]
+    for paths in (shared, closed, kept, writable):
+        options += [str(len(paths)), *sorted(map(str, paths))]
+    return options
+
+
+def find_closed_parent(path: Path) -> Path | None:
+    """Return the outermost folder above `path` that other users cannot enter; None if they can reach `path`."""
+    parents = reversed(path.parents[:-1])  # without /
+    return next((folder for folder in parents if not folder.stat().st_mode & 0o001), None)
+
+
+def _existing(paths: Iterable[Path | None]) -> set[Path]:
+    return {path for path in paths if path is not None and path.exists()}
 
 
 def shim_command(
@@ -181,6 +251,16 @@ def parse_failure(report: str, program: str) -> Forfeit | VoidGame:
         return VoidGame(f"the isolation cannot be set up: {text}")
     missing = int(number) == errno.ENOENT and "/" not in program
     return start_failure(int(number), how_to_install(program) if missing else text)
+
+
+def how_to_install(program: str) -> str:
+    """Return a sentence that says that `program` is missing and, for well-known programs, how to install it."""
+    known = _PACKAGES.get(program)
+    return (
+        f"{program} is not installed; it belongs to {known}"
+        if known is not None
+        else f"{program} is not installed, or not in PATH"
+    )
 
 
 def start_failure(number: int | None, text: str) -> Forfeit | VoidGame:

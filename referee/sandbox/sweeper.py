@@ -4,67 +4,160 @@ A program dies with the referee that started it, but the program's own child pro
 end these child processes, so the sweeper does it.
 
 `python -I -S sweeper.py` detaches itself from its parent. On standard input it reads which programs the referee has
-started (`+PID TOKEN`) and which are gone (`-PID`). The input ends when the referee ends. Then, for each
-program that is not gone, the sweeper kills all processes in the program's session and all processes that have the
-program's token in their environment.
+started (`+PID UID MARK LOCK`) and which are gone (`-PID`). The input ends when the referee ends. Then, for each
+program that is not gone, the sweeper kills all processes in the program's session, all processes with the mark
+MARK, and all processes of user UID. UID or MARK is 0 if the program has no user or no mark of its own.
 
-The script imports nothing of the project, because imports would delay the start of the first program.
+LOCK is the path of the file whose lock reserves the user id; without a user id it is missing. The sweeper kills the
+processes of a user only while it holds this lock, because afterwards another referee may give the id to a program.
+
+`python -I -S sweeper.py UID` kills all processes of user UID at once and ends.
+
+The script imports nothing of the project, because imports would delay the start of the first program. The referee imports
+this module for `start_sweeper`.
 """
 
 import contextlib
+import fcntl
 import os
 import signal
 import sys
 import time
 
+SWEEPER = [sys.executable, "-I", "-S", __file__]
+"""The command of the sweeper that watches this process. With a user id behind it, it kills the processes of that user."""
 _ROUNDS = 500
 """The largest number of searches for processes. A process may start other processes until the sweeper kills it."""
 _PAUSE_S = 0.01
 """The pause between two rounds."""
 
 
+def start_sweeper() -> int:
+    """Start the sweeper and return the writing end of the pipe to the sweeper.
+
+    The sweeper kills the process trees when the writing end closes. The sweeper is no child of this process and has
+    its own session, so Ctrl-C does not reach the sweeper. Raises OSError if the machine lacks resources.
+    """
+    reader, writer = os.pipe()
+    try:
+        starter = os.posix_spawn(
+            sys.executable,
+            SWEEPER,
+            {},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, reader, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+        )
+    except OSError:
+        os.close(writer)
+        raise
+    finally:
+        os.close(reader)
+    os.waitpid(starter, 0)
+    return writer
+
+
 def main() -> None:
+    """Kill the processes of the user that the command line names, or watch the referee."""
+    if len(sys.argv) > 1:
+        kill_user(int(sys.argv[1]))
+    else:
+        watch()
+
+
+def kill_user(uid: int) -> None:
+    """Kill all processes of a user, in one step that no process can escape.
+
+    This process takes the user as its effective user, so it may kill the processes of that user. They cannot kill this
+    process, because its real and its saved user id are `uid + 1`, which no program has.
+    """
+    os.setgroups([])
+    os.setresuid(uid + 1, uid, uid + 1)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+
+
+def watch() -> None:
     """Wait for the end of the referee, then kill the processes that its programs have left."""
     if os.fork():
         os._exit(0)
     os.setsid()
     # a machine that shuts down sends SIGTERM to all processes, and the sweeper must work then too
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    tokens: dict[int, bytes] = {}
+    programs: dict[int, tuple[int, bytes, bytes]] = {}
+    """The user id, the mark and the lock file of each program."""
     for line in sys.stdin.buffer:
         if line.startswith(b"+"):
-            pid, _, token = line[1:].rstrip(b"\n").partition(b" ")
-            tokens[int(pid)] = token
+            pid, uid, mark, *lock = line[1:].rstrip(b"\n").split(b" ", 3)
+            programs[int(pid)] = int(uid), mark, b"".join(lock)
         else:
-            tokens.pop(int(line[1:]), None)
-    variables = {b"REFEREE_TOKEN=" + token for token in tokens.values() if token}
-    for _ in range(_ROUNDS):
-        if not tokens or not _kill_all(set(tokens), variables):
+            programs.pop(int(line[1:]), None)
+    locks = {uid: lock for uid, _, lock in programs.values() if uid}
+    marks = {mark for _, mark, _ in programs.values() if mark != b"0"}
+    users: set[int] = set()
+    """The users whose lock this process holds until it ends."""
+    for _ in range(_ROUNDS if programs else 0):
+        # a lock may be free only later, because the end of the referee's process takes a while
+        users |= {uid for uid in locks.keys() - users if _lock(locks[uid])}
+        found = _kill_all(set(programs), users, marks)
+        if not found and not any(map(_has_processes, locks.keys() - users)):
             break
         time.sleep(_PAUSE_S)
 
 
-def _kill_all(sessions: set[int], variables: set[bytes]) -> bool:
+def _lock(path: bytes) -> bool:
+    """Lock a file until this process ends; return False if another process has locked it, or if it is missing."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return False
+    return True
+
+
+def _has_processes(uid: int) -> bool:
+    """Return whether a user has processes that are no zombies."""
+    names = filter(str.isdecimal, os.listdir("/proc"))  # noqa: PTH208 - as in `_kill_all`
+    return any(_belongs(int(name), set(), {uid}, set()) for name in names)
+
+
+def _kill_all(sessions: set[int], users: set[int], marks: set[bytes]) -> bool:
     """Kill all processes that belong to a program; return whether there were any."""
+    for uid in users:
+        # if there is no room for another process, the next round tries again
+        with contextlib.suppress(OSError):
+            if (helper := os.fork()) == 0:
+                try:
+                    kill_user(uid)
+                finally:
+                    os._exit(0)
+            os.waitpid(helper, 0)
     found = False
     for name in os.listdir("/proc"):  # noqa: PTH208 - importing pathlib takes longer than this script
-        if name.isdecimal() and _belongs(int(name), sessions, variables):
+        if name.isdecimal() and _belongs(int(name), sessions, users, marks):
             found = True
             with contextlib.suppress(OSError):
                 os.kill(int(name), signal.SIGKILL)
     return found
 
 
-def _belongs(pid: int, sessions: set[int], variables: set[bytes]) -> bool:
-    """Return whether a process is in one of the sessions or has one of the variables, and is no zombie."""
+def _belongs(pid: int, sessions: set[int], users: set[int], marks: set[bytes]) -> bool:
+    """Return whether a process has one of the sessions, users or marks, and is no zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
             if stat.read().rpartition(b")")[2].split()[0] == b"Z":
                 return False
-        if os.getsid(pid) in sessions:
+        if os.getsid(pid) in sessions or os.stat(f"/proc/{pid}").st_uid in users:  # noqa: PTH116
             return True
-        with open(f"/proc/{pid}/environ", "rb") as environment:  # noqa: PTH123
-            return not variables.isdisjoint(environment.read().split(b"\0"))
+        with open(f"/proc/{pid}/limits", "rb") as limits:  # noqa: PTH123
+            words = limits.read().partition(b"\nMax file locks")[2].split(None, 2)
+            return len(words) > 1 and words[1] in marks  # no words: the process is just ending
     except OSError:  # the process is gone, or belongs to another user
         return False
 

@@ -647,6 +647,36 @@ class FillsScratchWithNames(GoesWrong):
         await asyncio.sleep(FOREVER_S)
 
 
+class FillsScratchInDeepFolders(GoesWrong):
+    """Writes too much into a file whose path is longer than the kernel accepts."""
+
+    async def go_wrong(self, request):
+        os.chdir(dig(os.environ["TMPDIR"], "d" * 250, levels=20))
+        Path("file").write_bytes(b"x" * (2 << 20))
+        await asyncio.sleep(FOREVER_S)
+
+
+class DigsDeepFolders(Fair):
+    """Leaves folders that are 6,000 deep, and at the bottom a link and a locked folder."""
+
+    async def greet(self):
+        bottom = dig(os.environ["TMPDIR"], "d", levels=6_000)
+        os.symlink(Path.cwd(), "link", dir_fd=bottom)
+        os.mkdir("locked", 0, dir_fd=bottom)
+        await super().greet()
+
+
+def dig(folder, name, *, levels):
+    """Make folders inside each other, and return a file descriptor of the innermost."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=here)
+        inner = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    return here
+
+
 class LittersScratch(Fair):
     """Leaves a link that must not be followed, a pipe that must not be opened, and a locked folder."""
 
@@ -742,6 +772,36 @@ class LeavesZombies(Fair):
         await super().answer(request)
 
 
+class Ponders(Fair):
+    """Computes all the time in two child processes. One of them has another parent and a session of its own."""
+
+    async def run(self):
+        start_daemon(compute)
+        if os.fork() == 0:
+            compute()
+        await super().run()
+
+
+class TicksAllTheTime(Fair):
+    """Prints a dot each millisecond in two child processes, as a signal to its processes in other lanes."""
+
+    async def run(self):
+        start_daemon(tick)
+        if os.fork() == 0:
+            tick()
+        await super().run()
+
+
+class Searches(Fair):
+    """Computes for 20 ms before each reply, which is allowed."""
+
+    async def answer(self, request):
+        until_s = time.monotonic() + 0.02
+        while time.monotonic() < until_s:
+            pass
+        await super().answer(request)
+
+
 class IsWrapped(Fair):
     """Plays in a child process of the process that the referee has started."""
 
@@ -750,6 +810,17 @@ class IsWrapped(Fair):
         if child == 0:
             os.execv(sys.executable, [sys.executable, __file__, "fair"])
         os.waitpid(child, 0)
+
+
+def compute():
+    while True:
+        pass
+
+
+def tick():
+    while True:
+        os.write(1, b".")
+        time.sleep(0.001)
 
 
 def crash():
@@ -762,7 +833,7 @@ def connect():
     return link
 
 
-def foreign_token():
+def foreign_token(*, with_address=False):
     """Return the token of another bot of the same run; the folders of both bots have the same parent."""
     own = os.environ["REFEREE_TOKEN"]
     run = Path(os.environ["TMPDIR"]).parents[1]
@@ -774,7 +845,7 @@ def foreign_token():
         seen = dict(each.split("=", 1) for each in variables if "=" in each)
         token = seen.get("REFEREE_TOKEN", own)
         if token != own and Path(seen.get("TMPDIR", "")).is_relative_to(run):
-            return token
+            return (token, seen["REFEREE_ADDRESS"]) if with_address else token
     raise LookupError("there is no other bot")
 
 

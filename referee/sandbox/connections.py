@@ -1,0 +1,188 @@
+"""Find the programs at the other ends of the connections that this process has accepted.
+
+A library such as gRPC accepts connections itself and does not say who connects. But its sockets are open files of this
+process. The kernel knows the process at the other end of a UNIX socket. For TCP it knows only the socket at the other
+end; then /proc shows which process has this socket open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from referee.sandbox.process_tree import PROCESS_TREES
+
+_CREDENTIALS = struct.Struct("3i")
+"""The process id, the user id and the group id of a peer."""
+
+
+class Connection:
+    """A connection that this process has accepted.
+
+    Args:
+        link: a duplicate of the socket of the connection.
+        program: see the attribute.
+    """
+
+    def __init__(self, link: socket.socket, program: int | None) -> None:
+        self.program = program
+        """The pid of the registered program whose process tree is at the other end.
+
+        None if the process at the other end belongs to no registered program, or is gone.
+        """
+        self.inode = os.fstat(link.fileno()).st_ino
+        """Identifies the socket as long as it is open."""
+        self.peer = None if link.family == socket.AF_UNIX else _name_peer(link)
+        """The IPv4 address and the TCP port at the other end; None for a UNIX socket, or if the other end is gone."""
+        self._link = link
+
+    def end(self) -> None:
+        """End the connection in both directions. The owner of the socket then closes it."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def open_connections(address: str | int, expected: int) -> Iterator[list[Connection]]:
+    """Give the connections that this process has accepted at an address, until the end of the context.
+
+    Args:
+        address: the path of the UNIX socket, or the TCP port, on which this process listens.
+        expected: the pid of the program that should be at the other ends. If the system does not say who is at the
+            other end of a connection, this function assumes that it is this program.
+
+    Raises OSError if no file descriptors are left, because a connection could be missed then.
+    """
+    links: list[socket.socket] = []
+    try:
+        for link in _duplicate_sockets(address):
+            links.append(link)  # noqa: PERF402 - so that all are closed if the search fails
+        programs = _find_programs(links, expected)
+        yield [Connection(*each) for each in zip(links, programs, strict=True)]
+    finally:
+        for link in links:
+            link.close()
+
+
+def _duplicate_sockets(address: str | int) -> Iterator[socket.socket]:
+    """Yield a duplicate of each socket that this process has accepted at an address.
+
+    Several descriptors may belong to one socket, for instance while another call has duplicates. Then yield only one.
+    """
+    inodes = set()
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - numbers, not paths
+        try:
+            duplicate = os.dup(int(name))
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            continue  # closed in the meantime
+        status = os.fstat(duplicate)
+        if not stat.S_ISSOCK(status.st_mode) or status.st_ino in inodes:
+            os.close(duplicate)
+            continue
+        inodes.add(status.st_ino)
+        link = socket.socket(fileno=duplicate)
+        if _is_accepted_at(link, address):
+            yield link
+        else:
+            link.close()
+
+
+def _is_accepted_at(link: socket.socket, address: str | int) -> bool:
+    """Return whether a socket is a connection that was accepted at an address, and not the listening socket."""
+    try:
+        name = link.getsockname()
+        own: object = name[1] if isinstance(name, tuple) and len(name) > 1 else name
+        is_listening = link.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError:
+        return False
+    return own == address and not is_listening
+
+
+def _name_peer(link: socket.socket) -> tuple[str, int] | None:
+    try:
+        return _strip_ipv6(link.getpeername())
+    except OSError:
+        return None
+
+
+def _strip_ipv6(name: tuple[str, int]) -> tuple[str, int]:
+    """Return the IPv4 address and the port of a socket name, also for `::ffff:127.0.0.1`."""
+    return name[0].rpartition(":")[2], name[1]
+
+
+def _find_programs(links: Sequence[socket.socket], expected: int) -> list[int | None]:
+    """Return the pid of the program at the other end of each connection; see `Connection.program`."""
+    if sys.platform != "linux":
+        return [expected] * len(links)
+    if any(link.family != socket.AF_UNIX for link in links):
+        return _find_tcp_programs(links, expected)
+    options = (
+        link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size) for link in links
+    )
+    return [PROCESS_TREES.find_program(_CREDENTIALS.unpack(option)[0]) for option in options]
+
+
+def _find_tcp_programs(links: Sequence[socket.socket], expected: int) -> list[int | None]:
+    inodes = _inodes_by_ends()
+    files = [inodes.get((_name_peer(link), _strip_ipv6(link.getsockname()))) for link in links]
+    # None: no open socket has the ends of the link, so the other end is closed
+    found: dict[str | None, int | None] = {None: None}
+    for pid in (expected, *PROCESS_TREES.list_pids(expected)):
+        try:
+            found |= dict.fromkeys(_open_files(pid), expected)
+        except PermissionError:  # the expected program may be at any of the other ends
+            return [expected] * len(links)
+    missing = {file for file in files if file not in found}
+    for name in os.listdir("/proc") if missing else ():  # noqa: PTH208 - names, not paths
+        if name.isdecimal():
+            with suppress(PermissionError):
+                for file in missing.intersection(_open_files(int(name))):
+                    found[file] = PROCESS_TREES.find_program(int(name))
+    return [found.get(file) for file in files]
+
+
+_End = tuple[str, int]
+"""An IPv4 address and a port."""
+
+
+def _inodes_by_ends() -> dict[tuple[_End | None, _End], str]:
+    """Return the name of each open TCP socket in /proc/PID/fd, by its own end and the end of its peer.
+
+    The addresses are needed too: two programs can use one port at different loopback addresses.
+    """
+    found: dict[tuple[_End | None, _End], str] = {}
+    for table in ("tcp", "tcp6"):  # a socket for both versions of IP is in the second table
+        with suppress(OSError), open(f"/proc/net/{table}", encoding="ascii") as lines:  # noqa: PTH123
+            next(lines)  # the heading
+            for fields in map(str.split, lines):
+                own, peer = map(_parse_end, fields[1:3])
+                if fields[9] != "0":
+                    found[own, peer] = f"socket:[{fields[9]}]"
+    return found
+
+
+def _parse_end(text: str) -> _End:
+    """Parse an end of a connection in /proc/net/tcp or tcp6. The last eight digits are an IPv4 address."""
+    address, _, port = text.rpartition(":")
+    return socket.inet_ntoa(struct.pack("=I", int(address[-8:], 16))), int(port, 16)
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """Yield what /proc shows for each open file of a process. Raises PermissionError if this process may not look."""
+    folder = f"/proc/{pid}/fd"
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for name in os.listdir(folder):  # noqa: PTH208 - numbers, not paths
+            try:
+                yield os.readlink(f"{folder}/{name}")  # noqa: PTH115 - the text, not a path
+            except OSError as error:
+                # closed in the meantime, or in a folder so deep that its path is too long
+                if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+                    raise

@@ -1,0 +1,235 @@
+"""Give each program a user id of its own, and end and remove everything that its user leaves behind.
+
+A referee that is root locks an id before it gives the id to a program. The lock is a file in a folder that only root
+can enter, so no program can take the lock. The kernel frees the lock when the referee's process ends, so a killed
+referee leaves no lock behind. If it leaves processes behind, no program gets their id until they have ended.
+
+Where the kernel refuses a private view of the files (`private_options` in `start`), for instance in a container
+without CAP_SYS_ADMIN, a program on the rung `uid` shares the folders for temporary files with all users. So when the
+program is gone, `remove_leftovers` removes what its user has left there, and shared memory, semaphores and message
+queues.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import pwd
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from referee.errors import VoidGame
+from referee.sandbox.folders import remove_folder
+from referee.sandbox.process_tree import has_ended
+from referee.sandbox.sweeper import SWEEPER
+
+_USER_IDS = (range(66_000, 67_000, 2), range(61_184, 62_184, 2))
+"""Linux distributions leave the first range free. The second belongs to systemd, which uses few ids of it.
+
+A program gets an even id. The odd id above it belongs to the helper that ends the processes of the even id: see
+`sweeper.py`.
+"""
+_KILL_LIMIT_S = 20.0
+"""After this time, `kill_processes` gives up. Only a process that the kernel cannot end lasts so long."""
+_PAUSE_S = 0.005
+_FOLDER = "referee-user-ids"
+_PARENTS = ("/run", "/var/lib", tempfile.gettempdir())
+"""Where the folder with the locks may lie. The first place that the referee can write to is used."""
+_SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # noqa: S108 - everybody may write there
+_IPC_RMID = 0
+_LIBC = ctypes.CDLL(None)
+_IPC_NUMBER = {"shm": "shmid", "sem": "semid", "msg": "msqid"}
+"""The column with the number of the object, for each table of /proc/sysvipc."""
+REMOVE_IPC: dict[str, Callable[[int], int]] = {
+    "shm": lambda number: _LIBC.shmctl(number, _IPC_RMID, None),
+    "sem": lambda number: _LIBC.semctl(number, 0, _IPC_RMID),
+    "msg": lambda number: _LIBC.msgctl(number, _IPC_RMID, None),
+}
+"""The function that removes an object of each table."""
+
+
+class UserIdLease:
+    """A user id that no referee on this machine gives to another program until the lease is released."""
+
+    def __init__(self, uid: int, lock: int, path: Path) -> None:
+        self.uid = uid
+        self.path = path
+        """The locked file."""
+        self._lock: int | None = lock
+        """The file descriptor of the locked file; None after `release`."""
+
+    def release(self) -> None:
+        """Free the user id. Call this when no process has it any more. A second call does nothing."""
+        if self._lock is not None:
+            # closing is not enough: a process that is being started may have a copy of the descriptor
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            os.close(self._lock)
+            self._lock = None
+
+
+def lease_user_id() -> UserIdLease | None:
+    """Lock a free user id; return None if the referee is not root.
+
+    Raises VoidGame if no id is free, or if the locks have no safe place.
+    """
+    if os.geteuid() != 0:
+        return None
+    if not (candidates := _available_user_ids()):
+        raise VoidGame(
+            "this machine has no user ids for bots: give the container the user ids 61184 to 62183"
+        )
+    in_use = {uid for _, uid in _list_owners()}
+    folder, path = _open_folder()
+    try:
+        for uid in candidates:
+            pair = (uid, uid + 1)
+            if not in_use.isdisjoint(pair) or any(map(_has_account, pair)):
+                continue
+            if (lock := _lock(folder, uid)) is not None:
+                return UserIdLease(uid, lock, path / str(uid))
+    except OSError as error:
+        raise VoidGame(f"no user id for a bot: {error}") from error
+    finally:
+        os.close(folder)
+    raise VoidGame("all user ids for bots are in use: end other referees")
+
+
+def list_pids(uid: int) -> list[int]:
+    """Return the processes of a user that still run. A zombie does not run."""
+    return [pid for pid, owner in _list_owners() if owner == uid and not has_ended(pid)]
+
+
+def kill_processes(uid: int) -> None:
+    """Kill all processes of a user of a lease, and wait until none runs.
+
+    A process ends only when it gets a core. So give its cgroup the normal scheduling between `send_kill` and this call.
+    """
+    until_s = time.monotonic() + _KILL_LIMIT_S
+    while list_pids(uid) and time.monotonic() < until_s:
+        send_kill(uid)
+        time.sleep(_PAUSE_S)
+
+
+def send_kill(uid: int) -> None:
+    """Send SIGKILL to all processes of a user of a lease, and do not wait for their end.
+
+    The helper kills all of them at once, so no process can escape by starting others faster than they are killed.
+    """
+    with suppress(OSError):  # no room for the helper; `kill_processes` tries again
+        subprocess.run([*SWEEPER, str(uid)], env={}, stdin=subprocess.DEVNULL, check=False)
+
+
+def remove_leftovers(uid: int) -> None:
+    """Remove what a user has left in the folders for temporary files, and its shared memory, semaphores and queues.
+
+    Call this when the user has no process any more. Folders of other users are not searched.
+    """
+    for folder in shared_folders():
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in list(entries):
+                with suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_uid != uid:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        remove_folder(Path(entry.path))
+                    else:
+                        Path(entry.path).unlink()
+    for kind, remove in REMOVE_IPC.items():
+        for row in read_ipc_table(kind):
+            if row["cuid"] == uid:
+                remove(row[_IPC_NUMBER[kind]])
+
+
+def read_ipc_table(kind: str) -> list[dict[str, int]]:
+    """Return a table of /proc/sysvipc; [] if the kernel has no such table.
+
+    Args:
+        kind: shm, sem or msg.
+    """
+    try:
+        names, *rows = Path("/proc/sysvipc", kind).read_text().splitlines()
+    except OSError:
+        return []
+    return [dict(zip(names.split(), map(int, row.split()), strict=True)) for row in rows]
+
+
+def shared_folders() -> set[Path]:
+    """Return the folders for temporary files, without those that lie in another one."""
+    folders = {Path(each).resolve() for each in (*_SHARED_FOLDERS, tempfile.gettempdir())}
+    folders = {folder for folder in folders if folder.is_dir()}
+    return {folder for folder in folders if folders.isdisjoint(folder.parents)}
+
+
+def _open_folder() -> tuple[int, Path]:
+    """Open the folder with the locks, and return its file descriptor and its path. Create it if it is missing.
+
+    Raises VoidGame if no folder of `_PARENTS` works: others can write to it, or it cannot be created.
+    """
+    reasons = []
+    for parent in _PARENTS:
+        path = Path(parent, _FOLDER)
+        try:
+            with suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            reasons.append(str(error))
+            continue
+        status = os.fstat(folder)
+        if status.st_uid == 0 and not stat.S_IMODE(status.st_mode) & 0o077:
+            return folder, path
+        os.close(folder)
+        reasons.append(f"{path} must belong to root, with mode 0700")
+    raise VoidGame(f"no user id for a bot can be locked: {'; '.join(reasons)}")
+
+
+def _lock(folder: int, uid: int) -> int | None:
+    """Return a descriptor that locks `uid`; None if another process has locked it. Raises OSError."""
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    lock = os.open(str(uid), flags, 0o600, dir_fd=folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _has_account(uid: int) -> bool:
+    """Return whether a user id belongs to a real account of this machine."""
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
+def _available_user_ids() -> range:
+    """Return the first range of `_USER_IDS` that this machine has.
+
+    Return an empty range if this machine has neither range. For instance, a container may have few user ids.
+    """
+    spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    for ids in _USER_IDS:
+        for first, _, count in spans:
+            if int(first) <= ids.start and ids.stop <= int(first) + int(count):
+                return ids
+    return range(0)
+
+
+def _list_owners() -> Iterator[tuple[int, int]]:
+    """Yield the process id and the user id of each process of this machine."""
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdecimal():
+                with suppress(OSError):  # the process is gone
+                    yield int(entry.name), entry.stat().st_uid

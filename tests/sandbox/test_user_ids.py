@@ -1,0 +1,168 @@
+"""Tests that each program gets a user id of its own, whatever programs and other users do. Needs root."""
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from referee.errors import VoidGame
+from referee.sandbox import Access, Limits, user_ids
+from referee.sandbox.cgroups import Cgroups
+from referee.sandbox.resources import ProgramSpec, SandboxResources
+from referee.sandbox.user_ids import lease_user_id, list_pids
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives bots users of their own")
+HOLDER = """
+import os
+from referee.sandbox import user_ids
+user_ids._PARENTS, user_ids._USER_IDS = ({place!r},), ({ids!r},)
+print(user_ids.lease_user_id().uid, flush=True)
+os.read(0, 1)
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Let the locks lie in a folder of this test, which other referees do not use."""
+    monkeypatch.setattr(user_ids, "_PARENTS", (str(tmp_path),))
+    return tmp_path
+
+
+@pytest.fixture
+def own_ids(place, monkeypatch):
+    """Let the locks and the user ids belong to this test alone: other tests end all processes of the usual ids."""
+    ids = range(68_300, 68_310, 2)
+    monkeypatch.setattr(user_ids, "_USER_IDS", (ids,))
+    return place, ids
+
+
+@pytest.mark.usefixtures("own_ids")
+def test_released_user_id_is_leased_again():
+    first, second = lease_user_id(), lease_user_id()
+    assert second.uid not in {first.uid, first.uid + 1}
+    first.release()
+    third = lease_user_id()
+    assert third.uid == first.uid
+    for lease in (second, third):
+        lease.release()
+
+
+def test_lock_of_a_killed_referee_is_free(own_ids):
+    place, ids = own_ids
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER.format(place=str(place), ids=ids)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        uid = int(holder.stdout.readline())
+        while_held = lease_user_id()
+        holder.kill()
+    afterwards = lease_user_id()
+    assert while_held.uid > uid == afterwards.uid
+    for lease in (while_held, afterwards):
+        lease.release()
+
+
+def test_user_id_of_a_real_account_is_not_leased(own_ids, monkeypatch):
+    _, ids = own_ids
+
+    def find_account(uid):
+        if uid not in {ids[0], ids[1] + 1}:
+            raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", find_account)
+    lease = lease_user_id()
+    assert lease.uid == ids[2]
+    lease.release()
+
+
+def test_error_says_whether_the_ids_are_missing_or_in_use(own_ids, monkeypatch):
+    _, ids = own_ids
+    leases = [lease_user_id() for _ in ids]
+    with pytest.raises(VoidGame, match=r"are in use: end other referees$"):
+        lease_user_id()
+    for lease in leases:
+        lease.release()
+    monkeypatch.setattr(user_ids, "_USER_IDS", (range(1 << 32, (1 << 32) + 2),))
+    with pytest.raises(
+        VoidGame, match=r"no user ids .* the container the user ids 61184 to 62183$"
+    ):
+        lease_user_id()
+
+
+def test_second_release_of_resources_spares_the_next_program_with_the_user_id(own_ids, tmp_path):
+    program = ProgramSpec(("true",), tmp_path, {}, Limits(), Access())
+    tmp_path.chmod(0o755)
+    resources = SandboxResources(Cgroups(()), program)
+    uid = resources.uid
+    assert own_ids[0] in resources.lock_file.parents
+    resources.release()
+    with subprocess.Popen(["/bin/sleep", "1000"], user=uid, cwd="/") as other:
+        resources.release()
+        resources.kill_processes()
+        try:
+            assert list_pids(uid) == [other.pid]
+        finally:
+            other.kill()
+
+
+def test_program_cannot_take_the_locks():
+    lease = lease_user_id()
+    folders = (Path(parent, user_ids._FOLDER) for parent in user_ids._PARENTS)
+    lock = next(folder for folder in folders if folder.is_dir()) / str(lease.uid)
+    for command in ("ls", "touch", "cat"):
+        tried = subprocess.run(
+            [command, lock],
+            user=lease.uid,
+            group=lease.uid,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Permission denied" in tried.stderr
+    lease.release()
+
+
+@pytest.mark.usefixtures("place")
+def test_user_id_with_running_processes_is_not_leased(monkeypatch):
+    # other tests end all processes of the usual ids
+    monkeypatch.setattr(user_ids, "_USER_IDS", (range(68_000, 68_010, 2),))
+    lease = lease_user_id()
+    lease.release()
+    for uid in (lease.uid, lease.uid + 1):
+        with subprocess.Popen(["/bin/sleep", "1000"], user=uid, cwd="/") as left_behind:
+            assert list_pids(uid) == [left_behind.pid]
+            other = lease_user_id()
+            assert other.uid > lease.uid
+            other.release()
+            left_behind.kill()
+        assert not list_pids(uid)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o710, 0o701])
+def test_locks_that_others_can_reach_are_refused(place, mode):
+    folder = place / user_ids._FOLDER
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(VoidGame, match="must belong to root, with mode 0700"):
+        lease_user_id()
+
+
+def test_planted_folder_or_link_is_not_used(place, tmp_path_factory):
+    folder = place / user_ids._FOLDER
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 66_999, 66_999)
+    with pytest.raises(VoidGame, match="must belong to root"):
+        lease_user_id()
+    folder.rmdir()
+    target = tmp_path_factory.mktemp("target")
+    target.chmod(0o700)
+    folder.symlink_to(target)
+    with pytest.raises(VoidGame, match="Not a directory"):
+        lease_user_id()
+    assert not list(target.iterdir())
