@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import secrets
 import shutil
 import tempfile
 import time
@@ -31,8 +30,7 @@ from referee.sandbox.launcher import (
     list_left_running,
     signal_name,
 )
-from referee.sandbox.process_tree import TOKEN
-from referee.sandbox.shortages import find_missing_program, how_to_install
+from referee.sandbox.start import how_to_install
 
 LIMIT_S = 900.0
 """How many seconds a build may take. The first build of a language may download many packages."""
@@ -73,6 +71,10 @@ _NO_NETWORK = re.compile(
 )
 """Matches the error messages of package managers that cannot reach the network."""
 _NETWORK_HINT = "; builds have no network access unless you allow it with --allow-network"
+_NOT_FOUND = re.compile(
+    r"\b(?:sh|bash|dash|env): (?:\d+: |line \d+: )?'?([\w.+-]+)'?: (?:(?:command )?not found|No such file)"
+)
+"""Matches the message of a shell or of `env` that a program cannot be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ async def _run(
         launched = await launcher.launch(
             command,
             folder=folder,
-            environment={**environment, TOKEN: secrets.token_hex(16)},
+            environment=environment,
             limits=LIMITS,
             access=access,
         )
@@ -163,6 +165,12 @@ async def _run(
     if reason is not None and (missing := find_missing_program(text)) is not None:
         reason = f"{reason}: {how_to_install(missing)}"
     return Built(reason, text, time.monotonic() - began_s)
+
+
+def find_missing_program(output: str) -> str | None:
+    """Return the program that a shell last reported as missing in `output`; None if no message reports one."""
+    found = _NOT_FOUND.findall(output)
+    return found[-1] if found else None
 
 
 async def _wait(launched: RunningProgram, output: Output, limit_s: float) -> str | None:

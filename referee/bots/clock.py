@@ -21,13 +21,15 @@ REPLY_GRACE_US = 2_000
 TIMER_TOLERANCE_US = 2_000
 """How many µs late a timer may fire before the event loop counts as late. uvloop's timers are exact to 1 ms."""
 MAX_GRACE_PERIODS = 5
-"""How many grace periods a request can have, the first one included, if the event loop is late every time. Grace
-periods for a bot that waits for a core are not counted."""
+"""How many grace periods a request can have, the first one included, if the event loop is late every time. Not
+counted are grace periods for a bot that waits for a core, and grace periods while the clocks are paused."""
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
 CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
+_PAUSE_CHECK_NS = 10_000_000
+"""While the clocks are paused: after how many ns to check again whether they run."""
 _MISSING = {
     Cause.TIMEOUT: "no reply",
     Cause.GAME_START_TIMEOUT: "no ready",
@@ -62,7 +64,9 @@ class Clock(NamedTuple):
 #     created --start_clock()--> written --deadline passes--> grace period --grace period ends--> overdue
 #        |                          |                          |         ^ |
 #        |                          |                          |         +-+ starts again: the event loop was late,
-#        |                          |                          |             or the bot waits for a core
+#        |                          |                          |             the bot waits for a core,
+#        |                          |                          |             or the clocks are paused
+#        |                          |<-- deadline was moved ---|
 #        +------------------------- + ------- reply ---------- + --> completed
 #        +------------------------- + -- malformed, failure -- + --> failed
 #
@@ -78,7 +82,7 @@ class PendingRequest:
     deadline_ns = 0
     """The time, in ns of the clock, at which the limit ends; 0 until the request is written."""
     expired = False
-    """True once the deadline has passed."""
+    """True once the deadline has passed, until it is moved into the future."""
     cpu_at_deadline_ns: int | None = None
     """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
 
@@ -137,6 +141,27 @@ class PendingRequests:
         self._busy_ns = busy_ns
         self._timer: Timer | None = None
         self._timer_ns = 0
+        self._paused_ns: int | None = None
+        """The time, in ns of the clock, at which the clocks were paused; None if they run."""
+
+    def pause(self) -> None:
+        """Pause the clocks of all requests, also of requests that are written before `resume`: none becomes overdue."""
+        self._paused_ns = self._now_ns()
+
+    def resume(self) -> None:
+        """Let the clocks run again, and do not count the time since `pause`."""
+        assert self._paused_ns is not None  # noqa: S101 - the caller has paused the clocks
+        paused_ns, self._paused_ns = self._paused_ns, None
+        self.credit(self._now_ns() - paused_ns)
+
+    def credit(self, ns: int) -> None:
+        """Give each pending request `ns` more time, but not more than the time since it was written."""
+        now_ns = self._now_ns()
+        for request in self.pending.values():
+            if request.written_ns:
+                more_ns = min(ns, now_ns - request.written_ns)
+                request.written_ns += more_ns
+                request.deadline_ns += more_ns
 
     def start_clock(self, request: PendingRequest, written_ns: int) -> None:
         """Start the clock of a request that is written to the stream at `written_ns`."""
@@ -147,7 +172,10 @@ class PendingRequests:
 
     def elapsed_us(self, request: PendingRequest) -> int:
         """Return the microseconds since a request was written; 0 if it was not written yet."""
-        return (self._now_ns() - request.written_ns) // 1000 if request.written_ns else 0
+        if not request.written_ns:
+            return 0
+        now_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
+        return max(0, now_ns - request.written_ns) // 1000
 
     def forget_overdue(self, game_id: str, games: Container[str]) -> None:
         """Forget the overdue requests of a game after the bot has replied to a later request of this game.
@@ -185,6 +213,9 @@ class PendingRequests:
     def _check_deadlines(self) -> None:
         self._timer = None
         now_ns = self._now_ns()
+        if self._paused_ns is not None:
+            self._arm_timer(now_ns + _PAUSE_CHECK_NS)
+            return
         later_ns: list[int] = []
         for request in self.pending.values():
             if not request.written_ns or request.expired:
@@ -216,7 +247,14 @@ class PendingRequests:
         if request.reply.done():
             return
         late_ns = self._now_ns() - end_ns
-        if late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
+        left_ns = request.deadline_ns - self._now_ns()
+        if self._paused_ns is not None:
+            self._start_grace(request, 0, periods_left + 1)
+        elif left_ns > 0:  # `credit` has moved the deadline
+            request.expired, request.cpu_at_deadline_ns = False, None
+            if self._timer is None or request.deadline_ns < self._timer_ns:
+                self._arm_timer(request.deadline_ns)
+        elif late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
             self._start_grace(request, late_ns, periods_left)
         elif self._awaits_core(request):
             self._start_grace(request, 0, periods_left + 1)

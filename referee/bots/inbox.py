@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from referee.bots.clock import READY, PendingRequest, PendingRequests, fail_request
-from referee.bots.server import MESSAGE_LIMIT
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
-from referee.protocol import decode
+from referee.protocol import messages
 from referee.protocol.values import PROTOCOL_VERSION
 
+MESSAGE_LIMIT = 1 << 16
+"""The most bytes in a message of a bot. A larger message forfeits the game."""
 FLOOD_QUOTA = 200
 """How many unsolicited messages and extra streams together a bot may produce between two valid replies."""
 
@@ -22,7 +23,6 @@ class Inbox:
     """The messages from one bot.
 
     Args:
-        hello: the request that the bot's first message completes.
         requests: the pending requests of the bot.
         games: the ids of the games that the bot plays now.
         token: the token that the bot's hello must contain.
@@ -31,19 +31,19 @@ class Inbox:
 
     def __init__(
         self,
-        hello: PendingRequest,
         requests: PendingRequests,
         *,
         games: Container[str],
         token: str,
         is_foreign: Callable[[str], bool],
     ) -> None:
-        self._hello = hello
         self._requests = requests
         self._games = games
         self._token = token
         self._is_foreign = is_foreign
         self._unsolicited = 0
+        self.accepted = 0
+        """How many replies and readies were accepted."""
         self.dropped = 0
         """How many replies, readies and hellos were dropped, because they came late, twice or without a request."""
 
@@ -60,46 +60,20 @@ class Inbox:
         number = request.number
         if number == READY or request.reply.done():
             return False
-        action = decode.find_lone_action(data, request.game_id, number)
+        action = messages.find_lone_action(data, request.game_id, number)
         if action is None:
             return False
         self._unsolicited = 0
         self._complete(request, action)
         return True
 
-    def receive(self, data: bytes) -> None:
-        """Process any message of the bot.
-
-        Raises `Forfeit` if the message is too large, if the first message is not a valid hello, or if the bot has
-        sent too many unsolicited messages.
-        """
-        if len(data) > MESSAGE_LIMIT:
-            raise _forfeit(
-                Cause.TOO_LARGE, f"a message of {len(data)} bytes; the limit is {MESSAGE_LIMIT}"
-            )
-        is_first = not self._hello.reply.done()
+    def parse_hello(self, data: bytes) -> play_pb2.Hello:
+        """Return the hello in the first message of a stream. Raises `Forfeit` if it is not valid."""
+        _check_size(data)
         try:
-            message = decode.parse_bot_message(data)
+            message = messages.parse_bot_message(data)
         except ValueError as error:
-            if is_first:
-                raise _bad_hello(f"the first message is no hello: {error}") from None
-            self._charge_malformed(str(error))
-        else:
-            if is_first:
-                self._receive_hello(message)
-            else:
-                self._receive_replies(message)
-
-    def count_unsolicited(self, count: int) -> None:
-        """Count unsolicited messages or streams. Raises `Forfeit` if the bot exceeds `FLOOD_QUOTA`."""
-        self._unsolicited += count
-        if self._unsolicited > FLOOD_QUOTA:
-            raise _forfeit(
-                Cause.FLOOD,
-                f"more than {FLOOD_QUOTA} messages or streams that the referee did not wait for",
-            )
-
-    def _receive_hello(self, message: play_pb2.BotMessage) -> None:
+            raise _bad_hello(f"the first message is no hello: {error}") from None
         hello = message.hello
         if not message.HasField("hello"):
             raise _bad_hello("the first message has no hello")
@@ -112,7 +86,29 @@ class Inbox:
             if self._is_foreign(hello.token):
                 raise _forfeit(Cause.IMPERSONATION, "the hello has another bot's token")
             raise _bad_hello("the hello has a wrong token")
-        self._hello.reply.set_result(hello)
+        return hello
+
+    def receive(self, data: bytes) -> None:
+        """Process any message of the bot after its hello.
+
+        Raises `Forfeit` if the message is too large, or if the bot has sent too many unsolicited messages.
+        """
+        _check_size(data)
+        try:
+            message = messages.parse_bot_message(data)
+        except ValueError as error:
+            self._charge_malformed(str(error))
+        else:
+            self._receive_replies(message)
+
+    def count_unsolicited(self, count: int) -> None:
+        """Count unsolicited messages or streams. Raises `Forfeit` if the bot exceeds `FLOOD_QUOTA`."""
+        self._unsolicited += count
+        if self._unsolicited > FLOOD_QUOTA:
+            raise _forfeit(
+                Cause.FLOOD,
+                f"more than {FLOOD_QUOTA} messages or streams that the referee did not wait for",
+            )
 
     def _receive_replies(self, message: play_pb2.BotMessage) -> None:
         accepted = 0
@@ -157,6 +153,7 @@ class Inbox:
         If the reply came in the grace period, its time is the limit, and the time after the limit is its lag.
         """
         requests, limit_us = self._requests, request.limit_us
+        self.accepted += 1
         if requests.overdue:
             requests.forget_overdue(request.game_id, self._games)
         elapsed_us = requests.elapsed_us(request)
@@ -181,6 +178,13 @@ class Inbox:
             fail_request(request, Strike(Cause.MALFORMED, evidence))
         if not waiting:
             self.count_unsolicited(1)
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MESSAGE_LIMIT:
+        raise _forfeit(
+            Cause.TOO_LARGE, f"a message of {len(data)} bytes; the limit is {MESSAGE_LIMIT}"
+        )
 
 
 def _bad_hello(detail: str) -> Forfeit:

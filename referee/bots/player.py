@@ -11,12 +11,13 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from referee.bots.flood import FloodWatch, GrpcThreads
 from referee.bots.manifest import BotSpec
 from referee.bots.process import BotProcess
 from referee.clocks import Clocks
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike, VoidGame
-from referee.protocol import decode
-from referee.protocol.encode import RequestEncoder
+from referee.protocol import messages
+from referee.protocol.messages import RequestEncoder
 from referee.records import Reply, Request, Usage
 from referee.sandbox.launcher import Launcher
 
@@ -32,23 +33,32 @@ class BotPool:
         clocks: the time limits; the pool uses only the start-up limit.
         max_processes: how many processes the pool keeps; it may keep more if all of them play games.
         folder: the folder in which each bot process gets a folder of its own.
+        pondering: whether bots may ponder: compute as they like between the requests of a game.
     """
 
     def __init__(
-        self, launcher: Launcher, clocks: Clocks, *, max_processes: int, folder: Path
+        self,
+        launcher: Launcher,
+        clocks: Clocks,
+        *,
+        max_processes: int,
+        folder: Path,
+        pondering: bool = False,
     ) -> None:
         self._launcher = launcher
         self._clocks = clocks
         self._max_processes = max_processes
         self._folder = folder
+        self._pondering = pondering
         self._processes: dict[Key, BotProcess] = {}
         """The processes, the least recently used first."""
         self._starting = 0
         """How many processes are being started now."""
         self._locks: dict[Key, asyncio.Lock] = {}
         """The lock of a key is held while the process of this key is looked up, started or discarded."""
-        self._tokens: set[str] = set()
-        """The tokens of all processes of the pool."""
+        self._running: dict[str, BotProcess] = {}
+        """All running processes by their tokens, also those that are being started or stopped."""
+        self._flood_watch: asyncio.Task[None] | None = None
 
     async def acquire(self, lane: int, spec: BotSpec) -> BotProcess:
         """Return the process of a bot in a lane and reserve it for one game; start the process if needed.
@@ -94,9 +104,14 @@ class BotPool:
 
     async def close(self) -> None:
         """Stop all processes."""
+        watch, self._flood_watch = self._flood_watch, None
+        if watch is not None:
+            watch.cancel()
+            await asyncio.wait((watch,))  # at its end, it lets all stopped bots run again
         await self._stop(list(self._processes), gently=True)
 
     async def _start(self, spec: BotSpec) -> BotProcess:
+        self._start_flood_watch()
         self._starting += 1
         try:
             await self._make_room()
@@ -105,10 +120,17 @@ class BotPool:
                 launcher=self._launcher,
                 folder=self._folder,
                 limit_us=self._clocks.start_up_us,
-                tokens=self._tokens,
+                bots=self._running,
+                pondering=self._pondering,
             )
         finally:
             self._starting -= 1
+
+    def _start_flood_watch(self) -> None:
+        """Start a `FloodWatch` if none runs. If an error has ended the last one, asyncio logs the error."""
+        if GrpcThreads.is_measurable() and (self._flood_watch is None or self._flood_watch.done()):
+            watch = FloodWatch(self._running.values, GrpcThreads())
+            self._flood_watch = asyncio.ensure_future(watch.run())
 
     async def _make_room(self) -> None:
         """Stop processes that play no game, until the processes that are being started fit into the pool."""
@@ -185,7 +207,7 @@ class BotPlayer:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
             raise self._process.add_evidence(fault) from None
         try:
-            action = decode.parse_action(written, request)
+            action = messages.parse_action(written, request)
         except ValueError as error:
             evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
             raise self._process.add_evidence(Strike(Cause.MALFORMED, evidence)) from error

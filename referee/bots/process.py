@@ -16,21 +16,24 @@ from pathlib import Path
 
 from referee.bots.clock import Clock
 from referee.bots.manifest import BotSpec
-from referee.bots.server import BotServer
+from referee.bots.server import OWN, BotServer, ReachableServer, Sender, Stream
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
-from referee.protocol import encode
+from referee.pb import play_pb2
+from referee.protocol import messages
 from referee.sandbox import Access, TotalUsage
 from referee.sandbox.folders import ProgramFolder
 from referee.sandbox.launcher import (
     Launcher,
     Output,
     RunningProgram,
+    charge_or_void,
+    check_capacity,
     list_left_running,
     signal_name,
 )
 from referee.sandbox.monitor import wait_for_breach
-from referee.sandbox.shortages import charge_or_void, check_capacity
+from referee.sandbox.scheduling import Scheduling
 
 GOODBYE_S = 2.0
 """How many seconds a bot may take to exit after the referee's goodbye."""
@@ -74,9 +77,21 @@ class Shutdown:
 class BotProcess:
     """A running bot that has said hello. Create one with `start`."""
 
-    def __init__(self, spec: BotSpec, launcher: Launcher, folder: Path, tokens: set[str]) -> None:
+    def __init__(
+        self,
+        spec: BotSpec,
+        launcher: Launcher,
+        folder: Path,
+        bots: dict[str, BotProcess],
+        *,
+        pondering: bool,
+    ) -> None:
         self.spec = spec
         self._launcher = launcher
+        self._is_leaving = False
+        """Whether the bot was asked to exit. From then on, only `hold` can stop it."""
+        self._held: Scheduling | None = None
+        """The scheduling that `hold` or `run_alone` wants; None after `release`. It holds from the launch on."""
         self.max_games = 1
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
@@ -86,10 +101,17 @@ class BotProcess:
         output_bytes = spec.limits.output_kib * 1024
         self.output, self.error_output = Output(output_bytes), Output(output_bytes)
         self._token = secrets.token_hex(16)
-        self._tokens = tokens
-        self._tokens.add(self._token)
+        self._bots = bots
+        self._bots[self._token] = self
         self._clock = Clock.from_loop()
-        self.session = Session(self._token, tokens.__contains__, self._clock, self._busy_ns)
+        self.session = Session(
+            self._token,
+            bots.__contains__,
+            self._clock,
+            self._busy_ns,
+            self._find_sender,
+            pondering=pondering,
+        )
         self._folder = ProgramFolder(folder)
         self._is_relayed = spec.transport == "tcp" and launcher.is_sandboxed
         self._server = BotServer(
@@ -98,11 +120,21 @@ class BotProcess:
         self._drains: list[asyncio.Task[None]] = []
         self._watcher: asyncio.Task[None] | None = None
         self._launched: RunningProgram | None = None
+        self._is_launched = asyncio.Event()
+        self._reachable: ReachableServer | None = None
+        """The server, if other programs can reach it too; None before the start, and in a sandbox."""
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
-        cls, spec: BotSpec, *, launcher: Launcher, folder: Path, limit_us: int, tokens: set[str]
+        cls,
+        spec: BotSpec,
+        *,
+        launcher: Launcher,
+        folder: Path,
+        limit_us: int,
+        bots: dict[str, BotProcess],
+        pondering: bool = False,
     ) -> BotProcess:
         """Start a bot and wait for its hello.
 
@@ -111,16 +143,17 @@ class BotProcess:
             launcher: starts the program.
             folder: where the bot's own folder is created, with its socket and scratch space.
             limit_us: how many microseconds the bot has from now until its hello.
-            tokens: the tokens of all running bots. The new bot's token is added now and removed by `stop`.
+            bots: all running bots by their tokens. The new bot is added now and removed by `stop`.
+            pondering: whether the bot may ponder: compute as it likes between the requests of a game.
 
         Raises `Forfeit` if the program cannot be started, or if no valid hello comes in time. Raises `VoidGame` if
         the machine lacks resources.
         """
-        bot = cls(spec, launcher, folder, tokens)
+        bot = cls(spec, launcher, folder, bots, pondering=pondering)
         began_ns = bot._clock.now_ns()
         try:
             await bot._launch(limit_us)
-            bot.max_games = max(1, (await bot.session.wait_for_hello(limit_us, began_ns)).max_games)
+            bot.max_games = max(1, (await bot._wait_for_hello(limit_us, began_ns)).max_games)
         except Forfeit as fault:
             await bot.stop(gently=False)
             elapsed_us = (bot._clock.now_ns() - began_ns) // 1000
@@ -161,6 +194,11 @@ class BotProcess:
             raise VoidGame(
                 f"this machine did not start the program within {limit_us / 1e6:g} s"
             ) from None
+        self.session.scheduler = launched.scheduler
+        self._override_scheduling()
+        if not self._launcher.is_sandboxed:
+            self._reachable = ReachableServer(self._server.address, self.pid, self._charge)
+        self._is_launched.set()
         process = launched.process
         assert process.stdout is not None  # noqa: S101 - a launcher makes both pipes
         assert process.stderr is not None  # noqa: S101
@@ -168,6 +206,18 @@ class BotProcess:
             self._drains.append(asyncio.ensure_future(drain))
         self._watcher = asyncio.ensure_future(self._watch(launched))
         self._watcher.add_done_callback(self._on_watcher_done)
+
+    async def _wait_for_hello(self, limit_us: int, began_ns: int) -> play_pb2.Hello:
+        """Wait for the hello, and meanwhile keep other programs from taking all connections.
+
+        Raises the same errors as `Session.wait_for_hello`.
+        """
+        guard = None if self._reachable is None else asyncio.ensure_future(self._reachable.guard())
+        try:
+            return await self.session.wait_for_hello(limit_us, began_ns)
+        finally:
+            if guard is not None:
+                guard.cancel()
 
     async def _watch(self, launched: RunningProgram) -> None:
         """Wait for an exit, the stream's end or an exceeded limit. Then kill the process tree and fail the session."""
@@ -204,22 +254,20 @@ class BotProcess:
 
         If the machine lacks resources, return a `VoidGame`, because the shortage may have ended the bot.
         """
-        signal = None
+        name = None
         if code is None:
             detail = "closed its stream"
         elif code < 0:
-            signal = signal_name(-code)
-            detail, code = f"was ended by {signal}", None
+            name = signal_name(-code)
+            detail, code = f"was ended by {name}", None
         else:
             detail = f"exited with {code}"
         if self.session.said_hello:
             cause = Cause.CRASH
         else:
-            cause = Cause.HANDSHAKE if code is None and signal is None else Cause.EXITED_EARLY
+            cause = Cause.HANDSHAKE if code is None and name is None else Cause.EXITED_EARLY
             detail += " before its hello"
-        return charge_or_void(
-            Forfeit(cause, Evidence(detail=detail, exit_code=code, signal=signal))
-        )
+        return charge_or_void(Forfeit(cause, Evidence(detail=detail, exit_code=code, signal=name)))
 
     def add_evidence(self, fault: BotFault) -> BotFault:
         """Return a copy of a fault, with the end of the process's standard error in its evidence."""
@@ -248,6 +296,11 @@ class BotProcess:
         """See `RunningProgram.busy_ns`; None also before the program is launched."""
         return None if self._launched is None else self._launched.busy_ns()
 
+    def _let_leave(self) -> None:
+        """Let the bot run from now on, because a stopped bot cannot obey the referee's request to exit."""
+        self._is_leaving = True
+        self._override_scheduling()
+
     @property
     def exit_code(self) -> int | None:
         """The exit code, or the negative number of the signal that ended the program; None while it runs."""
@@ -258,6 +311,37 @@ class BotProcess:
         """The program's process id."""
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         return self._launched.process.pid
+
+    async def _find_sender(self, stream: Stream) -> Sender:
+        """Return who has opened a stream of the bot's server."""
+        await self._is_launched.wait()  # a quick program can connect before `launch` returns
+        return OWN if self._reachable is None else self._reachable.find_sender(stream)
+
+    def _charge(self, pid: int, fault: Forfeit, token: str) -> None:
+        """Charge a bot with a fault; see `server.Charge`."""
+        for own, bot in self._bots.items():
+            if bot._launched is not None and bot.pid == pid and own != token:  # noqa: SLF001 - the same class
+                bot.session.fail(fault)
+
+    def hold(self) -> None:
+        """See `WatchedBot.hold`. A bot that is being launched is stopped when it is launched."""
+        self._held = Scheduling.STOPPED
+        self._override_scheduling()
+
+    def run_alone(self) -> None:
+        """See `WatchedBot.run_alone`."""
+        self._held = Scheduling.NORMAL
+        self._override_scheduling()
+
+    def release(self) -> None:
+        """End `hold`: give the processes the scheduling that the session wants, or `NORMAL` if the bot was asked to exit."""
+        self._held = None
+        self._override_scheduling()
+
+    def _override_scheduling(self) -> None:
+        if self._launched is not None:
+            wanted = Scheduling.NORMAL if self._is_leaving else None
+            self._launched.scheduler.override(self._held or wanted)
 
     async def shut_down(self, *, goodbye: bool) -> Shutdown:
         """Ask the process to exit, and return how it reacted. It kills nothing: call `stop` afterwards.
@@ -270,13 +354,7 @@ class BotProcess:
         if self._watcher is not None:
             self._watcher.cancel()  # the watcher would kill the processes that are listed below
         began_ns = self._clock.now_ns()
-        if goodbye:
-            self.session.send(encode.goodbye())
-        else:
-            self._launched.terminate()
-        with suppress(TimeoutError):
-            limit_s = GOODBYE_S if goodbye else TERM_S
-            await asyncio.wait_for(self._launched.process.wait(), limit_s)
+        await self._request_exit(self._launched, goodbye=goodbye)
         elapsed_s = (self._clock.now_ns() - began_ns) / 1e9
         code = self.exit_code
         left_running = () if code is None else tuple(await list_left_running(self._launched))
@@ -303,7 +381,9 @@ class BotProcess:
             self._watcher.cancel()
         try:
             if self._launched is not None and gently:
-                await self._request_exit(self._launched)
+                for goodbye in (True, False):
+                    if self.exit_code is None:
+                        await self._request_exit(self._launched, goodbye=goodbye)
         finally:
             self.end_soon()
             if self._launched is not None:
@@ -314,13 +394,14 @@ class BotProcess:
             for task in self._drains:
                 task.cancel()
             await asyncio.to_thread(self._folder.remove)
-            self._tokens.discard(self._token)
+            del self._bots[self._token]
 
-    async def _request_exit(self, launched: RunningProgram) -> None:
-        self.session.send(encode.goodbye())
+    async def _request_exit(self, launched: RunningProgram, *, goodbye: bool) -> None:
+        """Ask the program to exit, by the goodbye or by SIGTERM, and wait for its end for at most the time of that."""
+        self._let_leave()
+        if goodbye:
+            self.session.send(messages.goodbye())
+        else:
+            launched.terminate()
         with suppress(TimeoutError):
-            await asyncio.wait_for(launched.process.wait(), GOODBYE_S)
-            return
-        launched.terminate()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(launched.process.wait(), TERM_S)
+            await asyncio.wait_for(launched.process.wait(), GOODBYE_S if goodbye else TERM_S)

@@ -1,33 +1,34 @@
 """Speak with one bot over its stream: await its hello, send requests, and await the replies.
 
-`inbox` checks the messages of the bot, `clock` keeps the deadlines. A session does not know the process of the
-bot: `process` calls `Session.fail` when the process has ended.
+`inbox` checks the messages of the bot, `outbox` writes the messages to it, `clock` keeps the deadlines. A session
+does not know the process of the bot: `process` calls `Session.fail` when the process has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import grpc
 
-from referee.bots.clock import (
-    CORE_WAIT_LIMIT_US,
-    HELLO,
-    READY,
-    Clock,
-    PendingRequest,
-    PendingRequests,
-)
+from referee.bots.clock import HELLO, READY, Clock, PendingRequest, PendingRequests
 from referee.bots.inbox import Inbox
-from referee.bots.server import Stream
+from referee.bots.outbox import Outbox
+from referee.bots.server import Sender, Stream
 from referee.errors import Cause, Evidence, Forfeit
 from referee.pb import play_pb2
-from referee.protocol import encode
+from referee.protocol import messages
+from referee.sandbox.scheduling import Scheduler, Scheduling
 
-WRITE_LIMIT_S = 5.0
-"""How many seconds one write may take. If the bot does not read its stream, a write can take for ever."""
+STRANGER_LIMIT_S = 1.0
+"""After the bot's hello: how many seconds another program has for the first message on a stream that it opens."""
+
+LATE_REPLY_LIMIT_S = 1.0
+"""How many seconds after a missed deadline a bot may run on idle cores to send its late reply, even if its game is
+over. Otherwise a bot that is late in the last decision of a game would be stopped at once, and replaced."""
 
 TimedReply = tuple[bytes, int, int]
 """A reply with its times: the serialised action, the microseconds until the reply came (at most the limit), and
@@ -43,15 +44,26 @@ the lag. The lag is how many microseconds after the limit the referee saw the re
 #         |                  |                                  |
 #         +------------------+---- end of stream, fail() -------+--> closed
 #
+# While connecting, a session can have several streams, because other programs may open streams too. The first stream
+# with a valid hello is the bot's stream; all other streams are ended. An invalid hello closes the session only if it is
+# known that the bot itself has sent it.
+#
 # In each game at most one request is pending. The session is waiting while any request is pending.
 # `closed` is final. When the stream ends, pending requests still wait until `process` has found out why the stream
 # has ended and calls `fail` with the reason.
 #
-# The states of writing; at most one write is in progress:
+# The states of the bot's scheduling. A bot shares the cores with others only while the referee waits for it:
 #
-#     not writing --send()--> flushing the outbox --outbox is empty--> not writing
-#     not writing --request() while the bot plays one game--> writing the request --written--> not writing, or
-#                                                                          flushing if the outbox is not empty
+#     NORMAL    from the start of the program to its hello, while any request is pending, and while flushing
+#     IDLE      otherwise, while the bot plays a game: after a reply, a ready or an overdue request, until the next
+#               request. With pondering, the bot has NORMAL in the whole game instead.
+#               Also for `LATE_REPLY_LIMIT_S` after a missed deadline, while the late reply has not come
+#     STOPPED   otherwise: after the hello, and between games
+#
+# `_update_scheduling` sets `NORMAL` before the clock of a request starts. It ends `NORMAL` before the caller sees the
+# reply, and so before the next bot gets a request. A session that is flushing must not stop its bot: a stopped bot does
+# not read, and a bot that does not read is charged. After a failure the session changes nothing: `process` kills the bot.
+# When the referee asks a bot to exit, `process` sets the scheduling too.
 
 
 class Session:
@@ -62,6 +74,8 @@ class Session:
         is_foreign: returns whether a token belongs to another bot.
         clock: the source of time.
         busy_ns: returns the bot's CPU time in ns; None if all threads of the bot sleep now.
+        find_sender: returns who has opened a stream.
+        pondering: whether the bot keeps `NORMAL` between the requests of a game instead of `IDLE`.
     """
 
     def __init__(
@@ -70,27 +84,43 @@ class Session:
         is_foreign: Callable[[str], bool],
         clock: Clock,
         busy_ns: Callable[[], int | None],
+        find_sender: Callable[[Stream], Awaitable[Sender]],
+        *,
+        pondering: bool,
     ) -> None:
         self._now_ns = clock.now_ns
         self._call_later = clock.call_later
         self._loop = asyncio.get_running_loop()
+        self._find_sender = find_sender
+        self._pondering = pondering
+        self.scheduler: Scheduler | None = None
+        """Says when the bot's processes get a core; None before the program is launched."""
         self._stream: Stream | None = None
+        """The bot's stream; None before the hello."""
+        self._first_reads: set[asyncio.Future[Any]] = set()
+        """The reads that wait for the first message of a stream. When the bot has said hello, they are cancelled."""
+        self._own_streams = 0
+        """While connecting: how many open streams are known to be the bot's own."""
+        self.connected = False
+        """Whether the bot has ever opened a stream. The stream may have ended since then."""
+        self.closed = asyncio.Event()
+        """Set when the stream has ended or the session has failed."""
         self._requests = PendingRequests(clock, self._on_overdue, busy_ns)
+        self._outbox = Outbox(
+            clock,
+            start_clock=self._requests.start_clock,
+            on_flush=self._update_scheduling,
+            on_closed=self.closed.set,
+            on_unread=self._on_unread,
+        )
+        self._late_until_ns = 0
+        """The time, in ns of the clock, until which the bot may send a late reply between games."""
         self._games: set[str] = set()
         """The ids of the games that the bot plays now."""
         self._hello = self._add_request(HELLO, READY, 0)
-        self._inbox = Inbox(
-            self._hello, self._requests, games=self._games, token=token, is_foreign=is_foreign
-        )
-        self._outbox: list[tuple[bytes, PendingRequest | None]] = []
-        """The messages that wait to be written, each with the request that it contains, or None if it contains none."""
-        self._flushing: asyncio.Task[None] | None = None
-        self._writing_since_ns = 0
-        """The time, in ns of the clock, at which the current write began; 0 if no write is in progress."""
+        self._inbox = Inbox(self._requests, games=self._games, token=token, is_foreign=is_foreign)
         self.failure: Exception | None = None
         """The error that `fail` was called with; None before that, even if the stream has ended."""
-        self.closed = asyncio.Event()
-        """Set when the stream has ended or the session has failed."""
 
     @property
     def said_hello(self) -> bool:
@@ -98,41 +128,122 @@ class Session:
         return self._hello.reply.done() and self._hello.reply.exception() is None
 
     @property
-    def connected(self) -> bool:
-        """Whether the bot has opened its stream."""
-        return self._stream is not None
-
-    @property
     def dropped(self) -> int:
         """See `Inbox.dropped`."""
         return self._inbox.dropped
+
+    @property
+    def accepted(self) -> int:
+        """See `Inbox.accepted`."""
+        return self._inbox.accepted
+
+    @property
+    def clocks(self) -> PendingRequests:
+        """The clocks of the pending requests."""
+        return self._requests
 
     @property
     def unresponsive(self) -> bool:
         """Whether a request is overdue, and the bot has replied neither to it nor to a later request of the game."""
         return bool(self._requests.overdue)
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether the bot plays a game, or the referee waits for it. If not, its processes are `STOPPED`."""
+        return self._find_scheduling() is not Scheduling.STOPPED
+
     # The stream
 
     async def serve(self, stream: Stream) -> None:
-        """Read the bot's stream to its end. If the bot opens a second stream, refuse it and keep the first."""
-        if self._stream is not None:
+        """Read a stream to its end if it is the bot's stream, and end it otherwise.
+
+        The first stream with a valid hello is the bot's stream.
+        """
+        sender = await self._find_sender(stream)
+        if sender.is_own:
+            self._count_stream()
+        if self._stream is None or not sender.is_own:
+            await self._await_hello(stream, sender)
+            if self._stream is None:
+                return
+        if self._stream is not stream:
+            # `abort` raises, so only the bot's stream gets past this line
+            await stream.abort(grpc.StatusCode.ALREADY_EXISTS, "this bot has its stream already")
+        reading = asyncio.ensure_future(self._read(stream))
+        try:
+            await asyncio.wait((reading,))
+            self._fail_after_bug(reading)
+        finally:
+            reading.cancel()
+            self.closed.set()
+            self._outbox.close()
+
+    def _count_stream(self) -> None:
+        """Count a stream that the bot has opened. Only the first one is expected."""
+        if self.connected:
             try:
                 self._inbox.count_unsolicited(1)
             except Forfeit as failure:
                 self.fail(failure)
-            # `abort` raises an exception, so the first stream is kept
-            await stream.abort(grpc.StatusCode.ALREADY_EXISTS, "this bot has its stream already")
-        self._stream = stream
-        reading = asyncio.ensure_future(self._read(stream))
+        self.connected = True
+
+    async def _await_hello(self, stream: Stream, sender: Sender) -> None:
+        """Read the first message of a stream. If it is a valid hello, make the stream the bot's stream.
+
+        If the bot ends all its streams before its hello, close the session.
+        """
+        reading = asyncio.ensure_future(stream.read())
+        self._first_reads.add(reading)
+        self._own_streams += sender.is_own
         try:
-            await asyncio.wait((reading,))
-            error = reading.exception()
-            if isinstance(error, Exception) and not isinstance(error, grpc.aio.BaseError):
-                self.fail(error)  # a bug of the referee, which must not be charged to the bot
+            await asyncio.wait((reading,), timeout=STRANGER_LIMIT_S if self._stream else None)
+            if not reading.done() or reading.cancelled():
+                # late or cancelled: another stream is the bot's stream already
+                return
+            self._fail_after_bug(reading)
+            if reading.exception() is None and isinstance(data := reading.result(), bytes):
+                await self._receive_hello(stream, sender, data)
         finally:
             reading.cancel()
-            self.closed.set()
+            self._first_reads.discard(reading)
+            self._own_streams -= sender.is_own
+            if sender.is_own and not self._own_streams and self._stream is None:
+                self.closed.set()
+
+    async def _receive_hello(self, stream: Stream, sender: Sender, data: bytes) -> None:
+        """Process the first message of a stream, which must be a valid hello.
+
+        If it is not valid, and the bot itself has sent it, tell the bot the reason and fail the session. What other
+        programs send is never charged to the bot.
+        """
+        try:
+            hello = self._inbox.parse_hello(data)
+        except Forfeit as failure:
+            if sender.is_own:
+                try:
+                    with suppress(grpc.aio.BaseError):
+                        await stream.write(messages.goodbye(failure.evidence.detail))
+                finally:  # charge also a bot that disconnects during this write
+                    self.fail(failure)
+            elif failure.cause is Cause.IMPERSONATION:
+                sender.charge_impersonation(messages.parse_bot_message(data).hello.token)
+            return
+        if not await sender.confirm():
+            if self.failure is None:  # after a failure, the referee itself has ended the stream
+                sender.charge_impersonation(hello.token)
+        elif self._stream is None and self.failure is None:
+            self._stream = stream
+            self._outbox.open(stream)
+            self.connected = True
+            self._hello.reply.set_result(hello)
+            for other in self._first_reads:
+                other.cancel()
+
+    def _fail_after_bug(self, reading: asyncio.Future[Any]) -> None:
+        """Fail the session if reading has raised an error of the referee, which must not be charged to the bot."""
+        error = reading.exception()
+        if isinstance(error, Exception) and not isinstance(error, grpc.aio.BaseError):
+            self.fail(error)
 
     def fail(self, failure: Exception) -> None:
         """Close the session and raise `failure` in all callers that await a reply. A second call has no effect."""
@@ -141,46 +252,27 @@ class Session:
         self.failure = failure
         self.closed.set()
         self._requests.fail_all(failure)
-        self._outbox.clear()
-        if self._flushing is not None:
-            self._flushing.cancel()
+        self._outbox.close()
 
     async def _read(self, stream: Stream) -> None:
         inbox = self._inbox
         while isinstance(data := await stream.read(), bytes):  # gRPC returns EOF at the end
             if inbox.receive_sole_reply(data):
                 continue
-            awaits_hello = not self._hello.reply.done()
             try:
                 inbox.receive(data)
             except Forfeit as failure:
-                try:
-                    if awaits_hello:  # tell the bot's author why the hello is refused
-                        await self._write(encode.goodbye(failure.evidence.detail), self._now_ns())
-                finally:  # charge also a bot that disconnects during this write
-                    self.fail(failure)
+                self.fail(failure)
             if self.failure is not None:
                 return
 
     def _on_overdue(self, request: PendingRequest) -> None:
-        """Fail the session if the current write takes too long, because the bot does not read its stream."""
-        if self._writing_since_ns:
-            # the limit of a write is never below `CORE_WAIT_LIMIT_US`: gRPC's threads may wait for a core before
-            # they report that the bot has read the message
-            limit_ns = max(request.limit_us, CORE_WAIT_LIMIT_US) * 1000
-            self._check_write(self._writing_since_ns, limit_ns)
+        self._outbox.limit_write(request.limit_us)
+        if request.number != READY:
+            self._late_until_ns = self._now_ns() + int(LATE_REPLY_LIMIT_S * 1e9)
+            self._call_later(LATE_REPLY_LIMIT_S, self._update_scheduling)
 
-    def _check_write(self, since_ns: int, limit_ns: int) -> None:
-        """Fail the session as soon as the write that began at `since_ns` has taken as long as the limit."""
-        if self._writing_since_ns != since_ns:
-            return
-        left_ns = since_ns + limit_ns - self._now_ns()
-        if left_ns > 0:
-            self._call_later(left_ns / 1e9, self._check_write, since_ns, limit_ns)
-        else:
-            self._fail_unread()
-
-    def _fail_unread(self) -> None:
+    def _on_unread(self) -> None:
         self.fail(Forfeit(Cause.CRASH, Evidence(detail="does not read its stream")))
 
     # Messages to the bot
@@ -201,6 +293,7 @@ class Session:
             hello: play_pb2.Hello = await self._hello.reply
         finally:
             self._requests.pending.pop(HELLO, None)
+            self._update_scheduling()
         return hello
 
     async def start_game(self, game_id: str, start: bytes, limit_us: int) -> None:
@@ -210,14 +303,16 @@ class Session:
         """
         self._raise_failure()
         request = self._add_request(game_id, READY, limit_us)
+        self._update_scheduling()
         try:
-            self.send(start, request)
+            self._outbox.send(start, request)
             await request.reply
+            self._games.add(game_id)
         except Forfeit as failure:
             raise self._with_elapsed(failure, request) from None
         finally:
             self._requests.pending.pop(game_id, None)
-        self._games.add(game_id)
+            self._update_scheduling()
 
     def end_game(self, game_id: str, end: bytes) -> None:
         """Send the end of a game and return at once."""
@@ -233,59 +328,38 @@ class Session:
         if self.failure is not None:
             self._raise_failure()
         request = self._add_request(game_id, number, limit_us)
+        self._update_scheduling()
         try:
-            if self._flushing is not None or self._writing_since_ns or len(self._games) > 1:
-                self.send(message, request)
+            if self._outbox.is_writing or len(self._games) > 1:
+                self._outbox.send(message, request)
             else:
                 now_ns = self._now_ns()
                 self._requests.start_clock(request, now_ns)
-                await self._write(message, now_ns)
+                await self._outbox.write(message, now_ns)
             reply: TimedReply = await request.reply
         except Forfeit as failure:
             raise self._with_elapsed(failure, request) from None
         finally:
             self._requests.pending.pop(game_id, None)
+            self._update_scheduling()
         return reply
 
-    def send(self, message: bytes, request: PendingRequest | None = None) -> None:
-        """Put a message into the outbox and return at once. The messages in the outbox are written as a batch.
+    def send(self, message: bytes) -> None:
+        """Put a message without a request into the outbox and return at once."""
+        self._outbox.send(message)
 
-        Args:
-            message: the serialised message.
-            request: the request in the message; its clock starts when the message is written. None if the message has
-                no request.
-        """
-        self._outbox.append((message, request))
-        if self._flushing is None and not self._writing_since_ns:
-            self._flushing = asyncio.ensure_future(self._flush())
+    def _update_scheduling(self) -> None:
+        if self.failure is None and self.scheduler is not None:
+            self.scheduler.schedule(self._find_scheduling())
 
-    async def _flush(self) -> None:
-        try:
-            while self._outbox:
-                batch, self._outbox = self._outbox, []
-                for _, request in batch:
-                    if request is not None:
-                        self._requests.start_clock(request, self._now_ns())
-                data = b"".join(message for message, _ in batch)
-                async with asyncio.timeout(WRITE_LIMIT_S):
-                    await self._write(data, self._now_ns())
-        except TimeoutError:
-            self._fail_unread()
-        finally:
-            self._flushing = None
-
-    async def _write(self, data: bytes, now_ns: int) -> None:
-        if self._stream is None or self.closed.is_set():
-            return
-        self._writing_since_ns = now_ns
-        try:
-            await self._stream.write(data)
-        except grpc.aio.BaseError:
-            self.closed.set()
-        finally:
-            self._writing_since_ns = 0
-            if self._outbox and self._flushing is None:
-                self._flushing = asyncio.ensure_future(self._flush())
+    def _find_scheduling(self) -> Scheduling:
+        if self._requests.pending or self._outbox.is_flushing:
+            return Scheduling.NORMAL
+        if self._games:
+            return Scheduling.NORMAL if self._pondering else Scheduling.IDLE
+        if self._requests.overdue and self._now_ns() < self._late_until_ns:
+            return Scheduling.IDLE
+        return Scheduling.STOPPED
 
     def _add_request(self, game_id: str, number: int, limit_us: int) -> PendingRequest:
         # a second request would replace the first one, and the first caller would wait forever

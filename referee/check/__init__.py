@@ -18,7 +18,7 @@ from referee.errors import BotFault, Cause
 from referee.records import BotId
 from referee.roster.workshop import Copy
 from referee.rules.actions import Action, Choice, Decision, DecisionKind, DrawDisplay, Play
-from referee.rules.cards import card_name
+from referee.rules.ruleset import card_name
 
 
 class StepVerdict(Enum):

@@ -111,7 +111,7 @@ class BotUnderTest:
             launcher=self.launcher,
             folder=self.folder,
             limit_us=self.clocks.start_up_us,
-            tokens=set(),
+            bots={},
         )
 
     @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
@@ -62,11 +61,8 @@ async def check_bot(
     the resources to run the bot.
     """
     measurements = Measurements()
-    with (
-        run_folder() as parent,
-        tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as scratch,
-    ):
-        start_up = StartUpSteps(folder, workshop, Path(scratch), clocks or Clocks(), measurements)
+    with run_folder() as scratch:
+        start_up = StartUpSteps(folder, workshop, scratch, clocks or Clocks(), measurements)
         run = _Check(start_up, measurements, on_begin, on_step)
         await run.run()
     return run.report()

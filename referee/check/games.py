@@ -26,7 +26,7 @@ from referee.check.bot_under_test import BotUnderTest
 from referee.errors import BotFault, Cause, Evidence, Forfeit
 from referee.match.play import GameSetup
 from referee.match.play import play_game as play_match_game
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import Action, DecisionKind
 from referee.rules.game import Game
@@ -113,7 +113,7 @@ class BotSeat:
             if fault.cause is Cause.TIMEOUT and self._process.session.dropped > dropped:
                 came += (
                     "; but replies came that match no request: their game_id and decision_id are"
-                    " not those of an open request"
+                    " not those of a pending request"
                 )
             self.failure = self._failure(request, _expected(request, fault), came)
             raise
@@ -174,7 +174,7 @@ async def start_game(
     Raises `StepFailure` if the bot sends no ready message in time.
     """
     game_id = deals.opaque_id(SEED, game.name)
-    start = encode.game_start(
+    start = messages.game_start(
         game_id,
         rules=game.ruleset,
         view=Game(game.ruleset, game.players, game.deck).view(game.seat),
@@ -183,7 +183,7 @@ async def start_game(
         names=(),
         max_strikes=1,
     )
-    opening = GameOpening(game_id, start, encode.RequestEncoder(game_id))
+    opening = GameOpening(game_id, start, messages.RequestEncoder(game_id))
     process.games += 1
     limit_us = bot.clocks.game_start_us
     try:
@@ -223,7 +223,7 @@ async def play_game(
     if seat.failure is not None:
         raise seat.failure
     record = played.record
-    end = encode.game_end(
+    end = messages.game_end(
         deals.opaque_id(SEED, game.name),
         played.unseen_events[game.seat],
         record.ranks,

@@ -40,7 +40,7 @@ class StartUpSteps:
     Args:
         folder: the bot's folder. Only a copy of the folder is built and run.
         workshop: copies and builds the bot, and has the launcher for it.
-        scratch: an empty folder. Each process of the bot gets a subfolder of its own.
+        scratch: the run folder. Each process of the bot gets a subfolder of its own.
         clocks: the time limits for the bot.
         measurements: collects the usage of the processes.
     """

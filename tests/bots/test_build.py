@@ -6,9 +6,9 @@ import time
 import psutil
 import pytest
 
-from referee.bots.build import build
+from referee.bots.build import build, find_missing_program
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.sandbox.shortages import find_missing_program, how_to_install
+from referee.sandbox.start import how_to_install
 
 
 async def run_build(folder, *command, limit_s=20.0):

@@ -195,3 +195,72 @@ async def test_failure_reaches_all_callers_and_stops_the_clocks(bot):
     assert [request.reply.exception() for request in requests] == [failure, failure]
     bot.time.creep_us(2 * LIMIT_US)
     assert not bot.overdue
+
+
+async def test_paused_clock_stands_still(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US // 2)
+    bot.requests.pause()
+    bot.time.creep_us(3 * LIMIT_US)
+    assert not request.reply.done()
+    assert bot.requests.elapsed_us(request) == LIMIT_US // 2
+    bot.requests.resume()
+    assert bot.requests.elapsed_us(request) == LIMIT_US // 2
+    bot.time.creep_us(LIMIT_US // 2 - 1000)
+    assert not request.reply.done()
+    bot.time.creep_us(1000 + REPLY_GRACE_US)
+    assert request.reply.done()
+
+
+async def test_grace_period_does_not_end_while_the_clock_is_paused(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US // 2)
+    bot.requests.pause()
+    bot.time.creep_us(10 * REPLY_GRACE_US)
+    assert not request.reply.done()
+    bot.requests.resume()
+    bot.time.creep_us(2 * REPLY_GRACE_US)
+    assert request.reply.done()
+
+
+async def test_request_that_is_written_during_a_pause_gets_only_the_rest_of_it(bot):
+    bot.requests.pause()
+    bot.time.creep_us(5000)
+    request = bot.write()
+    bot.time.creep_us(3000)
+    bot.requests.resume()
+    assert bot.requests.elapsed_us(request) == 0
+    bot.time.creep_us(1000)
+    assert bot.requests.elapsed_us(request) == 1000
+
+
+async def test_credit_in_the_grace_period_moves_the_charge(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US // 2)
+    bot.requests.credit(10 * REPLY_GRACE_US * 1000)
+    bot.time.creep_us(9 * REPLY_GRACE_US)
+    assert not request.reply.done()
+    bot.time.creep_us(3 * REPLY_GRACE_US)
+    assert request.reply.done()
+
+
+async def test_bot_that_waits_for_a_core_at_a_moved_deadline_gets_some_cpu_time(bot):
+    request = bot.write()
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US // 2)
+    bot.requests.credit(10 * REPLY_GRACE_US * 1000)
+    bot.time.creep_us(REPLY_GRACE_US)
+    bot.busy_ns = 7_000_000
+    bot.time.creep_us(20 * REPLY_GRACE_US)
+    assert not request.reply.done()
+    bot.busy_ns += CPU_GRACE_US * 1000
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert request.reply.done()
+
+
+async def test_credit_gives_no_more_time_than_has_passed(bot):
+    request = bot.write()
+    bot.time.creep_us(1000)
+    bot.requests.credit(400_000)
+    assert bot.requests.elapsed_us(request) == 600
+    bot.requests.credit(1_000_000_000)
+    assert bot.requests.elapsed_us(request) == 0

@@ -17,12 +17,13 @@ from wire import ANYTHING, FRAMES, GAME, NUMBERS, OPENING, PREFACE, TOKEN, hello
 
 from referee import deals
 from referee.bots.clock import Clock
-from referee.bots.server import MESSAGE_LIMIT, BotServer
+from referee.bots.inbox import MESSAGE_LIMIT
+from referee.bots.server import OWN, BotServer
 from referee.bots.session import Session
 from referee.clocks import DecisionTime
 from referee.errors import BotFault, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import decode
+from referee.protocol import messages
 from referee.records import Request
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
@@ -62,12 +63,12 @@ def test_arbitrary_message_is_parsed_or_raises_value_error(any_request):
     @given(ANYTHING | st.binary(max_size=2000))
     def check(data):
         try:
-            said = decode.parse_bot_message(data)
+            said = messages.parse_bot_message(data)
         except ValueError:
             return
         for reply in said.replies:
             with suppress(ValueError):
-                decode.parse_action(reply.action.SerializeToString(), any_request)
+                messages.parse_action(reply.action.SerializeToString(), any_request)
 
     run_for_fuzz_time(check)
 
@@ -78,7 +79,7 @@ def test_arbitrary_action_is_parsed_or_raises_value_error(any_request):
     @given(st.binary(max_size=200))
     def check(data):
         with suppress(ValueError):
-            decode.parse_action(data, any_request)
+            messages.parse_action(data, any_request)
 
     run_for_fuzz_time(check)
 
@@ -101,7 +102,7 @@ def test_message_of_maximum_size_is_parsed_quickly(data):
     for _ in range(5):
         began = time.thread_time()
         with suppress(ValueError):
-            decode.parse_bot_message(data)
+            messages.parse_bot_message(data)
         took_s.append(time.thread_time() - began)
     assert min(took_s) < QUICK_S
 
@@ -112,7 +113,18 @@ def test_message_of_maximum_size_is_parsed_quickly(data):
 @asynccontextmanager
 async def run_session(folder, name):
     """Serve a session on a socket."""
-    session = Session(TOKEN, lambda _: False, Clock.from_loop(), lambda: None)
+
+    async def find_sender(_):
+        return OWN
+
+    session = Session(
+        TOKEN,
+        lambda _: False,
+        Clock.from_loop(),
+        lambda: None,
+        find_sender,
+        pondering=False,
+    )
     server = BotServer(folder / name, session.serve)
     await server.start()
     try:

@@ -19,9 +19,8 @@ from referee.errors import Cause
 from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import Limits, monitor
+from referee.sandbox import NO_ISOLATION, Limits, monitor
 from referee.sandbox.monitor import ResourceMonitor
-from referee.sandbox.rungs import NO_ISOLATION
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
@@ -135,6 +134,7 @@ LIMIT_FAULTS = {
     ),
     "fills_scratch": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB in its scratch"),
     "fills_scratch_with_names": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
+    "fills_scratch_in_deep_folders": Expected(Cause.SCRATCH_FULL, "more than its limit of 1 MiB"),
 }
 """The faults of bots that take too much, with the limits of `FRUGAL`."""
 FRUGAL = Limits(memory_mib=250, processes=10, scratch_mib=1, open_files=100, output_kib=8)
@@ -152,6 +152,7 @@ HARMLESS = {
     "prints_much",
     "prints_for_ever",
     "litters_scratch",
+    "digs_deep_folders",
     "ignores_goodbye",
     "stops_itself_at_goodbye",
     "leaves_daemon",
@@ -160,6 +161,9 @@ HARMLESS = {
     "is_wrapped",
     "shares_memory_with_children",
     "opens_many_files",
+    "ponders",
+    "ticks_all_the_time",
+    "searches",
 }
 RANDOM_FAULTS = {"talks_nonsense"}
 """Bots that may be charged with any fault, because they send random messages."""
@@ -209,12 +213,12 @@ def test_every_misbehaving_bot_is_played():
 class Run:
     """The games of a worker, played in this process."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, isolation=NO_ISOLATION):
         settings = WorkerSettings(
             cores=frozenset(),
             clocks=CLOCKS,
             max_processes=4,
-            isolation=NO_ISOLATION,
+            isolation=isolation,
             folder=folder,
             parent_pid=os.getpid(),
         )
@@ -226,11 +230,11 @@ class Run:
         self.descriptors = 0
         """The number of file descriptors of this process while it keeps two bots."""
 
-    async def play(self, *specs, start=CLOCKS, game=CLOCKS, lane=0, deal=None):
+    async def play(self, *specs, start=CLOCKS, game=CLOCKS, lane=0, deal=None, rules=RULES):
         self.player._pool._clocks = start
         self.games += 1
         order = game_order(
-            str(self.games), RULES, specs, clocks=game, max_strikes=MAX_STRIKES, deal=deal
+            str(self.games), rules, specs, clocks=game, max_strikes=MAX_STRIKES, deal=deal
         )
         (record,) = await self.player.play_assignment(Assignment(lane, (order,)))
         check_record(record)
@@ -248,7 +252,7 @@ class Run:
         assert not list(self.folder.iterdir())
         sockets = [each.laddr for each in psutil.Process().net_connections("unix")]
         assert not [path for path in sockets if path.startswith(str(self.folder))]
-        assert not self.player._pool._tokens
+        assert not self.player._pool._running
         assert descriptors() < self.descriptors, "some descriptors of the two bots are still open"
 
 

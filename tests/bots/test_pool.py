@@ -13,7 +13,7 @@ from referee.bots import process
 from referee.bots.manifest import BotSpec
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
-from referee.errors import Cause, Forfeit, VoidGame
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.records import BotId
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -84,7 +84,8 @@ async def test_dead_process_is_replaced(pool):
     assert second.games == 1
 
 
-async def test_least_recently_used_idle_process_is_stopped_if_there_are_too_many(pool):
+async def test_least_recently_used_idle_process_is_stopped_if_there_are_too_many(pool, monkeypatch):
+    monkeypatch.setattr(process, "GOODBYE_S", 20.0)
     first, second = [await pool.acquire(0, spec(name)) for name in "ab"]
     first.games = second.games = 0
     await pool.acquire(0, spec("a"))
@@ -135,7 +136,7 @@ async def test_cancelled_start_leaves_no_process_token_or_folder(pool):
     async with asyncio.timeout(10):  # uvloop kills the program, but does not wait for its end
         while running_pids():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0)
-    assert not pool._tokens
+    assert not pool._running
     assert not list(pool._folder.iterdir())
 
 
@@ -146,6 +147,16 @@ async def test_too_long_socket_path_is_a_void_game(tmp_path):
     with pytest.raises(VoidGame, match="is longer than 100 characters"):
         await pool.acquire(0, spec("a"))
     assert not list(folder.iterdir())
+
+
+async def test_bot_is_not_charged_for_its_own_token_on_the_server_of_another_bot(pool):
+    bot, other = await asyncio.gather(*(pool.acquire(0, spec(name)) for name in "ab"))
+    fault = Forfeit(Cause.IMPERSONATION, Evidence(detail="stole"))
+    other._charge(bot.pid, fault, bot._token)
+    assert bot.session.failure is None
+    other._charge(bot.pid, fault, other._token)
+    assert bot.session.failure is fault
+    assert other.session.failure is None
 
 
 async def test_failed_start_is_tried_again_for_the_next_game(pool):

@@ -6,14 +6,16 @@ import os
 import random
 import socket
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import grpc
 import pytest
 import pytest_asyncio
 
-from referee.bots.server import CONNECTIONS, BotServer
-from referee.errors import VoidGame
+from referee.bots import server as server_module
+from referee.bots.server import CONNECTIONS, OWN, BotServer, ReachableServer, UnclearSender
+from referee.errors import Cause, VoidGame
 
 METHOD = "/linko.v1.RefereeService/Play"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -227,6 +229,12 @@ async def test_too_long_socket_path_is_a_void_game(stream, tmp_path):
     await server.stop()
 
 
+async def test_length_of_the_socket_path_does_not_matter_for_tcp(stream, tmp_path):
+    server = BotServer(tmp_path / ("x" * 100), stream.serve, "tcp")
+    await server.start()
+    await server.stop()
+
+
 async def test_abandoned_socket_is_replaced(stream, tmp_path_factory):
     path = tmp_path_factory.mktemp("s") / "socket"
     with socket.socket(socket.AF_UNIX) as left:
@@ -267,6 +275,91 @@ async def test_missing_folder_of_the_socket_is_a_void_game(stream, tmp_path_fact
     with pytest.raises(VoidGame, match="cannot listen on"):
         await server.start()
     await server.stop()
+
+
+class SharedServer:
+    """A server to which its bot and another program are connected; implements `ReachableServer`."""
+
+    def __init__(self, cpu_ns=(5, 5)):
+        self.charged = []
+        self.cpu_ns = list(cpu_ns)
+        """What the bot's CPU time is at each measurement."""
+
+    def charge(self, program, fault, token):
+        self.charged.append((program, fault.cause, token))
+
+    def end_foreign_connections(self):
+        return []
+
+    def bot_cpu_ns(self):
+        return self.cpu_ns.pop(0)
+
+
+class EndedStream:
+    async def send_initial_metadata(self, _metadata):
+        raise asyncio.CancelledError
+
+
+class OpenedStream:
+    def peer(self):
+        return "ipv4:127.0.0.1:7"
+
+
+async def test_after_the_hello_searches_for_senders_take_a_tenth_of_the_time(monkeypatch):
+    now_ns = 0
+
+    @contextmanager
+    def open_connections(_address, _expected):
+        nonlocal now_ns
+        now_ns += 10_000_000
+        yield [SimpleNamespace(program=1, peer=("127.0.0.1", 7))]
+
+    def count_searches(streams):
+        return [server.find_sender(OpenedStream()) for _ in range(streams)].count(OWN)
+
+    monkeypatch.setattr(server_module, "open_connections", open_connections)
+    monkeypatch.setattr(server_module, "time", SimpleNamespace(monotonic_ns=lambda: now_ns))
+    server = ReachableServer("127.0.0.1:50051", 1, lambda *_: None)
+    assert count_searches(100) == 100
+    now_ns += 60_000_000_000
+    guard = asyncio.ensure_future(server.guard())
+    await asyncio.sleep(0)
+    guard.cancel()
+    await asyncio.wait((guard,))
+    assert 20 <= count_searches(1000) <= 23
+    now_ns += 1_000_000_000
+    assert 10 <= count_searches(1000) <= 12
+
+
+@pytest.mark.parametrize(
+    ("cpu_ns", "charged"),
+    [((5, 5), [(7, Cause.IMPERSONATION, "token")]), ((5, 6), []), ((0, 0), [])],
+)
+async def test_unclear_sender_is_charged_only_if_the_bot_cannot_have_closed_the_stream(
+    cpu_ns, charged
+):
+    server = SharedServer(cpu_ns)
+    sender = UnclearSender(EndedStream(), server, 7)
+    assert not await sender.confirm()
+    sender.charge_impersonation("token")
+    assert server.charged == charged
+
+
+async def test_program_that_is_only_connected_is_not_charged_for_an_unclear_hello():
+    server = SharedServer()
+    UnclearSender(EndedStream(), server, 7).charge_impersonation("token")
+    assert server.charged == []
+
+
+async def test_bot_that_closes_its_stream_before_the_check_charges_nobody():
+    server = SharedServer()
+    sender = UnclearSender(EndedStream(), server, 7)
+    confirming = asyncio.ensure_future(sender.confirm())
+    await asyncio.sleep(0)
+    confirming.cancel()  # gRPC does this at the end of a stream
+    assert not await confirming
+    sender.charge_impersonation("token")
+    assert server.charged == []
 
 
 SERVE = """

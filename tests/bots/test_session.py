@@ -6,18 +6,19 @@ import grpc
 import pytest
 from fakes import FakeStream, FakeTime
 
-from referee.bots import session
+from referee.bots import outbox, session
 from referee.bots.clock import CORE_WAIT_LIMIT_US, REPLY_GRACE_US
-from referee.bots.inbox import FLOOD_QUOTA
-from referee.bots.server import MESSAGE_LIMIT
+from referee.bots.inbox import FLOOD_QUOTA, MESSAGE_LIMIT
+from referee.bots.server import OWN, Sender
 from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import encode
+from referee.protocol import messages
+from referee.sandbox.scheduling import Scheduling
 
 TOKEN, FOREIGN_TOKEN, GUESSED = "own", "of another bot", "guessed"
 LIMIT_US = 1_000_000
-START = encode.goodbye("stands for a game start")
+START = messages.goodbye("stands for a game start")
 """Any message will do here; a session does not look at what it sends."""
 UNKNOWN = bytes((15 << 3, 1))
 """A field that no message of the schema has, serialised."""
@@ -63,13 +64,39 @@ class Bot:
     def __init__(self):
         self.time = FakeTime()
         self.stream = FakeStream()
+        self.senders = {}
+        """Who has opened a stream, if it was not the bot."""
+        self.scheduled = [Scheduling.NORMAL]
+        """The bot's scheduling after each change, oldest first."""
+        self.written_before = []
+        """How many messages had been written to the bot before each change."""
         self.session = Session(
-            TOKEN, {TOKEN, FOREIGN_TOKEN}.__contains__, self.time.clock, lambda: None
+            TOKEN,
+            {TOKEN, FOREIGN_TOKEN}.__contains__,
+            self.time.clock,
+            lambda: None,
+            self.find_sender,
+            pondering=False,
         )
+        self.session.scheduler = self
         self.serving = asyncio.ensure_future(self.session.serve(self.stream))
 
-    def say(self, *messages):
-        for message in messages:
+    async def find_sender(self, stream):
+        return self.senders.get(stream, OWN)
+
+    def schedule(self, scheduling):
+        """Note a change, in the place of a `Scheduler`."""
+        if self.scheduled[-1] is not scheduling:
+            self.scheduled.append(scheduling)
+            self.written_before.append(len(self.stream.written))
+
+    def take_scheduled(self):
+        """Return the scheduling after each change since the last call."""
+        taken, self.scheduled = self.scheduled[1:], self.scheduled[-1:]
+        return taken
+
+    def say(self, *said):
+        for message in said:
             self.stream.say(message)
 
     async def greet(self):
@@ -115,7 +142,11 @@ async def new_bot():
     bot.session.fail(VoidGame("the test is over"))
     bot.stream.hang_up()
     await asyncio.wait((bot.serving,))
-    assert bot.serving.cancelled() or bot.serving.exception() is None
+    assert bot.serving.cancelled() or not is_bug(bot.serving.exception())
+
+
+def is_bug(error):
+    return error is not None and not isinstance(error, grpc.aio.AbortError)
 
 
 @pytest.fixture
@@ -198,6 +229,119 @@ async def test_time_of_the_hello_runs_from_the_start_of_the_process(new_bot):
     forfeit = await expect_fault(waiting)
     assert forfeit.cause is Cause.CONNECT_TIMEOUT
     assert forfeit.evidence.detail == "no hello within 1 s"
+
+
+class StrangerOfTest(Sender):
+    is_own = False
+
+    def __init__(self):
+        self.used = []
+        """The tokens with which `Session` has charged an impersonation."""
+
+    async def confirm(self):
+        return False
+
+    def charge_impersonation(self, token):
+        self.used.append(token)
+
+
+def open_stream(bot, sender=OWN):
+    """Open another stream of the same server; return the stream and the task that serves it."""
+    stream = FakeStream()
+    bot.senders[stream] = sender
+    return stream, asyncio.ensure_future(bot.session.serve(stream))
+
+
+@pytest.mark.parametrize(
+    ("message", "charged"),
+    [
+        (hello(version=2), []),
+        (hello(token=GUESSED), []),
+        (b"\xff" * 9, []),
+        (b"x" * (MESSAGE_LIMIT + 1), []),
+        (grpc.aio.EOF, []),
+        (grpc.aio.InternalError("broken"), []),
+        (hello(token=FOREIGN_TOKEN), [FOREIGN_TOKEN]),
+        (hello(), [TOKEN]),
+    ],
+    ids=["version", "token", "noise", "large", "end", "error", "foreign token", "stolen token"],
+)
+async def test_stream_of_a_stranger_never_costs_the_bot_anything(new_bot, message, charged):
+    stranger = StrangerOfTest()
+    stream, serving = open_stream(new_bot, stranger)
+    if message is grpc.aio.EOF:
+        stream.hang_up()
+    else:
+        stream.say(message)
+    await serving
+    assert stranger.used == charged
+    assert stream.written == []
+    assert not new_bot.session.closed.is_set()
+    assert not new_bot.session.said_hello
+    await new_bot.greet()
+    await new_bot.start("g")
+
+
+async def test_silent_stream_of_a_stranger_is_aborted_at_the_hello(new_bot):
+    _, serving = open_stream(new_bot, StrangerOfTest())
+    await run_ready_tasks()
+    assert not serving.done()
+    await new_bot.greet()
+    with pytest.raises(grpc.aio.AbortError):
+        await serving
+    await new_bot.start("g")
+
+
+async def test_stolen_token_is_charged_even_after_the_hello_of_the_bot(bot):
+    stranger = StrangerOfTest()
+    stream, serving = open_stream(bot, stranger)
+    stream.say(hello())
+    with pytest.raises(grpc.aio.AbortError):
+        await serving
+    assert stranger.used == [TOKEN]
+    assert bot.session.failure is None
+
+
+async def test_silent_stream_of_a_stranger_is_refused_after_the_hello_of_the_bot(bot, monkeypatch):
+    monkeypatch.setattr(session, "STRANGER_LIMIT_S", 0.01)
+    _, serving = open_stream(bot, StrangerOfTest())
+    with pytest.raises(grpc.aio.AbortError):
+        await serving
+
+
+async def test_streams_of_a_stranger_are_no_flood_of_the_bot(bot):
+    for _ in range(FLOOD_QUOTA + 1):
+        stream, serving = open_stream(bot, StrangerOfTest())
+        stream.say(b"")
+        with pytest.raises(grpc.aio.AbortError):
+            await serving
+    assert bot.session.failure is None
+
+
+async def test_first_stream_with_a_valid_hello_is_the_stream_of_the_bot(new_bot):
+    stream, serving = open_stream(new_bot)
+    stream.say(hello(max_games=5))
+    assert (await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)).max_games == 5
+    with pytest.raises(grpc.aio.AbortError):
+        await new_bot.serving
+    stream.hang_up()
+    await serving
+    assert new_bot.session.closed.is_set()
+
+
+async def test_bot_may_close_a_stream_before_the_hello_on_another_one(new_bot):
+    stream, serving = open_stream(new_bot)
+    stream.hang_up()
+    await serving
+    assert not new_bot.session.closed.is_set()
+    await new_bot.greet()
+
+
+async def test_end_of_the_only_stream_before_the_hello_closes_the_session(new_bot):
+    new_bot.stream.hang_up()
+    await new_bot.serving
+    assert new_bot.session.closed.is_set()
+    assert new_bot.session.connected
 
 
 async def test_second_stream_is_refused_and_the_first_stays_in_use(bot):
@@ -451,7 +595,7 @@ async def test_bot_with_a_too_large_first_message_is_told_why(new_bot):
     new_bot.say(b"x" * (MESSAGE_LIMIT + 1))
     forfeit = await expect_fault(new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns))
     assert forfeit.cause is Cause.TOO_LARGE
-    assert new_bot.stream.written == [encode.goodbye(forfeit.evidence.detail)]
+    assert new_bot.stream.written == [messages.goodbye(forfeit.evidence.detail)]
 
 
 # Failures
@@ -532,6 +676,14 @@ async def test_bot_plays_on_if_grpc_reports_late_that_it_has_read(bot):
     assert bot.session.dropped == 1
 
 
+async def test_message_that_waits_at_the_end_of_the_stream_is_dropped(bot):
+    bot.session.send(START)
+    bot.session._outbox.close()
+    await run_ready_tasks()
+    assert not bot.session._outbox.is_flushing
+    assert bot.stream.written == []
+
+
 async def test_nothing_is_written_after_the_end_of_the_stream(bot):
     bot.stream.hang_up()
     await bot.serving
@@ -545,13 +697,141 @@ async def test_nothing_is_written_after_the_end_of_the_stream(bot):
 
 async def test_unread_game_end_fails_the_next_game_after_the_write_limit(bot, monkeypatch):
     """The write of a game end has a limit of its own, because nobody waits for a reply to it."""
-    monkeypatch.setattr(session, "WRITE_LIMIT_S", 0.05)
+    monkeypatch.setattr(outbox, "WRITE_LIMIT_S", 0.05)
     await bot.greet()
     await bot.start("g")
     bot.stream.writable.clear()
-    bot.session.end_game("g", encode.goodbye("stands for a game end"))
+    bot.session.end_game("g", messages.goodbye("stands for a game end"))
     with pytest.raises(Forfeit) as caught:
         await bot.session.start_game("h", START, LIMIT_US)
     assert caught.value.cause is Cause.CRASH
     assert caught.value.evidence.detail == "does not read its stream"
     assert bot.session.closed.is_set()
+
+
+# Scheduling
+
+
+NORMAL, IDLE, STOPPED = Scheduling.NORMAL, Scheduling.IDLE, Scheduling.STOPPED
+
+
+async def test_bot_gets_cores_only_while_something_is_expected_of_it(new_bot):
+    assert new_bot.take_scheduled() == []
+    await new_bot.greet()
+    assert new_bot.take_scheduled() == [STOPPED]
+    await new_bot.start("g")
+    assert new_bot.take_scheduled() == [NORMAL, IDLE]
+    pending = await new_bot.request("g", 1)
+    assert new_bot.take_scheduled() == [NORMAL]
+    new_bot.say(replies(("g", 1)))
+    await pending
+    assert new_bot.take_scheduled() == [IDLE]
+    new_bot.session.end_game("g", START)
+    await run_ready_tasks()
+    assert new_bot.take_scheduled() == [NORMAL, STOPPED]
+
+
+async def test_bot_is_let_go_before_its_request_is_written(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    new_bot.written_before.clear()
+    pending = await new_bot.request("g", 1)
+    assert (new_bot.written_before, len(new_bot.stream.written)) == ([0], 1)
+    new_bot.say(replies(("g", 1)))
+    await pending
+    await new_bot.start("h")  # with two games, requests are written as a batch
+    new_bot.written_before.clear()
+    pending = await new_bot.request("g", 2)
+    assert (new_bot.written_before, len(new_bot.stream.written)) == ([0], 1)
+    pending.cancel()
+
+
+async def test_bot_is_idle_only_if_no_game_has_a_pending_request(new_bot):
+    await new_bot.greet()
+    for game in "gh":
+        await new_bot.start(game)
+    first, second = await new_bot.request("g", 1), await new_bot.request("h", 1)
+    new_bot.take_scheduled()
+    new_bot.say(replies(("g", 1)))
+    await first
+    assert new_bot.take_scheduled() == []
+    new_bot.say(replies(("h", 1)))
+    await second
+    assert new_bot.take_scheduled() == [IDLE]
+    new_bot.session.end_game("g", START)
+    await run_ready_tasks()
+    assert new_bot.take_scheduled() == [NORMAL, IDLE]
+
+
+async def test_bot_that_is_late_or_replies_nonsense_becomes_idle(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    late = await new_bot.request("g", 1)
+    await new_bot.timeout()
+    with pytest.raises(Strike):
+        await late
+    assert new_bot.take_scheduled()[-1] is IDLE
+    malformed = await new_bot.request("g", 2)
+    new_bot.say(b"\xff")
+    with pytest.raises(Strike):
+        await malformed
+    assert new_bot.take_scheduled() == [NORMAL, IDLE]
+
+
+async def test_bot_late_in_its_last_decision_has_a_second_for_its_late_reply(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    await miss_deadline(new_bot, 1)
+    new_bot.session.end_game("g", START)
+    await run_ready_tasks()
+    assert new_bot.take_scheduled()[-1] is IDLE
+    assert new_bot.session.is_needed
+    new_bot.time.creep_us(990_000)
+    assert new_bot.take_scheduled() == []
+    new_bot.time.creep_us(20_000)
+    assert new_bot.take_scheduled() == [STOPPED]
+    assert not new_bot.session.is_needed
+
+
+async def test_bot_is_stopped_after_its_game_if_its_late_reply_has_come(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    await miss_deadline(new_bot, 1)
+    new_bot.say(replies(("g", 1)))
+    await new_bot.wait_until_read()
+    new_bot.session.end_game("g", START)
+    await run_ready_tasks()
+    assert new_bot.take_scheduled()[-1] is STOPPED
+
+
+async def test_bot_that_is_not_ready_in_time_is_stopped(new_bot):
+    await new_bot.greet()
+    starting = asyncio.ensure_future(new_bot.session.start_game("g", START, LIMIT_US))
+    await new_bot.timeout()
+    with pytest.raises(Forfeit):
+        await starting
+    assert new_bot.take_scheduled() == [STOPPED, NORMAL, STOPPED]
+
+
+async def test_bot_is_not_stopped_before_it_has_read_its_messages(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    new_bot.take_scheduled()
+    new_bot.stream.writable.clear()
+    new_bot.session.end_game("g", START)
+    await run_ready_tasks()
+    assert new_bot.take_scheduled() == [NORMAL]
+    new_bot.stream.writable.set()
+    await run_ready_tasks()
+    assert new_bot.take_scheduled() == [STOPPED]
+
+
+async def test_scheduling_does_not_change_after_a_failure(new_bot):
+    await new_bot.greet()
+    await new_bot.start("g")
+    pending = await new_bot.request("g", 1)
+    new_bot.take_scheduled()
+    new_bot.session.fail(VoidGame("the process has ended"))
+    with pytest.raises(VoidGame):
+        await pending
+    assert new_bot.take_scheduled() == []
