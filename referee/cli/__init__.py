@@ -7,17 +7,41 @@ Exit codes:
     130  interrupted; the run can be resumed
 """
 
-import sys
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
 
 from referee import configure_process
 
 
 def main() -> None:
     """Run the command line and exit."""
+    # Before the command begins, there is nothing to clean up. And while modules are imported, an exception from a
+    # signal handler could get lost.
+    handle_interrupts(_exit_at_once)
     configure_process()
-    try:
-        # Imported here, because a worker process imports this module too but needs none of the commands.
-        from referee.cli.app import run  # noqa: PLC0415
-    except KeyboardInterrupt:
-        sys.exit(130)  # Ctrl-C during the import, which takes a moment
+    # Imported here, because a worker process imports this module too but needs none of the commands.
+    from referee.cli.app import run  # noqa: PLC0415
+
     run()
+
+
+def handle_interrupts(handler: signal.Handlers | Callable[[int, FrameType | None], object]) -> None:
+    """Set the handler of the signals that interrupt the referee: SIGINT, SIGTERM and SIGHUP.
+
+    A shell script starts its background commands with SIGINT ignored; the referee handles it all the same. `nohup` starts a
+    command with SIGHUP ignored; then the referee ignores it too.
+    """
+    for number in interrupt_signals():
+        signal.signal(number, handler)
+
+
+def interrupt_signals() -> list[signal.Signals]:
+    """Return the signals that interrupt the referee; without SIGHUP if it is ignored, as under `nohup`."""
+    has_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if has_nohup else [signal.SIGHUP])]
+
+
+def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
+    os._exit(130)

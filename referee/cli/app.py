@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -21,13 +22,15 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from referee import __version__
+from referee.cli import handle_interrupts, interrupt_signals
 from referee.cli.options import INTERRUPTED, UNSOUND, USER_ERROR
 from referee.errors import RefereeError, UserError
 from referee.reports.formats import visible
 
 _MIN_DESCRIPTORS = 64
 """The smallest accepted limit of open files. With a lower limit, some libraries end the process without a message."""
-
+_MAX_MESSAGE = 4_000
+"""An error message is cut after this many characters. Rich needs minutes to print a text of 100,000 characters."""
 
 _GROUPS = {
     "tournament": "Run tournaments and show their results.",
@@ -154,7 +157,11 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command to run, the command itself, and the arguments."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else self.load(name), rest
+        if name is not None:
+            command = self.load(name)
+            if not isinstance(command, LazyGroup):  # all modules are imported now
+                _raise_on_interrupts()
+        return name, command, rest
 
     def load(self, name: str) -> Any:
         """Return the command `name`. At the first call, import the module of the command."""
@@ -220,18 +227,14 @@ def _referee(
 def run() -> None:
     """Run the command line and exit.
 
-    SIGTERM has the same effect as Ctrl-C: bots and builds are stopped before the referee ends. A shell script makes
-    its background commands ignore SIGINT. Therefore this function sets the handler of SIGINT explicitly.
+    SIGTERM and SIGHUP have the same effect as Ctrl-C: bots and builds are stopped before the referee ends. If the terminal
+    is closed, errors are not printed, but the exit code is the same.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         _check_descriptors()
         app()
     except UserError as error:
-        if error.output:
-            sys.stderr.write(f"{error.output}\n")
-        _print_error(str(error))
+        _print_error(str(error), output=error.output)
         sys.exit(USER_ERROR)
     except RefereeError as error:
         _print_error(str(error))
@@ -245,8 +248,14 @@ def run() -> None:
         _print_error(f"this is a bug of the referee: {_write_bug_report(error)}")
         sys.exit(UNSOUND)
     finally:  # The referee ends now. A further signal would only print a traceback.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        handle_interrupts(signal.SIG_IGN)
+
+
+def _raise_on_interrupts() -> None:
+    """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt from now on, so that the command can clean up."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in set(interrupt_signals()) - {signal.SIGINT}:
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _check_descriptors() -> None:
@@ -280,5 +289,11 @@ def _write_bug_report(error: Exception) -> str:
     return f"{line}; please report it with {name}"
 
 
-def _print_error(text: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]referee:[/] {escape(visible(text))}")
+def _print_error(text: str, *, output: str = "") -> None:
+    """Print an error to standard error, after the `output` of the program that failed. Ignore a closed terminal."""
+    if len(text) > _MAX_MESSAGE:
+        text = f"{text[:_MAX_MESSAGE]}…"
+    with suppress(OSError):  # the terminal is closed
+        if output:
+            sys.stderr.write(f"{output}\n")
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]referee:[/] {escape(visible(text))}")

@@ -1,10 +1,16 @@
-"""`referee doctor`, and functions for all commands that start bots: select the isolation, and build bots."""
+"""`referee doctor`, and functions for all commands that start bots: select the isolation, and build bots.
+
+On a machine that gives no isolation, `select_isolation_for` refuses all bots except the sample bots, unless the user has
+asked for the rung `none`.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 import uvloop
@@ -12,29 +18,53 @@ from rich.console import Console
 
 from referee.bots.manifest import Manifest
 from referee.cli.options import JsonOption, console, notes, write
-from referee.errors import UserError
+from referee.errors import NotFoundError, UserError
 from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, refusal_rows
 from referee.reports.formats import json_text
 from referee.reports.terminal import RowsTable
-from referee.roster.roster import Roster
+from referee.roster import find_bot
+from referee.roster.roster import Roster, is_sample_bot
 from referee.roster.workshop import Workshop
+from referee.sandbox import Isolation, Rung
 from referee.sandbox.ladder import select_isolation
 from referee.sandbox.launcher import Launcher
-from referee.sandbox.rungs import Isolation, Rung
+from referee.store import StoredBot
 from referee.store.league import League
 
 app = typer.Typer()
 
 _RUNGS = ", ".join(rung.value for rung in Rung)
+_VARIABLE = "REFEREE_ISOLATION"
 
-IsolationOption = Annotated[
-    str | None,
-    typer.Option(
+_UNISOLATED = (
+    "If this machine gives no isolation, only the sample bots play, unless you choose none."
+)
+
+
+def _isolation_option(default: str) -> Any:
+    return typer.Option(
         "--isolation",
-        envvar="REFEREE_ISOLATION",
+        envvar=_VARIABLE,
         metavar="RUNG",
-        help=f"The isolation of bots: {_RUNGS}. By default the strongest that this machine gives.",
+        help=f"The isolation of bots: {_RUNGS}. {default} {_UNISOLATED}",
+    )
+
+
+_TOURNAMENT_DEFAULT = (
+    "By default that of the tournament; if it names none, the strongest that this machine gives. The environment variable"
+    " can make the tournament's isolation stronger, but not weaker."
+)
+IsolationOption = Annotated[
+    str | None, _isolation_option("By default the strongest that this machine gives.")
+]
+NewTournamentIsolationOption = Annotated[
+    str | None,
+    _isolation_option(
+        f"{_TOURNAMENT_DEFAULT} The tournament keeps the rung of this option, for resume and extend."
     ),
+]
+OldTournamentIsolationOption = Annotated[
+    str | None, _isolation_option(f"{_TOURNAMENT_DEFAULT} This option is for this run only.")
 ]
 RequireOption = Annotated[
     str | None,
@@ -50,24 +80,29 @@ NetworkOption = Annotated[
 ]
 
 
-def select_isolation_for(wanted: str | Rung | None, required: str | None) -> Isolation:
-    """Select the isolation of the bots that a command starts.
+def select_isolation_for(
+    wanted: Rung | None, required: str | None, list_bots: Callable[[], Iterable[Path | StoredBot]]
+) -> Isolation:
+    """Select the isolation of the bots that a command builds or starts.
 
     This function prints nothing. The caller must call `announce_isolation` or `warn_if_not_full` before a bot starts.
 
     Args:
         wanted: the rung from the option or the tournament file; None for the strongest rung of this machine.
         required: the weakest rung that the user accepts; None for any.
+        list_bots: returns the bots, each as a folder or as a version of the league. It may leave out bots that do not
+            exist. It is called only if `wanted` is None and this machine gives no isolation.
 
     Raises UserError if the name of a rung is unknown, if this machine does not give the rung `wanted`, or if the
-    selected rung is weaker than `required`.
+    selected rung is weaker than `required`. Raises UserError also if `wanted` is None, this machine gives no isolation,
+    and one of the bots is not a sample bot.
     """
-    return uvloop.run(
-        select_isolation(
-            wanted if isinstance(wanted, Rung) else _rung("--isolation", wanted),
-            _rung("--require-isolation", required),
-        )
-    )
+    isolation = uvloop.run(select_isolation(wanted, parse_rung("--require-isolation", required)))
+    if isolation.is_fallback:
+        for bot in list_bots():
+            if not is_sample_bot(bot):
+                raise UserError(_refusal(bot, isolation))
+    return isolation
 
 
 def announce_isolation(isolation: Isolation, console: Console) -> None:
@@ -81,19 +116,71 @@ def warn_if_not_full(isolation: Isolation, wanted: str | None) -> None:
         announce_isolation(isolation, notes)
 
 
-def _rung(option: str, name: str | None) -> Rung | None:
+def parse_rung(option: str, name: str | None) -> Rung | None:
+    """Return the rung that an option names; None if the option is missing. Raises UserError if the name is unknown."""
     try:
         return None if name is None else Rung(name)
     except ValueError:
         raise UserError(f"{option}: unknown rung {name!r}; choose one of {_RUNGS}") from None
 
 
+class RungChoice(NamedTuple):
+    """The rung that the user has chosen for a tournament; None in both fields for the strongest of this machine."""
+
+    wanted: Rung | None
+    """The rung of this run."""
+    lasting: Rung | None
+    """The rung that the tournament keeps. The environment variable does not change it."""
+
+
+def choose_rung(ctx: typer.Context, option: str | None, key: Rung | None) -> RungChoice:
+    """Return the rung for a tournament from the value of `--isolation` and the tournament's `key`.
+
+    If the option was typed, its rung counts. If the option's value comes from the environment variable, the stronger
+    rung of variable and key counts: a variable that was set for other commands must not weaken a tournament. Raises
+    UserError if the name of a rung is unknown.
+    """
+    given = parse_rung("--isolation", option)
+    if given is None:
+        return RungChoice(key, key)
+    source = ctx.get_parameter_source("isolation")
+    if source is None or source.name != "ENVIRONMENT":  # Typer does not export the type
+        return RungChoice(given, given)
+    if key is None:
+        return RungChoice(given, None)
+    return RungChoice(max(given, key, key=lambda rung: rung.height), key)
+
+
+def find_bots(
+    folders: Iterable[Path], names: Iterable[str], league: Path, db: str | None
+) -> Iterator[Path | StoredBot]:
+    """Yield the `folders`, and then those of the `names` that are bots of a league. The league need not exist."""
+    yield from folders
+    if League.exists_at(league, db):
+        with League.open(league, create=False, db=db) as store:
+            for name in names:
+                with suppress(NotFoundError):
+                    yield find_bot(store, name)
+
+
+def _refusal(bot: Path | StoredBot, isolation: Isolation) -> str:
+    """Return the message which says that a bot may not run without isolation, and what the user can do."""
+    name = bot.bot if isinstance(bot, StoredBot) else bot
+    strongest = isolation.refusals[0]
+    return (
+        f"{name}: this machine cannot isolate bots ({strongest.reason}), and only the sample bots play without"
+        f" isolation; to isolate bots: {strongest.advice}; if you trust the bots: --isolation none"
+    )
+
+
 def _description(isolation: Isolation) -> str:
-    if isolation.rung is Rung.NONE:
+    if isolation.is_fallback:
         return (
-            "Bots run without isolation, with your rights: play only with bots that you trust."
-            + (" How to change that: referee doctor" if isolation.refusals else "")
+            "This machine cannot isolate bots: the sample bots run with your rights, other bots do not run."
+            " How to change that: referee doctor"
         )
+    if isolation.rung is Rung.NONE:
+        return "Bots run without isolation, with your rights: play only with bots that you trust."
     hint = "" if isolation.rung is Rung.FULL else " (referee doctor says why)"
     return f"Isolation of the bots: {isolation.summary}{hint}"
 

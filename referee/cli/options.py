@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,20 @@ from referee.reports.formats import csv_text, json_text
 
 
 class Output(Console):
-    """Standard output. If standard output is a pipe and its reader closes it, all further output is discarded."""
+    """Standard output. If nobody can read it any more, all further output is discarded.
+
+    This is so if the reader of a pipe closes it, and if the terminal is closed. Other errors of a write, such as those
+    of a full disk, are raised.
+    """
+
+    def __exit__(self, *exc: object) -> None:
+        """Write what was printed. Rich calls this method after each print and after each refresh of a live screen."""
+        try:
+            super().__exit__(*exc)
+        except OSError as error:
+            if error.errno != errno.EIO:  # the error of every write to a closed terminal
+                raise
+            self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """Discard all further output. The command goes on, because a running tournament must still store its games."""

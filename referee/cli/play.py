@@ -18,7 +18,9 @@ from referee.cli.isolation import (
     IsolationOption,
     NetworkOption,
     RequireOption,
+    find_bots,
     now_us,
+    parse_rung,
     select_isolation_for,
     warn_if_not_full,
     workshop_at,
@@ -33,11 +35,13 @@ from referee.cli.options import (
 )
 from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
+from referee.records import GameRecord
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator
 from referee.roster.roster import Roster
 from referee.rules.ruleset import RULESETS, Ruleset
+from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.sandbox.launcher import Launcher
 from referee.store.league import League
@@ -82,9 +86,9 @@ def play(
         raise UserError("--watch, --json: choose one of them")
     rules = _select_ruleset(ruleset, len(bots))
     text = secrets.token_hex(8) if seed is None else seed
-    for path in filter(_is_path, bots):
-        load_manifest(Path(path))  # a wrong bot.toml must fail before a league is created
-    under = select_isolation_for(isolation, require)
+    for folder in filter(_is_path, bots):
+        load_manifest(Path(folder))  # a wrong bot.toml must fail before a league is created
+    under = _select_isolation(bots, league, db, isolation, require)
     specs = uvloop.run(
         _load_bots(bots, _Places(league, db, make_launcher(under), network), keep=keep)
     )
@@ -95,11 +99,25 @@ def play(
     if keep:
         with League.open(league, create=True, db=db) as store:
             store.add_game(record)
+    _print_record(record, text, as_json=as_json)
+
+
+def _select_isolation(
+    bots: list[str], league: Path, db: str | None, isolation: str | None, require: str | None
+) -> Isolation:
+    folders = [Path(text) for text in bots if _is_path(text)]
+    names = [text for text in bots if not _is_path(text)]
+    return select_isolation_for(
+        parse_rung("--isolation", isolation), require, lambda: find_bots(folders, names, league, db)
+    )
+
+
+def _print_record(record: GameRecord, seed: str, *, as_json: bool) -> None:
     if as_json:
         write(json_text(record_json(record)))
         return
     show_record(record)
-    console.print(f"To deal the same cards: --seed {text}", soft_wrap=True)
+    console.print(f"To deal the same cards: --seed {seed}", soft_wrap=True)
 
 
 def _select_ruleset(name: str, players: int) -> Ruleset:

@@ -1,6 +1,7 @@
-"""Show a tournament while it is played, and let games in play finish after Ctrl-C or SIGTERM.
+"""Show a tournament while it is played, and let games in play finish after Ctrl-C, SIGTERM or SIGHUP.
 
-A terminal gets a live screen with progress and standings. A file or pipe gets about ten plain lines.
+A terminal gets a live screen with progress and standings. A file or pipe gets about ten plain lines. If the terminal is
+closed, the games in play finish too, and nothing more is printed (see `referee.cli.options.Output`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from functools import partial
 from types import FrameType
 from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from referee.cli import interrupt_signals
+from referee.cli.options import Output
 from referee.cli.ratings import GameFilter, sequential
 from referee.errors import Cause
 from referee.ratings.trueskill import Ratings
@@ -28,7 +31,7 @@ from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
 from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
-from referee.sandbox.rungs import Isolation
+from referee.sandbox import Isolation
 from referee.store.league import League
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament
@@ -84,11 +87,8 @@ def _ratings(league: League, tournament: str, games: int) -> Ratings:
     return sequential(league, choice, choice.columns(league).select(slice(games)))
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
 class Interrupts:
-    """Counts the signals SIGINT and SIGTERM inside a `with` block. Neither signal raises KeyboardInterrupt there.
+    """Counts the signals SIGINT, SIGTERM and SIGHUP inside a `with` block. None of them raises KeyboardInterrupt there.
 
     KeyboardInterrupt can come between any two instructions. If it comes after a lock is taken, and before the `try`
     that releases the lock, the lock stays locked.
@@ -99,7 +99,7 @@ class Interrupts:
         self._call: Callable[[], object] | None = None
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        self._before = {number: signal.signal(number, self._note) for number in interrupt_signals()}
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -133,14 +133,15 @@ def conduct(
     tournament: Tournament,
     roster: Roster,
     isolation: Isolation,
-    console: Console,
+    console: Output,
     interrupts: Interrupts,
 ) -> bool:
     """Play the missing games of a tournament and show the progress. Return True if the tournament is finished.
 
     The first interrupt drains the tournament: no further bundle starts, but the bundles in play are finished. If
-    the reader of standard output closes the pipe, the tournament is drained too. The second interrupt kills the
-    workers and the bots.
+    the reader of standard output closes the pipe, or the terminal is closed, the tournament is drained too. The second
+    interrupt kills the workers and the bots. Each interrupt takes effect before its message is printed, because a
+    print may fail.
     """
     screen = _Screen(league, tournament, console)
     conductor = Conductor(
@@ -157,11 +158,11 @@ def conduct(
         nonlocal count
         count += 1
         if count == 1:
-            screen.say("Finishing the games in play; Ctrl-C again stops at once.")
             conductor.drain()
+            screen.say("Finishing the games in play; Ctrl-C again stops at once.")
         else:
-            screen.say("Stopping at once.")
             conductor.kill()
+            screen.say("Stopping at once.")
 
     with screen, asyncio.Runner() as runner:
         loop = runner.get_loop()
@@ -176,7 +177,7 @@ def conduct(
 class _Screen:
     """Shows the progress, the faults and the standings: on a live screen, or as lines if the output is not a terminal."""
 
-    def __init__(self, league: League, tournament: Tournament, console: Console) -> None:
+    def __init__(self, league: League, tournament: Tournament, console: Output) -> None:
         self._console = console
         self._is_live = console.is_terminal and not console.is_dumb_terminal
         self._name = tournament.name
@@ -219,13 +220,15 @@ class _Screen:
             self._line(f"{time.monotonic() - self._began:.0f} s")
 
     async def refresh(self, *, if_unread: Callable[[], None]) -> None:
-        """Refresh the screen regularly. If the reader of standard output closes the pipe, call `if_unread` and return.
+        """Refresh the screen regularly. If the pipe or the terminal is closed, call `if_unread` and return.
 
         `refresh` and `add` must run in one thread, because `add` changes the screen.
         """
         while not self._console.quiet:
             if self._is_live:
                 self._live.refresh()
+                if not self._console.is_terminal:  # it was closed, and Rich writes nothing any more
+                    self._console.on_broken_pipe()
             await asyncio.sleep(_REFRESH_S)
         if_unread()
 

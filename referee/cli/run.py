@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +16,13 @@ import uvloop
 from referee import deals
 from referee.cli.isolation import (
     NetworkOption,
+    NewTournamentIsolationOption,
+    OldTournamentIsolationOption,
     RequireOption,
+    RungChoice,
     announce_isolation,
+    choose_rung,
+    find_bots,
     now_us,
     roster_of,
     select_isolation_for,
@@ -36,8 +43,8 @@ from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.terminal import RowsTable
+from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
-from referee.sandbox.rungs import Isolation
 from referee.store.league import League, url_without_password
 from referee.tournament.config import TournamentConfig, part_title
 from referee.tournament.config_reader import load_tournament
@@ -55,9 +62,11 @@ app = typer.Typer()
 
 @app.command()
 def run(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="The tournament file (TOML).")],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    isolation: NewTournamentIsolationOption = None,
     require: RequireOption = None,
     network: NetworkOption = False,
 ) -> None:
@@ -70,9 +79,11 @@ def run(
     """
     config = load_tournament(file, LeaguePace(league, db))
     _check_bots(config, league, db)
-    isolation = select_isolation_for(config.isolation, require)
+    choice = choose_rung(ctx, isolation, config.isolation)
+    config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
+    under = _select_isolation(choice, require, config, league, db)
     with League.open(league, create=True, db=db) as store, store.lock():
-        roster = roster_of(store, make_launcher(isolation), network=network)
+        roster = roster_of(store, make_launcher(under), network=network)
         bots = uvloop.run(enter_bots(config, roster, now_us=now_us()))
         with Interrupts() as interrupts:
             tournament = create_tournament(
@@ -86,17 +97,19 @@ def run(
                 _print_other(store, config.name, tournament.name)
             if config.budget is not None:
                 console.print(f"The budget of {config.budget} is enough for {config.games} games.")
-            play_to_end(store, tournament, isolation, interrupts)
+            play_to_end(store, tournament, under, interrupts)
 
 
 @app.command()
 def resume(
+    ctx: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(help="The name of the tournament. By default the newest unfinished one."),
     ] = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    isolation: OldTournamentIsolationOption = None,
     require: RequireOption = None,
 ) -> None:
     """Continue a tournament that was interrupted: play its missing games.
@@ -105,13 +118,15 @@ def resume(
     """
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find_tournament(store, name or _newest_unfinished(store))
-        isolation = select_isolation_for(tournament.config.isolation, require)
+        choice = choose_rung(ctx, isolation, tournament.config.isolation)
+        under = _select_isolation_again(store, tournament, choice, require)
         with store.lock():
-            play_to_end(store, tournament, isolation, interrupts)
+            play_to_end(store, tournament, under, interrupts)
 
 
 @app.command()
 def extend(
+    ctx: typer.Context,
     name: TournamentArgument,
     matches: Annotated[
         int,
@@ -123,6 +138,7 @@ def extend(
     ],
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
+    isolation: OldTournamentIsolationOption = None,
     require: RequireOption = None,
 ) -> None:
     """Add matches to a tournament, finished or not, and play them.
@@ -140,10 +156,11 @@ def extend(
         tournament = find_tournament(store, name)
         for bot in tournament.bots.values():
             roster_of(store).spec(bot)  # a missing bot must fail before the extension is stored
-        isolation = select_isolation_for(tournament.config.isolation, require)
+        choice = choose_rung(ctx, isolation, tournament.config.isolation)
+        under = _select_isolation_again(store, tournament, choice, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
-        play_to_end(store, longer, isolation, interrupts)
+        play_to_end(store, longer, under, interrupts)
 
 
 def play_to_end(
@@ -161,9 +178,10 @@ def play_to_end(
     except UserError:
         raise
     except (RefereeError, OSError):
-        console.print(
-            f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
-        )
+        with suppress(OSError):  # a second error would hide the first one
+            console.print(
+                f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
+            )
         raise
     tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
     rows = current_ratings(store, GameFilter(tournament=tournament.name))
@@ -240,6 +258,27 @@ def _check_bots(config: TournamentConfig, league: Path, db: str | None) -> None:
             check_bots(config, roster_of(store))
     else:
         check_bots(config, None)
+
+
+def _select_isolation(
+    choice: RungChoice, required: str | None, config: TournamentConfig, league: Path, db: str | None
+) -> Isolation:
+    """Select the isolation of a tournament from a file; its bots may be missing in the league."""
+    folders = [entry.folder for entry in config.bots if entry.folder is not None]
+    names = [entry.text for entry in config.bots if entry.folder is None]
+    return select_isolation_for(
+        choice.wanted, required, lambda: find_bots(folders, names, league, db)
+    )
+
+
+def _select_isolation_again(
+    store: League, tournament: Tournament, choice: RungChoice, required: str | None
+) -> Isolation:
+    """Select the isolation of a stored tournament."""
+    names = map(str, tournament.bots.values())
+    return select_isolation_for(
+        choice.wanted, required, lambda: find_bots((), names, store.folder, store.db)
+    )
 
 
 def _newest_unfinished(store: League) -> str:

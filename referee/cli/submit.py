@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from referee.cli.isolation import (
     NetworkOption,
     RequireOption,
     now_us,
+    parse_rung,
     select_isolation_for,
     warn_if_not_full,
     workshop_at,
@@ -93,7 +93,7 @@ def submit(
     Example: referee bots submit my_bot
     """
     load_manifest(path)  # a wrong bot.toml must fail before a league is created
-    under = select_isolation_for(isolation, require)
+    under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     with League.open(league, create=True, db=db) as store:
         workshop = workshop_at(store.folder, make_launcher(under), network=network)
         roster = Roster(store, workshop)
@@ -129,15 +129,10 @@ def check(
     """
     if not toml_file.is_folder(path):
         raise UserError(f"{path}: no such folder")
-    under = select_isolation_for(isolation, require)
+    under = select_isolation_for(parse_rung("--isolation", isolation), require, lambda: [path])
     warn_if_not_full(under, isolation)
-    with (
-        run_folder() as parent,
-        tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder,
-    ):
-        workshop = Workshop(
-            Path(folder), make_launcher(under), on_build=lambda _: None, network=network
-        )
+    with run_folder() as folder:
+        workshop = Workshop(folder, make_launcher(under), on_build=lambda _: None, network=network)
         report = run_check(path, workshop, as_json=as_json)
     if not report.ok:
         raise typer.Exit(UNSOUND)

@@ -20,7 +20,7 @@ from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match.play import GameSetup
 from referee.records import ScheduledGame
-from referee.sandbox.rungs import Isolation
+from referee.sandbox import Isolation
 
 MAX_LOSSES = 3
 """The run stops with an error when the worker of the same bundle was lost this many times."""
@@ -68,6 +68,8 @@ class WorkerSettings:
     """The folder for sockets and scratch folders. Its path must be short, because a socket's path has a maximum length."""
     parent_pid: int
     """The process id of the driver. The worker dies when the driver dies."""
+    pondering: bool = False
+    """Whether bots may ponder: compute as they like between the requests of a game."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
@@ -22,8 +23,8 @@ from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
 from referee.rules.ruleset import Ruleset
+from referee.sandbox import Isolation
 from referee.sandbox.folders import run_folder
-from referee.sandbox.rungs import Isolation
 from referee.store.league import League
 from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerSettings
 from referee.tournament.config import (
@@ -277,9 +278,9 @@ class Conductor:
 
     def _make_worker_settings(self, run_folder: Path) -> list[WorkerSettings]:
         settings = []
-        for number, cores in enumerate(assign_cores(self._tournament.config)):
-            folder = run_folder / str(number)
-            folder.mkdir()
+        for cores in assign_cores(self._tournament.config):
+            # bots see this path, so its name must not say which worker plays their game
+            folder = Path(tempfile.mkdtemp(prefix="", dir=run_folder))
             settings.append(
                 WorkerSettings(
                     cores=cores,
@@ -288,6 +289,7 @@ class Conductor:
                     isolation=self._isolation,
                     folder=folder,
                     parent_pid=os.getpid(),
+                    pondering=self._tournament.config.pondering,
                 )
             )
         return settings

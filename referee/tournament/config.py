@@ -24,8 +24,7 @@ from referee.ratings.analysis import Analysis
 from referee.ratings.stopping import StopCondition, all_settled, compare_neighbours, look_rounds
 from referee.records import GameResult
 from referee.result_columns import ResultColumns
-from referee.sandbox import DEFAULT_LIMITS, Limits
-from referee.sandbox.rungs import Rung
+from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
 from referee.schedule import Stage
 from referee.schedule.budget import Budget
 from referee.schedule.extension import ROUND_ROBIN, shorten
@@ -80,6 +79,8 @@ class TournamentConfig:
     """Number of CPU cores of each worker, shared by the worker and the bots that it runs."""
     max_processes: int
     """Maximum number of bot processes of a worker. Before one more starts, the process that is idle longest is ended."""
+    pondering: bool = False
+    """Whether bots may ponder: compute as they like between the requests of a game."""
     isolation: Rung | None = None
     """The isolation of the bots; None: the strongest rung that works on the machine."""
     schedule: str = ROUND_ROBIN

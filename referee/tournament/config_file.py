@@ -16,11 +16,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from referee.bots.manifest import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
 from referee.rules.ruleset import RULESETS, EndOn
-from referee.sandbox.rungs import Rung
+from referee.sandbox import Rung
 from referee.toml_file import FileModel, Name
 
 MAX_GAMES = 1_000_000
 """The largest number of games in a tournament. A schedule of this size still fits into memory."""
+MAX_BOTS = 1_000
+"""The largest number of entries in `bots` or `challengers`."""
+MAX_STAGES = 50
+"""The largest number of tables `[[stage]]`."""
 MAX_SECONDS = 86_400
 """The largest value of a time limit: one day."""
 MAX_MINUTES = 525_600
@@ -91,7 +95,9 @@ class StageTable(FileModel):
     ruleset: Annotated[str, AfterValidator(_check_ruleset)] | None = None
     seats: int | None = None
     """Number of seats at each table."""
-    tables: Annotated[Sizes, Field(strict=False), AfterValidator(_check_sizes)] | None = None
+    tables: (
+        Annotated[Sizes, Field(strict=False, max_length=16), AfterValidator(_check_sizes)] | None
+    ) = None
     """Several numbers of seats, instead of `seats`. Each number makes a stage."""
     matches: Annotated[int, Field(ge=1, le=MAX_GAMES)] | None = None
     """Number of matches at each table."""
@@ -146,13 +152,18 @@ class TournamentFile(StageTable):
     """A whole tournament file."""
 
     name: Name
-    bots: Annotated[tuple[str, ...], Field(strict=False)]
+    bots: Annotated[tuple[str, ...], Field(strict=False, max_length=MAX_BOTS)]
     """The bots: names of bots in the league, or folders. A folder is written with a slash, relative to the folder of the
     tournament file. In a gauntlet the bots of this key are the field."""
     format: Annotated[Format, Field(strict=False)] = Format.ROUND_ROBIN
-    challengers: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
+    challengers: (
+        Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_BOTS)] | None
+    ) = None
     """The challengers of a gauntlet, written like `bots`."""
-    stage: Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1)] | None = None
+    stage: (
+        Annotated[tuple[StageTable, ...], Field(strict=False, min_length=1, max_length=MAX_STAGES)]
+        | None
+    ) = None
     budget: Annotated[BudgetTable, BeforeValidator(_make_budget_table)] | None = None
     """The size of the tournament, instead of `matches`; a plain number is a number of games."""
     until: UntilTable | None = None
@@ -163,6 +174,8 @@ class TournamentFile(StageTable):
     games_in_flight: Annotated[int, Field(ge=1, le=100)] = 1
     workers: Small | None = None
     cores_per_game: Small = 1
+    pondering: bool = False
+    """Whether bots may compute while others decide."""
     max_processes: Annotated[int, Field(ge=1, le=100_000)] = 64
     isolation: Annotated[Rung, Field(strict=False)] | None = None
     clocks: ClocksTable = ClocksTable()

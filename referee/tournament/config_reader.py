@@ -86,6 +86,7 @@ class _ConfigReader:
             show_names=file.show_names,
             workers=file.workers,
             cores_per_game=file.cores_per_game,
+            pondering=file.pondering,
             max_processes=file.max_processes,
             isolation=file.isolation,
             schedule=select_algorithm(stages),

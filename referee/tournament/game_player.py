@@ -23,13 +23,13 @@ from referee.bots.process import BotProcess
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.records import Fault, GameRecord
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
+from referee.sandbox import Isolation
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher
-from referee.sandbox.rungs import Isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
@@ -66,6 +66,7 @@ class GamePlayer:
             settings.clocks,
             max_processes=settings.max_processes,
             folder=settings.folder,
+            pondering=settings.pondering,
         )
 
     async def play_assignment(
@@ -123,7 +124,7 @@ class GamePlayer:
 
     async def _play_task(self, lane: int, task: GameTask, watch: Watcher | None) -> GameRecord:
         setup = task.setup
-        encoder = encode.RequestEncoder(task.opaque_id)
+        encoder = messages.RequestEncoder(task.opaque_id)
         game = Game(setup.ruleset, len(setup.seating), setup.deck)
         seats = range(len(task.bots))
         seated = await asyncio.gather(
@@ -133,14 +134,17 @@ class GamePlayer:
         _split(seated, Forfeit)  # raises any other error
         # If a bot failed, the item of its seat is a Forfeit, and the stand-in decides for the seat.
         players = [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
-        played = await play_game(
-            setup,
-            players,
-            now_us=lambda: time.time_ns() // 1000,
-            monotonic_us=lambda: time.monotonic_ns() // 1000,
-            game=game,
-            watch=watch,
-            on_forfeit=lambda seat: _note_forfeit(players[seat]),
+        # in a task of its own, so that a reply resumes only the functions of the game
+        played = await asyncio.create_task(
+            play_game(
+                setup,
+                players,
+                now_us=lambda: time.time_ns() // 1000,
+                monotonic_us=lambda: time.monotonic_ns() // 1000,
+                game=game,
+                watch=watch,
+                on_forfeit=lambda seat: _note_forfeit(players[seat]),
+            )
         )
         record = _add_process_data(played.record, players)
         await _say_game_end(task.opaque_id, players, played)
@@ -148,7 +152,7 @@ class GamePlayer:
         return record
 
     async def _seat_bot(
-        self, lane: int, task: GameTask, seat: int, encoder: encode.RequestEncoder, game: Game
+        self, lane: int, task: GameTask, seat: int, encoder: messages.RequestEncoder, game: Game
     ) -> BotPlayer:
         """Make the bot of a seat ready for the game, and return it as a player.
 
@@ -157,7 +161,7 @@ class GamePlayer:
         spec = task.bots[seat]
         if str(spec.bot) in task.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
-        start = encode.game_start(
+        start = messages.game_start(
             task.opaque_id,
             rules=task.setup.ruleset,
             view=game.view(seat),
@@ -227,7 +231,7 @@ async def _say_game_end(
             continue
         fault = forfeits.get(seat)
         await player.leave(
-            encode.game_end(
+            messages.game_end(
                 game_id,
                 played.unseen_events[seat],
                 record.ranks,

@@ -20,7 +20,7 @@ from typing import TypeVar
 from referee.errors import RefereeError
 from referee.records import GameRecord
 from referee.sandbox.folders import kill_programs
-from referee.sandbox.shortages import ALL_THREADS, check_capacity, describe_shortage
+from referee.sandbox.launcher import ALL_THREADS, check_capacity, describe_shortage
 from referee.tournament import worker
 from referee.tournament.assignments import Assignment, WorkerSettings
 

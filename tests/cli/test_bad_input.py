@@ -94,6 +94,34 @@ FILES = {
         {"bots": '["./ann", "eve"]'},
         "cup.toml: bots[1]: the league has no bot 'eve'",
     ),
+    "5,000 digits": (
+        {"matches": "9" * 5_000},
+        "cup.toml: line 4: a number has too many digits",
+    ),
+    "20,000 hexadecimal digits": (
+        {"seats": "0x" + "F" * 20_000},
+        "cup.toml: seats: the number is too large",
+    ),
+    "10,000 stages": (
+        {"stage": f"[{'{seats = 2},' * 10_000}]"},
+        "cup.toml: stage: must have at most 50 entries",
+    ),
+    "50,000 stages": (
+        {"stage": f"[{'{seats = 2},' * 50_000}]"},
+        "cup.toml: more than 128 KiB",
+    ),
+    "key of 20,000 parts": (
+        {".".join("a" * 20_000): "1"},
+        "cup.toml: line 7: a key has at most 32 parts",
+    ),
+    "2,000 bots": (
+        {"bots": str(["./ann"] * 2_000)},
+        "cup.toml: bots: must have at most 1000 entries",
+    ),
+    "20,000 table sizes": (
+        {"seats": None, "tables": str(list(range(2, 20_000)))},
+        "cup.toml: tables: must have at most 16 entries",
+    ),
     "nothing but a name": (
         {"ruleset": None, "seats": None, "matches": None, "bots": None},
         "cup.toml: bots: missing",
@@ -115,6 +143,16 @@ def test_missing_tournament_file_is_refused(here):
 def test_tournament_file_that_is_not_toml_is_refused(here):
     (here.folder / "cup.toml").write_text("name = \n")
     assert_refused(here, "tournament", "run", "cup.toml", says="cup.toml: line 1: Invalid value")
+
+
+@pytest.mark.parametrize("case", ["5,000 digits", "50,000 stages", "key of 20,000 parts"])
+def test_size_of_a_manifest_is_limited_too(here, case):
+    [(key, value)] = FILES[case][0].items()
+    manifest = here.folder / "bob" / "bot.toml"
+    manifest.write_text(f"{key} = {value}\n{manifest.read_text()}")
+    says = FILES[case][1].partition(": ")[2].replace("line 4", "line 1").replace("line 7", "line 1")
+    for command in (("tournament", "run", "cup.toml"), ("play", "./ann", "./bob", "--keep")):
+        assert_refused(here, *command, says=f"bob/bot.toml: {says}")
 
 
 def test_bot_without_a_run_command_is_refused(here):
@@ -205,6 +243,14 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
 )
 def test_unknown_names_and_choices_are_refused(played, command, says):
     assert_refused(played, *command, says=says)
+
+
+def test_text_of_100_000_characters_is_cut_in_the_message(played):
+    done = played.referee("ratings", "--ruleset", "x" * 100_000)
+    assert done.returncode == 2
+    assert done.stderr.startswith("referee: --ruleset: unknown ruleset 'xxx")
+    assert done.stderr.endswith("x…\n")
+    assert len(done.stderr) < 4_100
 
 
 def test_wrong_usage_is_explained(played):

@@ -29,11 +29,13 @@ def played(tmp_path_factory):
     """A league with a tournament of three bots. One of them crashes and has a second version."""
     with place(tmp_path_factory.mktemp("bots")) as made:
         fails = made.bot("fails", GREETING)
+        manifest = fails / "bot.toml"
+        text = manifest.read_text().replace('author = "x"', 'author = "=1+1"')
+        manifest.write_text(text.replace('language = "python"', 'language = "@python"'))
         done = made.referee(
             "tournament", "run", made.tournament(bots=("random", "greedy", fails), matches=1)
         )
         assert done.returncode == 0, done.stderr
-        manifest = fails / "bot.toml"
         manifest.write_text(manifest.read_text().replace('version = "1"', 'version = "2"'))
         done = made.referee("play", "./fails", "greedy", "--keep")
         assert done.returncode == 0, done.stderr
@@ -92,11 +94,13 @@ def test_list_has_every_version_with_its_games_and_faults(played):
     first = rows["fails@1"]
     assert (first["games"], first["forfeits"], first["strikes"]) == (4, 4, 0)
     assert (rows["fails@2"]["games"], rows["greedy@1.0"]["games"]) == (1, 5)
-    assert first["language"] == "python"
+    assert (first["author"], first["language"]) == ("=1+1", "@python")
     assert first["folder"] == str(played.folder / "fails")
     assert first["content_hash"] != rows["fails@2"]["content_hash"]
     assert (first["checked_at_us"], first["retired_at_us"]) == (None, None)
-    assert checked_output(played, "bots", "list", "--csv").count("\n") == 5
+    lines = checked_output(played, "bots", "list", "--csv").splitlines()
+    assert sum("'=1+1" in line and "'@python" in line for line in lines) == 2
+    assert len(lines) == 5
     assert "fails@1" in checked_output(played, "bots", "list")
 
 

@@ -1,14 +1,21 @@
-"""Commands run bots under the strongest isolation unless the user chooses less, and print which one it is."""
+"""Commands run bots under the strongest isolation unless the user chooses less, and print which one it is.
+
+On a machine without isolation they run only the sample bots, unless the user chooses `none`.
+"""
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
-from real_runs import SAMPLE_BOTS, place
+from extended import extend_cases_but
+from real_runs import SAMPLE_BOTS, place, run_here
 from strongest_isolation import strongest
 
 from referee.cli import isolation
-from referee.sandbox import bubblewrap
+from referee.cli import run as run_command
+from referee.errors import UserError
+from referee.sandbox import NO_ISOLATION, Protection, Refusal, Rung, ladder
 
 pytestmark = pytest.mark.unmeasured
 STRONGEST = {"REFEREE_ISOLATION": ""}
@@ -31,11 +38,11 @@ def test_doctor_lists_the_protections(here):
     assert {each["protection"]: each["state"] for each in said["protections"]} == {
         each.protection.value: each.state.value for each in strongest().results
     }
-    assert len(said["protections"]) == 10
+    assert len(said["protections"]) == len(Protection)
 
 
 def test_doctor_without_bubblewrap_advises_to_install_it(monkeypatch, capsys):
-    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: None)
+    monkeypatch.setattr(ladder, "find_bubblewraps", list)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     isolation.doctor()
     said = " ".join(capsys.readouterr().out.split())
@@ -44,16 +51,18 @@ def test_doctor_without_bubblewrap_advises_to_install_it(monkeypatch, capsys):
     assert "apt install bubblewrap" in said
 
 
+@pytest.mark.extended("plays more bots in the sandbox")
 @pytest.mark.isolation("namespaces")
 def test_tournament_uses_the_strongest_isolation_also_when_extended(here):
     file = here.tournament(bots=("random", "greedy"), matches=1, more="# isolation = as it comes\n")
-    done = here.referee("tournament", "run", file, "--require-isolation", strongest().rung.value)
+    rung = strongest().rung.value
+    done = here.referee("tournament", "run", file, "--require-isolation", rung, **STRONGEST)
     assert done.returncode == 0, done.stderr
     assert f"Isolation of the bots: {strongest().summary}" in done.stdout
     assert {each.isolation for each in here.records("league")} == {strongest().summary}
     done = here.referee("verify", "cup")
     assert done.returncode == 0, done.stderr
-    done = here.referee("tournament", "extend", "cup", "--matches", "1")
+    done = here.referee("tournament", "extend", "cup", "--matches", "1", **STRONGEST)
     assert done.returncode == 0, done.stderr
     assert len(here.records("league")) == 4
 
@@ -176,3 +185,187 @@ def test_build_that_leaves_a_daemon_is_refused(here):
 def test_check_and_submit_use_the_isolation(here):
     done = here.referee("bots", "submit", RANDOM, **STRONGEST)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# A machine without isolation
+
+
+REFUSED = "this machine cannot isolate bots (there is no bubblewrap), and only the sample bots play"
+
+
+@pytest.fixture
+def bare(here, monkeypatch):
+    """Return a function that runs a command on a machine that gives no isolation."""
+
+    async def find_nothing():
+        refusal = Refusal(Rung.FULL, "there is no bubblewrap", "make some")
+        return replace(NO_ISOLATION, refusals=(refusal,))
+
+    monkeypatch.setattr(ladder, "_find_strongest", find_nothing)
+
+    def run(*words, **environment):
+        environment = {"REFEREE_ISOLATION": ""} | environment
+        return run_here(list(map(str, words)), here.folder, here.environment(**environment))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("key_variable_option", "wanted", "lasting"),
+    [
+        (("none", "full", "full"), Rung.FULL, Rung.FULL),
+        (("full", "none", "none"), Rung.NONE, Rung.NONE),
+        (("none", "full", None), Rung.FULL, Rung.NONE),
+        (("full", "none", None), Rung.FULL, Rung.FULL),
+        ((None, "none", None), Rung.NONE, None),
+        (("uid", "", None), Rung.UID, Rung.UID),
+        (("full", "none", "uid"), Rung.UID, Rung.UID),
+        ((None, "", None), None, None),
+    ],
+)
+def test_typed_option_beats_the_key_and_the_variable_only_strengthens_it(
+    here, monkeypatch, key_variable_option, wanted, lasting
+):
+    """A selected rung ends the command, so that no bot plays."""
+    key, variable, option = key_variable_option
+    chosen = []
+
+    def note(rung, _required):
+        chosen.append(rung)
+        raise UserError("enough")
+
+    monkeypatch.setattr(isolation, "select_isolation", note)
+    stored = []
+    monkeypatch.setattr(
+        run_command, "replace", lambda config, **new: stored.append(new) or replace(config, **new)
+    )
+    file = here.tournament(more=f'isolation = "{key}"\n' if key else "# isolation\n")
+    words = ["tournament", "run", str(file), *(("--isolation", option) if option else ())]
+    done = run_here(words, here.folder, here.environment(REFEREE_ISOLATION=variable))
+    assert done.stderr == "referee: enough\n"
+    assert chosen == [wanted]
+    assert stored == [{"isolation": lasting}]
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    extend_cases_but(
+        ["stronger"],
+        {"stronger": ("full", None), "typed": ("full", "full"), "equal": ("none", None)},
+        "plays more games without isolation",
+    ),
+)
+def test_extension_takes_the_stronger_rung_of_variable_and_tournament(
+    here, bare, monkeypatch, variable, option
+):
+    """The rung `full` plays without isolation here: this test is about the choice."""
+    file = here.tournament(matches=1)
+    assert bare("tournament", "run", file).returncode == 0
+    chosen = []
+
+    async def note(rung, required):
+        chosen.append(rung)
+        return await ladder.select_isolation(Rung.NONE, required)
+
+    monkeypatch.setattr(isolation, "select_isolation", note)
+    words = ("tournament", "extend", "cup", "--matches", "1")
+    words += ("--isolation", option) if option else ()
+    assert bare(*words, REFEREE_ISOLATION=variable).returncode == 0
+    assert chosen == [Rung(variable)]
+
+
+@pytest.fixture
+def stranger(here):
+    """Return a bot whose build leaves the file `built`."""
+    return built_bot(here, "stranger", "touch", str(here.folder / "built"))
+
+
+def assert_refused(done, here):
+    assert done.returncode == 2, done.stdout
+    assert done.stdout == ""
+    assert REFUSED in done.stderr
+    assert done.stderr.endswith(
+        "; to isolate bots: make some; if you trust the bots: --isolation none\n"
+    )
+    assert not (here.folder / "built").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("play", GREEDY, "./stranger", "--ruleset", "duel"),
+        ("play", GREEDY, "./stranger", "--ruleset", "duel", "--require-isolation", "none"),
+        ("bots", "check", "stranger"),
+        ("bots", "submit", "stranger"),
+    ],
+)
+def test_stranger_is_neither_built_nor_started_without_isolation(here, bare, stranger, words):
+    done = bare(*words)
+    assert_refused(done, here)
+    assert f"referee: {stranger.name}: {REFUSED}" in done.stderr
+    assert not (here.folder / "league").exists()
+
+
+def test_tournament_with_a_stranger_is_refused_without_isolation(here, bare, stranger):
+    file = here.tournament(bots=("random", stranger), matches=1, more="# isolation = as it comes\n")
+    assert_refused(bare("tournament", "run", file), here)
+    assert not (here.folder / "league").exists()
+
+
+@pytest.mark.extended("plays more games without isolation")
+def test_sample_bots_play_without_isolation(here, bare):
+    done = bare("play", GREEDY, RANDOM, "--ruleset", "duel", "--json")
+    assert json.loads(done.stdout)["isolation"] == "none"
+    assert "This machine cannot isolate bots: the sample bots run with your rights" in done.stderr
+    file = here.tournament(bots=("random", "greedy"), matches=1, more="# isolation = as it comes\n")
+    assert bare("tournament", "run", file).returncode == 0
+    assert bare("play", "greedy", "random", "--ruleset", "duel").returncode == 0
+    assert bare("tournament", "extend", "cup", "--matches", "1").returncode == 0
+    assert {each.isolation for each in here.records("league")} == {"none"}
+
+
+def test_changed_sample_bot_is_a_stranger(here, bare):
+    shutil.copytree(RANDOM, here.folder / "random")
+    arguments = ("play", GREEDY, "./random", "--ruleset", "duel")
+    assert bare(*arguments).returncode == 0
+    with (here.folder / "random" / "bot.py").open("a") as program:
+        program.write("\n")
+    assert_refused(bare(*arguments), here)
+
+
+@pytest.mark.extended("plays more games without isolation")
+def test_user_can_trust_a_stranger(here, bare, stranger):
+    arguments = ("play", GREEDY, "./stranger", "--ruleset", "duel")
+    assert bare(*arguments, "--isolation", "none").returncode == 0
+    assert (here.folder / "built").exists()
+    assert bare(*arguments, REFEREE_ISOLATION="none").returncode == 0
+    file = here.tournament(bots=("random", stranger), matches=1)
+    assert bare("tournament", "run", file).returncode == 0
+
+
+@pytest.mark.extended("plays more games without isolation")
+def test_tournament_keeps_the_users_word_when_it_is_extended(here, bare, stranger):
+    file = here.tournament(bots=("random", stranger), matches=1, more="# isolation = as it comes\n")
+    assert bare("tournament", "run", file, "--isolation", "none").returncode == 0
+    assert bare("tournament", "extend", "cup", "--matches", "1").returncode == 0
+    assert len(here.records("league")) == 4
+
+
+@pytest.mark.extended("plays more games without isolation")
+def test_stranger_of_a_league_is_refused_where_isolation_is_gone(here, bare, stranger, monkeypatch):
+    async def find_isolation():
+        return NO_ISOLATION  # stands for any isolation
+
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(ladder, "_find_strongest", find_isolation)
+        file = here.tournament(
+            bots=("random", stranger), matches=1, more="# isolation = as it comes\n"
+        )
+        assert bare("tournament", "run", file).returncode == 0
+    (here.folder / "built").unlink()
+    extend = ("tournament", "extend", "cup", "--matches", "1")
+    assert_refused(bare(*extend), here)
+    assert_refused(bare("play", "random", "stranger", "--ruleset", "duel"), here)
+    assert len(here.records("league")) == 2
+    assert bare(*extend, "--isolation", "none").returncode == 0
+    assert_refused(bare(*extend), here)  # the option holds for one run

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
 
 import pytest
-from extended import extend_all_but
-from real_runs import BIN, THREE, place
+from extended import extend_all_but, extend_cases_but
+from real_runs import BIN, PATIENCE_S, THREE, place
+
+from referee.store.league import League
 
 
 @pytest.fixture
@@ -45,6 +49,59 @@ def watched(here, *arguments, columns, lines, term="xterm-256color"):
             break
     os.close(ours)
     return written.decode(), process.wait()
+
+
+def take_terminal():
+    """Make the terminal of standard input the terminal of this session, so that its end sends SIGHUP."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.mark.unmeasured
+@pytest.mark.parametrize(
+    ("signals", "term"),
+    extend_cases_but(
+        ["hangup"],
+        {
+            "hangup": (1, "xterm-256color"),
+            "two signals": (2, "xterm-256color"),
+            "no signal": (0, "xterm-256color"),
+            "no signal, plain lines": (0, "dumb"),
+        },
+        "plays further tournaments",
+    ),
+)
+def test_run_ends_and_can_be_resumed_after_its_terminal_was_closed(here, signals, term):
+    """Without a signal, only the writes fail. A shell may send SIGHUP once more than the kernel."""
+    file = here.tournament(matches=2000)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [BIN / "referee", "tournament", "run", file],
+        cwd=here.folder,
+        env=here.environment(TERM=term),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=take_terminal if signals else None,  # noqa: PLW1509 - the child takes no lock
+    )
+    os.close(theirs)
+    try:
+        written = b""
+        while not re.search(rb"cup.* [1-9]\d*(/| of )4000", written):
+            written += os.read(ours, 1 << 16)
+        os.close(ours)
+        if signals == 2:
+            process.send_signal(signal.SIGHUP)
+        assert process.wait(PATIENCE_S) == 130
+    finally:
+        process.kill()
+        process.wait()
+    assert here.left_alone()
+    assert here.run_folders() == []
+    [row] = json.loads(here.referee("tournament", "status", "--json").stdout)
+    assert 0 < row["done"] < row["games"] == 4000
+    with League.open(here.folder / "league", create=False) as league, league.lock():
+        assert all(not record.faults for record in here.records("league"))
 
 
 def plain(written):

@@ -99,6 +99,7 @@ def test_budget_too_small_for_all_tables_is_planned_played_and_verified(here):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_gauntlet_is_planned_played_and_verified(here):
     file = here.tournament(
         "gauntlet",

@@ -6,12 +6,14 @@ import os
 import secrets
 import signal
 import sqlite3
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from real_runs import let_run
+import psutil
+from real_runs import let_run, read_until, workers
 
 from referee.store.league import League
 
@@ -37,10 +39,10 @@ run(Moody)
 """
 
 
-def tournament(here):
+def tournament(here, isolation="none"):
     """Write a tournament file with two deterministic bots; one of them crashes, always in the same games."""
     bots = (here.bot("moody", MOODY), "greedy")
-    more = "max_turns = 500\nworkers = 2\nlanes = 4\n"
+    more = f'max_turns = 500\nworkers = 2\nlanes = 4\nisolation = "{isolation}"\n'
     return here.tournament(bots=bots, matches=GAMES // 2, more=more)
 
 
@@ -103,6 +105,59 @@ class Battered:
         if process.returncode == 0:
             self._finish_tournament()
         return said, process.returncode
+
+    def kill_driver_during_play(self):
+        """Start or resume, kill the driver after the first games of this run, and check the league.
+
+        The blow counts only if the run had stored games and had not ended; otherwise the tournament is played to its end.
+        """
+        if len(self.kept) > GAMES // 2:
+            self.finish()
+        stored = len(self.kept)
+        with self.started() as process:
+            self._wait_for_play(process, stored)
+            process.kill()
+            process.communicate()
+            assert self.here.left_alone()
+        self._check()
+        if process.returncode == -signal.SIGKILL and stored < len(self.kept) < GAMES:
+            self.blows += 1
+            self.between += 1
+            sys.stdout.write(f"driver killed with {len(self.kept)} of {GAMES} games stored\n")
+        else:
+            self.finish()
+
+    def kill_workers_during_play(self):
+        """Play a tournament to its end, and kill its oldest worker at three moments. Check the league."""
+        with self.started() as process:
+            for part in range(3):
+                played = self._wait_for_play(process, part * GAMES // 4)
+                alive = workers(process)
+                if not alive:
+                    break
+                # The other one may have been started after the last kill, and may not play yet.
+                try:
+                    alive[0].kill()
+                except psutil.NoSuchProcess:  # the run has ended meanwhile
+                    break
+                self.blows += 1
+                self.between += 1
+                sys.stdout.write(f"worker killed after {played} of {GAMES} games\n")
+            said, _ = process.communicate()
+            assert self.here.left_alone()
+        assert process.returncode == 0, said
+        self._check()
+        self._finish_tournament()
+
+    def _wait_for_play(self, process, stored):
+        """Wait for a random moment in the quarter of the games that follow game `stored`.
+
+        Return the number of played games that the driver has shown last.
+        """
+        played = self.chance.randint(stored + 1, stored + GAMES // 4)
+        read_until(process, played)
+        let_run(process, self.chance.uniform(0, self.span_s / GAMES))
+        return played
 
     def finish(self):
         """Play the current tournament to its end."""

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 import pytest
 from battered import GAMES, SEED, Battered, tournament
@@ -47,6 +48,16 @@ def battered(tmp_path, uninterrupted):
         yield Battered(here, tournament(here), *uninterrupted)
 
 
+@pytest.fixture
+def battered_on_postgres(tmp_path, uninterrupted, postgres):
+    with ExitStack() as databases, place(tmp_path) as here:
+
+        def new():
+            return databases.enter_context(postgres.database())
+
+        yield Battered(here, tournament(here), *uninterrupted, db=new)
+
+
 def kill(process):
     process.kill()
 
@@ -68,15 +79,39 @@ def test_kills_at_random_moments_lose_no_game(battered):
     kill_until(battered, BLOWS)
 
 
-def test_kills_at_random_moments_lose_no_game_on_a_database_server(
-    tmp_path, uninterrupted, postgres
-):
-    with ExitStack() as databases, place(tmp_path) as here:
+def test_kills_at_random_moments_lose_no_game_on_a_database_server(battered_on_postgres):
+    kill_until(battered_on_postgres, BLOWS)
 
-        def new():
-            return databases.enter_context(postgres.database())
 
-        kill_until(Battered(here, tournament(here), *uninterrupted, db=new), BLOWS)
+def kill_during_play(battered, kill):
+    while battered.blows < BLOWS:
+        kill(battered)
+    battered.finish()
+    sys.stdout.write(f"{battered}\n")
+    assert battered.ended
+
+
+VICTIMS = [Battered.kill_driver_during_play, Battered.kill_workers_during_play]
+
+
+@pytest.mark.parametrize("kill", VICTIMS)
+def test_kills_during_play_lose_no_game(battered, kill):
+    kill_during_play(battered, kill)
+
+
+@pytest.mark.parametrize("kill", VICTIMS)
+def test_kills_during_play_lose_no_game_on_a_database_server(battered_on_postgres, kill):
+    kill_during_play(battered_on_postgres, kill)
+
+
+@pytest.mark.isolation("full")
+@pytest.mark.parametrize("kill", VICTIMS)
+def test_kills_during_play_with_isolation_lose_no_game(tmp_path, uninterrupted, kill):
+    records, span_s = uninterrupted
+    with place(tmp_path) as here:
+        file = tournament(here, "full")
+        isolated = [replace(record, isolation="full") for record in records]
+        kill_during_play(Battered(here, file, isolated, span_s), kill)
 
 
 def interrupt(process):

@@ -75,7 +75,7 @@ def initialize_measured_worker(settings):
 
     def profile(frame, event, _argument):
         module = name_module(frame.f_code) if event == "call" else None
-        if module is not None and not is_in_background():
+        if module is not None and not is_in_background(frame):
             modules[-1].add("rules" if module.startswith("rules/") else module)
 
     async def decide_measured(player, request):
@@ -92,11 +92,17 @@ def initialize_measured_worker(settings):
     BotPlayer.decide = decide_measured
 
 
-def is_in_background():
-    """Return True in the tasks that measure resources and write heartbeats, whatever the game does."""
+def is_in_background(frame):
+    """Return True in the tasks and callbacks that measure resources, watch for floods and write heartbeats."""
     task = asyncio.current_task()
-    module = None if task is None else name_module(task.get_coro().cr_code)
-    return module is not None and module.startswith(("sandbox/", "tournament/worker"))
+    if task is not None:
+        module = name_module(task.get_coro().cr_code)
+    else:  # a callback of the event loop: its first function of the project tells what it is for
+        module = None
+        while frame is not None and frame.f_code.co_name not in _LOOP_FUNCTIONS:
+            module = name_module(frame.f_code) or module
+            frame = frame.f_back
+    return module is not None and module.startswith(("sandbox/", "bots/flood", "tournament/worker"))
 
 
 def write(chain, modules):

@@ -40,6 +40,7 @@ def test_a_short_file_gets_the_default_values(folder):
     assert config.clocks == Clocks()
     assert config.faults == FaultPolicy(max_strikes=3, suspend_after=5)
     assert (config.workers, config.cores_per_game, config.max_processes) == (None, 1, 64)
+    assert config.pondering is False
     assert config.limits == Limits()
     assert not config.show_names
     assert config.seed is None
@@ -50,7 +51,7 @@ def test_every_key_is_read(folder):
     text = GOOD + (
         'end_on = "deck"\nmax_turns = 90\n'
         f'seed = "{"0F" * 32}"\nshow_names = true\n'
-        "lanes = 6\nworkers = 3\ncores_per_game = 2\nmax_processes = 20\n"
+        "lanes = 6\nworkers = 3\ncores_per_game = 2\npondering = true\nmax_processes = 20\n"
         '[clocks]\nstart_up = 1\ngame_start = 2.5\ndecision = 0.25\nbank = "60+0.1"\n'
         "[faults]\nmax_strikes = 1\nsuspend_after = 0\n"
         "[limits]\nmemory_mib = 300\nprocesses = 5\nopen_files = 99\n"
@@ -62,6 +63,7 @@ def test_every_key_is_read(folder):
     assert config.show_names
     assert (config.lanes, config.workers) == (6, 3)
     assert (config.cores_per_game, config.max_processes) == (2, 20)
+    assert config.pondering is True
     assert config.clocks == Clocks(
         start_up_us=1_000_000,
         game_start_us=2_500_000,

@@ -22,6 +22,7 @@ from referee.tournament.config_reader import load_tournament
 
 FIRST = Path(__file__).parent / "golden" / "config-1.json"
 GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
+PONDERING = FIRST.with_name("config-3-pondering.json")
 
 
 @pytest.fixture
@@ -77,6 +78,12 @@ def test_a_configuration_with_a_gauntlet_can_still_be_read():
     assert config.challengers == 1
     assert config.budget == Budget(Unit.GAMES, 14)
     assert config.schedule == "gauntlet-1"
+
+
+def test_a_configuration_without_pondering_can_still_be_read():
+    first = from_canonical_json(FIRST.read_text())
+    assert first.pondering is False
+    assert from_canonical_json(PONDERING.read_text()) == replace(first, pondering=True)
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):

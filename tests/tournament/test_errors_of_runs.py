@@ -10,7 +10,7 @@ import pytest
 
 from referee.clocks import Clocks
 from referee.errors import RefereeError, VoidGame
-from referee.sandbox.rungs import NO_ISOLATION
+from referee.sandbox import NO_ISOLATION
 from referee.tournament import conduct, workers
 from referee.tournament.assignments import Assignment, WorkerSettings
 

@@ -26,7 +26,7 @@ from referee.match.play import GameSetup
 from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.rungs import NO_ISOLATION
+from referee.sandbox import NO_ISOLATION
 from referee.tournament import worker
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer

@@ -49,6 +49,16 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     assert here.records("league") == here.records("whole")
 
 
+def test_a_bots_socket_does_not_tell_which_worker_plays(here):
+    teller = here.bot("teller", "import os, sys; sys.exit(os.environ['REFEREE_ADDRESS'])")
+    file = here.tournament(bots=(teller, "greedy"), matches=1, more="workers = 1\n")
+    assert here.referee("tournament", "run", file).returncode == 0
+    [*_, record] = here.records("league")
+    *_, folder, bot, link, socket = record.faults[0].evidence.stderr_tail.strip().split("/")
+    assert (bot[:4], link, socket) == ("bot-", "link", "socket")
+    assert len(folder) == 8
+
+
 @pytest.mark.extended("plays further tournaments")
 def test_a_game_that_kills_its_worker_three_times_stops_the_run(here):
     killer = here.bot("killer", KILLS_ITS_WORKER)
