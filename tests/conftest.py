@@ -58,6 +58,7 @@ SLOWEST_FIRST = (
     "tournament/test_workers.py",
     "crash/test_random_moments.py",
     "cli/test_commands.py",
+    "sandbox/test_thinking_time.py",
     "cli/test_bots_commands.py",
     "cli/test_until.py",
     "cli/test_extend.py",
@@ -76,8 +77,8 @@ configure_process()  # before anything imports gRPC
 import postgres_server  # noqa: E402 - imports of the project come after `configure_process`
 from strongest_isolation import strongest  # noqa: E402 - the same
 
-from referee.sandbox.rungs import Rung  # noqa: E402 - the same
-from referee.sandbox.shortages import how_to_install  # noqa: E402 - the same
+from referee.sandbox import Rung  # noqa: E402 - the same
+from referee.sandbox.start import how_to_install  # noqa: E402 - the same
 
 
 def pytest_addoption(parser):

@@ -101,12 +101,12 @@ class Place:
         )
 
     @contextmanager
-    def started(self, *arguments):
+    def started(self, *arguments, **environment):
         """Start a command in its own process group, as a terminal does. Kill the process when the context ends."""
         process = subprocess.Popen(
             [BIN / "referee", *map(str, arguments)],
             cwd=self.folder,
-            env=self.environment(),
+            env=self.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -136,8 +136,10 @@ class Place:
         return not alive and not self.processes()
 
     def run_folders(self):
-        """Return the temporary files and folders that runs have left."""
-        return list(self.temp.iterdir())
+        """Return the temporary files and folders that runs have left, each run folder by itself."""
+        runs = self.temp / f"referee-{os.geteuid()}"
+        left = [*self.temp.iterdir(), *(runs.iterdir() if runs.exists() else ())]
+        return [path for path in left if path != runs or len(left) == 1]
 
     def bot(self, name, program, *, command=("python3", "bot.py")):
         """Write the folder of a bot with the Python program `program`, and return the folder."""
@@ -192,7 +194,8 @@ def only_reads(words):
 
 def run_here(words, folder, environment):
     """Run a command in this process; return its output and exit code as `subprocess.run` does."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in numbers}
     out, err = io.StringIO(), io.StringIO()
     with (
         chdir(folder),
@@ -273,8 +276,10 @@ def games_done(line):
 
 def read_until(process, games):
     """Read the output of a run until `games` games are played."""
+    lines = []
     while games_done(line := process.stdout.readline()) < games:
-        assert line, "the run ended earlier"
+        assert line, f"the run ended earlier: {''.join(lines)}"
+        lines.append(line)
 
 
 def let_run(process, seconds):
@@ -284,9 +289,10 @@ def let_run(process, seconds):
 
 
 def workers(process):
-    """Return the worker processes of a run, oldest first."""
-    children = psutil.Process(process.pid).children()
-    return sorted(
-        (child for child in children if any("spawn_main" in word for word in child.cmdline())),
-        key=lambda child: child.create_time(),
-    )
+    """Return the living worker processes of a run, oldest first."""
+    found = []
+    for child in psutil.Process(process.pid).children():
+        with suppress(psutil.Error):
+            if any("spawn_main" in word for word in child.cmdline()):
+                found.append(child)
+    return sorted(found, key=lambda child: child.create_time())

@@ -8,7 +8,7 @@ import pytest
 import strongest_isolation
 from extended import extend_all_but
 
-from referee.sandbox.rungs import NO_ISOLATION
+from referee.sandbox import NO_ISOLATION
 
 pytest_plugins = ["pytester"]
 HERE = Path(__file__).parent

@@ -360,5 +360,5 @@ def test_every_call_on_the_way_to_a_decision_is_in_its_module():
 def test_every_module_on_the_walk_of_a_decision_exists():
     [walk] = blocks("", section("referee/README.md", "The walk of one decision"))
     modules = [line.split()[0] for line in walk.splitlines()]
-    assert len(modules) == 10
+    assert len(modules) == 11
     assert all((ROOT / "referee" / module).is_file() for module in modules)

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from pages import PAGES, ROOT, blocks, name_of, table, write_bot_of_readme
 from real_runs import run_here
+from strongest_isolation import strongest
 
 from referee.bots.manifest import load_manifest
 from referee.cli import app
+from referee.sandbox import Rung
 
 README = (ROOT / "README.md").read_text()
 INSTALL = "python3 -m venv .venv && .venv/bin/pip install -e"
@@ -124,10 +126,12 @@ def test_examples_work_in_the_order_of_the_pages(workplace, pages):
     lines = examples(*pages)
     assert lines
     assert all(line.split()[0] == "referee" for line in lines)
-    league = os.environ | {"REFEREE_LEAGUE": "", "COLUMNS": "80"}
+    environment = os.environ | {"REFEREE_LEAGUE": "", "COLUMNS": "80"}
+    if strongest().rung is Rung.NONE:
+        environment["REFEREE_ISOLATION"] = "none"
     for line in lines:
         words = shlex.split(line)[1:]
-        result = run_here(words, workplace, league)
+        result = run_here(words, workplace, environment)
         assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
         assert result.stdout.strip(), line
 

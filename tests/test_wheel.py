@@ -138,5 +138,8 @@ def test_installed_wheel_plays_a_tournament_of_its_sample_bots(installed, tmp_pa
     (first, *_) = json.loads(referee("game", "list", "--json"))
     shown = json.loads(referee("game", "show", first["game_id"], "--json"))
     assert shown["isolation"] == strongest().summary
+    sample = f"from referee.roster.roster import is_sample_bot as f; print(f(Path({bots[0]!r})))"
+    script = f"from pathlib import Path; {sample}"
+    assert run(installed / "bin" / "python", "-c", script, cwd=cwd, **environment) == "True\n"
     referee("bots", "init", "mine", "--author", "Ada")
-    assert "mine" in referee("play", "./mine", bots[0])
+    assert "mine" in referee("play", "./mine", bots[0], "--isolation", strongest().rung.value)

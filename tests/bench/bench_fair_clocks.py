@@ -1,9 +1,16 @@
-"""Measure the clocks while every core is busy: `python tests/bench/bench_fair_clocks.py [EARLY [LATE]]`.
+"""Measure whether bots get the time that they are given: `python tests/bench/bench_fair_clocks.py [EARLY [LATE]]`.
 
-Two programs burn CPU on each core. Beside them, one pinned worker on each core plays games with a decision limit
-of 50 ms. First the bots reply after 1 ms and must never be charged, for EARLY decisions (10,000). Then they reply
-5 ms after the limit and must always be charged, for LATE decisions (2,000). The bench prints how many were
-charged, how long the replies took by the referee's clock, and how late the referee itself was.
+The first part measures the clocks while every core is busy. Two programs burn CPU on each core. Beside them, one pinned
+worker on each core plays games with a decision limit of 50 ms. In EARLY decisions (10,000), the bots reply after 1 ms and
+must never be charged. In LATE decisions (2,000), they reply 5 ms after the limit and must always be charged. The bench
+prints how many were charged, how long the replies took by the referee's clock, and how late the referee itself was.
+
+The second part measures thinking time on one core, for each rung that the machine gives. A bot computes for 20 ms in each decision, beside
+three bots that are quiet, that ponder (each has a child process that computes all the time), or that ponder with the
+permission of the tournament. The bench prints the CPU time that the first bot has had, as a share of the real time, and
+compares it with the share beside quiet bots in the same round. Last it prints the CPU time of the referee
+and the real time for a decision of bots that reply at once, without and with the key `pondering`, which turns
+the stopping of seated bots off.
 """
 
 from __future__ import annotations
@@ -11,13 +18,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import psutil
+import uvloop
 
 from referee import configure_process
 
@@ -26,12 +36,14 @@ configure_process()  # before anything imports gRPC
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.errors import Cause
+from referee.errors import Cause, UserError
 from referee.match.play import GameSetup
 from referee.records import BotId, Fault, GameRecord
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.rungs import NO_ISOLATION
+from referee.sandbox import NO_ISOLATION, Isolation, Rung
+from referee.sandbox.ladder import select_isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
+from referee.tournament.game_player import GamePlayer
 from referee.tournament.workers import Workers
 
 RULES = RULESETS["basic"]
@@ -41,20 +53,32 @@ SEATS = 2
 FOLDER = Path(__file__).resolve().parent
 BURN = "while True: pass"
 UNLIMITED = 1 << 30
+QUIET = ("quiet", "quiet", "quiet")
+PONDERERS = ("ponderer", "ponderer", "disguised_ponderer")
+SHARE_ROUNDS, SHARE_GAMES = 3, 2
+COST_ROUNDS, COST_GAMES = 5, 4
 
 
 def order(number: int, when: str) -> GameTask:
-    bots = tuple(
-        BotSpec(BotId(f"timely{when}-{seat}", "1"), FOLDER, (sys.executable, "timely_bot.py", when))
-        for seat in range(SEATS)
+    return task(
+        number,
+        *(
+            BotSpec(
+                BotId(f"timely{when}-{seat}", "1"), FOLDER, (sys.executable, "timely_bot.py", when)
+            )
+            for seat in range(SEATS)
+        ),
     )
+
+
+def task(number: int, *bots: BotSpec, clocks: Clocks = CLOCKS) -> GameTask:
     name = f"bench-{number}"
     setup = GameSetup(
         game_id=name,
         ruleset=RULES,
         seating=tuple(spec.bot for spec in bots),
         deck=deals.deck(bytes(32), name, RULES),
-        clocks=CLOCKS,
+        clocks=clocks,
         max_strikes=UNLIMITED,
         isolation="none",
     )
@@ -62,7 +86,7 @@ def order(number: int, when: str) -> GameTask:
         setup=setup,
         bots=bots,
         opaque_id=name,
-        seeds=(0,) * SEATS,
+        seeds=(0,) * len(bots),
         names=(),
         suspended=frozenset(),
     )
@@ -138,6 +162,95 @@ def spread(what: str, values: list[int]) -> str:
     return f"{what}, ms: {'  '.join(shown)}"
 
 
+async def play_pondering(
+    kinds: Sequence[str], isolation: Isolation, games: int, *, pondering: bool
+) -> tuple[float, float, float]:
+    """Play games with bots of `pondering_bot.py` in this process, after one game to warm up.
+
+    Returns the searcher's CPU time as a share of the real time in its decisions, and for a decision of any bot the CPU time
+    of this process and the real time, both in µs. Without a searcher the share is 0.
+    """
+    bots = [
+        BotSpec(BotId(f"{kind}-{seat}", "1"), FOLDER, (sys.executable, "pondering_bot.py", kind))
+        for seat, kind in enumerate(kinds)
+    ]
+    with tempfile.TemporaryDirectory(prefix="b-") as folder:
+        player = GamePlayer(
+            WorkerSettings(
+                isolation=isolation,
+                cores=frozenset(),
+                clocks=Clocks(),
+                max_processes=len(bots),
+                folder=Path(folder),
+                parent_pid=os.getpid(),
+                pondering=pondering,
+            )
+        )
+        await player.play_assignment(Assignment(0, (task(0, *bots, clocks=Clocks()),)))
+        cpu_s, wall_s, decisions = time.process_time(), time.perf_counter(), 0
+        for number in range(1, games + 1):
+            (record,) = await player.play_assignment(
+                Assignment(0, (task(number, *bots, clocks=Clocks()),))
+            )
+            assert not record.faults, record.faults
+            decisions += len(record.moves)
+        cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
+        first = player._pool._processes[0, str(bots[0].bot)]
+        await player.close()
+    searched_ns, passed_ns = map(int, first.output.last_bytes().split())
+    share = searched_ns / passed_ns if passed_ns else 0.0
+    return share, 1e6 * cpu_s / decisions, 1e6 * wall_s / decisions
+
+
+def tell_thinking_time(isolation: Isolation) -> None:
+    shares: dict[str, list[float]] = {"quiet": [], "ponder": [], "may ponder": []}
+    for _ in range(SHARE_ROUNDS):
+        for name, others, pondering in (
+            ("quiet", QUIET, False),
+            ("ponder", PONDERERS, False),
+            ("may ponder", PONDERERS, True),
+        ):
+            share, _, _ = uvloop.run(
+                play_pondering(("searcher", *others), isolation, SHARE_GAMES, pondering=pondering)
+            )
+            shares[name].append(share)
+    print(f"{isolation.summary}: CPU of 20 ms that a bot gets beside three bots that")
+    for name, each in shares.items():
+        kept = statistics.median(
+            one / other for one, other in zip(each, shares["quiet"], strict=True)
+        )
+        wanted = " (wanted: at least 98 %)" if name == "ponder" else ""
+        print(
+            f"  {name}: {statistics.median(each):.1%}, {kept:.1%} of that beside quiet bots{wanted}"
+        )
+    cpu_us: dict[bool, list[float]] = {False: [], True: []}
+    wall_us: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(COST_ROUNDS):
+        for pondering in (True, False):
+            _, cpu, wall = uvloop.run(
+                play_pondering(("quiet", *QUIET), isolation, COST_GAMES, pondering=pondering)
+            )
+            cpu_us[pondering].append(cpu)
+            wall_us[pondering].append(wall)
+    for what, figures in (("the referee's CPU", cpu_us), ("real time", wall_us)):
+        cost = statistics.median(
+            one - other for one, other in zip(figures[False], figures[True], strict=True)
+        )
+        wanted = " (wanted: at most 40)" if figures is cpu_us else ""
+        print(
+            f"  {what} for a decision, in us: {statistics.median(figures[False]):.0f},"
+            f" while bots may ponder {statistics.median(figures[True]):.0f}: {cost:+.1f}{wanted}",
+            flush=True,
+        )
+
+
+def list_isolations() -> Iterator[Isolation]:
+    """Yield the isolation on each rung that this machine gives."""
+    for rung in Rung:
+        with contextlib.suppress(UserError):
+            yield asyncio.run(select_isolation(rung))
+
+
 def main(early: int, late: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
     before = psutil.cpu_times()
@@ -146,7 +259,10 @@ def main(early: int, late: int) -> None:
         tell("answered 5 ms late (wanted: all)", asyncio.run(played(cores, "+5", late)))
     after = psutil.cpu_times()
     share = (after.steal - before.steal) / (sum(after[:8]) - sum(before[:8]))
-    print(f"the whole machine stood still for {share:.1%} of the time")
+    print(f"the whole machine stood still for {share:.1%} of the time", flush=True)
+    os.sched_setaffinity(0, cores[:1])
+    for isolation in list_isolations():
+        tell_thinking_time(isolation)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from bench_referee import BOTS, order, settings
 
 from referee.bots.player import BotPool
 from referee.clocks import Clocks
+from referee.sandbox import NO_ISOLATION, Isolation
 from referee.sandbox.ladder import make_launcher, select_isolation
-from referee.sandbox.rungs import NO_ISOLATION, Isolation
 from referee.tournament.assignments import Assignment
 from referee.tournament.game_player import GamePlayer
 

@@ -35,7 +35,7 @@ async def measure(name: str) -> None:
             launcher=ProcessGroupLauncher(),
             folder=Path(folder),
             limit_us=60_000_000,
-            tokens=set(),
+            bots={},
         )
         launched = bot._launched
         threads = psutil.Process(bot.pid).num_threads()

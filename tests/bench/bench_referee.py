@@ -34,13 +34,13 @@ from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks, DecisionTime
 from referee.match.play import GameSetup
-from referee.protocol import encode
-from referee.protocol.encode import RequestEncoder
+from referee.protocol import messages
+from referee.protocol.messages import RequestEncoder
 from referee.records import BotId, Request
 from referee.rules.events import Event, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.rungs import NO_ISOLATION
+from referee.sandbox import NO_ISOLATION
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 from referee.tournament.workers import Workers
@@ -106,14 +106,16 @@ def script(orders: Sequence[GameTask]) -> list[Letter]:
             Letter(seat, end, is_request=False, is_answered=False)
             for seat in range(SEATS)
             for end in [
-                encode.game_end(each.opaque_id, news[seat], game.outcome.ranks, "", forfeited=False)
+                messages.game_end(
+                    each.opaque_id, news[seat], game.outcome.ranks, "", forfeited=False
+                )
             ]
         ]
     return letters
 
 
 def start(each: GameTask, game: Game, seat: int) -> bytes:
-    return encode.game_start(
+    return messages.game_start(
         each.opaque_id,
         rules=RULES,
         view=game.view(seat),

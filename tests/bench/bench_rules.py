@@ -15,9 +15,8 @@ import random
 import time
 from typing import NamedTuple
 
-from referee.rules.cards import list_cards
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, Ruleset, full_deck
+from referee.rules.ruleset import RULESETS, Ruleset, full_deck, list_cards
 
 WANTED = 60_000
 """Decisions a second over all rulesets together."""

@@ -34,10 +34,9 @@ from referee.clocks import Clocks
 from referee.records import BotId
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS
-from referee.sandbox import Limits
+from referee.sandbox import DEFAULT_LIMITS, NO_ISOLATION, Limits
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.sandbox.rungs import NO_ISOLATION
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
 from referee.tournament import game_player
@@ -97,7 +96,7 @@ class CountingLauncher(ProcessGroupLauncher):
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limits: Limits | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> RunningProgram:
         launched = await super().launch(
             command, folder=folder, environment=environment, limits=limits

@@ -19,7 +19,7 @@ from policy import choose
 from referee import deals
 from referee.clocks import Clocks, DecisionTime
 from referee.pb import play_pb2
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.protocol.values import action_value, ruleset_message
 from referee.records import Request
 from referee.rules.events import Event, redact
@@ -66,7 +66,7 @@ class SeatRecorder:
         game_id = deals.opaque_id(SEED, f"{name}-{seat}")
         self.unseen: list[Event] = []
         self.sent = play_pb2.RefereeMessage.FromString(
-            encode.game_start(
+            messages.game_start(
                 game_id,
                 rules=rules,
                 view=game.view(seat),
@@ -78,7 +78,7 @@ class SeatRecorder:
         )
         self.expected = play_pb2.BotMessage(ready=[play_pb2.Ready(game_id=game_id)])
         self._rules = ruleset_message(rules)
-        self._encoder = encode.RequestEncoder(game_id)
+        self._encoder = messages.RequestEncoder(game_id)
         self._quota = quota
 
     def reply(self, request: Request) -> play_pb2.Reply:
@@ -102,7 +102,7 @@ class SeatRecorder:
 
     def end(self, ranks: Sequence[int]) -> corpus.Seat:
         game_id = self.sent.game_starts[0].game_id
-        end = encode.game_end(game_id, self.take_events(), ranks, "", forfeited=False)
+        end = messages.game_end(game_id, self.take_events(), ranks, "", forfeited=False)
         self.sent.MergeFromString(end)
         return corpus.Seat(self.sent, self.expected)
 

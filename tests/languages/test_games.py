@@ -19,7 +19,7 @@ from referee.clocks import Clocks, DecisionTime
 from referee.errors import Cause, Strike
 from referee.match.play import GameSetup, play_game
 from referee.pb import play_pb2
-from referee.protocol import encode
+from referee.protocol import messages
 from referee.protocol.values import action_value, ruleset_message
 from referee.records import BotId, Reply
 from referee.rules.game import Game
@@ -52,7 +52,7 @@ class ComparedPlayer:
         self.player = player
         self.decisions = 0
         self._rules = ruleset_message(setup.ruleset)
-        self._encoder = encode.RequestEncoder(setup.game_id)
+        self._encoder = messages.RequestEncoder(setup.game_id)
 
     async def decide(self, ask):
         (request,) = play_pb2.RefereeMessage.FromString(self._encoder.encode(ask)).requests
@@ -86,8 +86,9 @@ class StoppedOnce(ComparedPlayer):
 
 
 @asynccontextmanager
-async def pool_of(folder):
-    pool = BotPool(ProcessGroupLauncher(), CLOCKS, max_processes=1, folder=folder)
+async def pool_of(folder, *, pondering=False):
+    launcher = ProcessGroupLauncher()
+    pool = BotPool(launcher, CLOCKS, max_processes=1, folder=folder, pondering=pondering)
     try:
         yield pool
     finally:
@@ -107,7 +108,7 @@ async def play(process, spec, rules, seats, seat_of):
         max_strikes=3,
         isolation="none",
     )
-    start = encode.game_start(
+    start = messages.game_start(
         setup.game_id,
         rules=rules,
         view=Game(rules, seats, setup.deck).view(mine),
@@ -116,14 +117,14 @@ async def play(process, spec, rules, seats, seat_of):
         names=(),
         max_strikes=setup.max_strikes,
     )
-    opening = GameOpening(setup.game_id, start, encode.RequestEncoder(setup.game_id))
+    opening = GameOpening(setup.game_id, start, messages.RequestEncoder(setup.game_id))
     player = await BotPlayer.join(process, opening, CLOCKS.game_start_us)
     compared = seat_of(player, setup)
     players = [*(Chance(seat) for seat in range(mine)), compared]
     played = await play_game(setup, players, now_us=int, monotonic_us=int)
     ranks = played.record.ranks
     await player.leave(
-        encode.game_end(setup.game_id, played.unseen_events[mine], ranks, "", forfeited=False)
+        messages.game_end(setup.game_id, played.unseen_events[mine], ranks, "", forfeited=False)
     )
     return played, compared
 
@@ -148,7 +149,8 @@ async def test_bot_plays_every_table_without_faults_with_several_games_at_once(s
 
 async def test_late_reply_is_dropped_and_the_bot_plays_on(spec, short_folder):
     """The process is stopped during a decision and replies after the limit."""
-    async with pool_of(short_folder) as pool:
+    # a bot that may ponder runs all the time, so the referee does not undo the stop
+    async with pool_of(short_folder, pondering=True) as pool:
         process = await pool.acquire(0, spec)
         pid = process._launched.process.pid
         rules, seats = TABLES[0]

@@ -8,7 +8,7 @@ from corpus import load
 
 from referee.pb import play_pb2, table_pb2
 from referee.protocol.values import layer_message
-from referee.rules.cards import Layer
+from referee.rules.ruleset import Layer
 
 pytestmark = [
     pytest.mark.timeout(900),  # the first test with a bot builds it

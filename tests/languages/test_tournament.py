@@ -22,7 +22,9 @@ def test_six_bots_play_identical_games_of_every_deal(league, tmp_path):
     for name in SIX:
         build(name, league)  # so that the command, which has a time limit, finds the builds
     with place(tmp_path) as here:
-        with here.started("tournament", "run", FILE, "--league", league) as run:
+        with here.started(
+            *("tournament", "run", FILE, "--league", league), REFEREE_ISOLATION=""
+        ) as run:
             printed, _ = run.communicate(timeout=LIMIT_S)
         assert run.returncode == 0, printed
         assert "Building" not in printed

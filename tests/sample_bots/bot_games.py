@@ -11,7 +11,7 @@ from types import ModuleType
 
 from referee.clocks import Clocks, DecisionTime
 from referee.pb import play_pb2, table_pb2
-from referee.protocol import decode, encode
+from referee.protocol import messages
 from referee.protocol.values import action_message, layer_message, ruleset_message
 from referee.records import Request
 from referee.rules.actions import (
@@ -22,10 +22,9 @@ from referee.rules.actions import (
     DrawDisplay,
     legal_plays,
 )
-from referee.rules.cards import Layer, list_cards
 from referee.rules.events import Event, redact
 from referee.rules.game import Game, Outcome
-from referee.rules.ruleset import RULESETS, Ruleset, full_deck
+from referee.rules.ruleset import RULESETS, Layer, Ruleset, full_deck, list_cards
 from referee.sdk import Bot, Decide, Session
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_bots"
@@ -73,7 +72,7 @@ def play(
     game = Game(rules, len(bots), shuffled(rules, seed))
     sessions = [Session(each) for each in bots]
     for seat, session in enumerate(sessions):
-        start = encode.game_start(
+        start = messages.game_start(
             "g",
             rules=rules,
             view=game.view(seat),
@@ -83,7 +82,7 @@ def play(
             max_strikes=3,
         )
         session.receive(play_pb2.RefereeMessage.FromString(start))
-    encoder = encode.RequestEncoder("g")
+    encoder = messages.RequestEncoder("g")
     unseen: list[list[Event]] = [[] for _ in bots]
     number = 0
     while (decision := game.decision) is not None:
@@ -93,7 +92,7 @@ def play(
         message = play_pb2.RefereeMessage.FromString(encoder.encode(request))
         (reply,) = sessions[seat].receive(message).replies
         watch(seat, game, message.requests[0], reply)
-        for event in game.apply(decode.parse_action(reply.action.SerializeToString(), request)):
+        for event in game.apply(messages.parse_action(reply.action.SerializeToString(), request)):
             for other, events in enumerate(unseen):
                 events.append(redact(event, other))
     return game.outcome

@@ -16,8 +16,7 @@ from referee.bots.manifest import load_manifest
 from referee.pb import table_pb2
 from referee.protocol.values import ruleset_message
 from referee.rules.actions import DecisionKind
-from referee.rules.cards import HIDDEN, JOKER, Layer
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import HIDDEN, JOKER, RULESETS, Layer
 
 pytestmark = pytest.mark.unmeasured
 EXPECTED = ["bait", "counter", "final_sprint", "greedy", "random", "small_beasts"]

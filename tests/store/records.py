@@ -8,7 +8,7 @@ from dataclasses import replace
 from referee import deals
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
-from referee.match.stand_in import stand_in_action
+from referee.match import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Move, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from referee import deals
-from referee.rules.cards import JOKER
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import JOKER, RULESETS
 
 pytestmark = [pytest.mark.toolchain("node"), pytest.mark.unmeasured]
 VERIFIER = Path(__file__).with_name("verifier.mjs")
