@@ -30,7 +30,8 @@ class Outbox:
 
     Args:
         clock: the source of time.
-        start_clock: starts the clock of a request at a time in ns. Called just before the request is written.
+        start_clock: starts the clock of a request at a time in ns. Called just before the request is written, and by
+            `close` if the request is dropped, so that no caller waits for ever.
         on_flush: called when `send` begins to flush and when flushing ends.
         on_closed: called if a write finds that the stream has ended.
         on_unread: called if a write takes too long, because the bot does not read its stream.
@@ -74,8 +75,11 @@ class Outbox:
         self._stream = stream
 
     def close(self) -> None:
-        """Drop the messages that wait, and write nothing more."""
+        """Drop the messages that wait, and write nothing more. The clocks of their requests start."""
         self._stream = None
+        for _, request in self._waiting:
+            if request is not None:
+                self._start_clock(request, self._now_ns())
         self._waiting.clear()
         if self._flushing is not None:
             self._flushing.cancel()

@@ -231,7 +231,9 @@ class Session:
         if not await sender.confirm():
             if self.failure is None:  # after a failure, the referee itself has ended the stream
                 sender.charge_impersonation(hello.token)
-        elif self._stream is None and self.failure is None:
+        elif (
+            not self._hello.reply.done()
+        ):  # not if the bot has said hello before, or too late, or has failed
             self._stream = stream
             self._outbox.open(stream)
             self.connected = True
@@ -251,8 +253,8 @@ class Session:
             return
         self.failure = failure
         self.closed.set()
-        self._requests.fail_all(failure)
         self._outbox.close()
+        self._requests.fail_all(failure)
 
     async def _read(self, stream: Stream) -> None:
         inbox = self._inbox

@@ -231,6 +231,15 @@ async def test_time_of_the_hello_runs_from_the_start_of_the_process(new_bot):
     assert forfeit.evidence.detail == "no hello within 1 s"
 
 
+async def test_hello_after_its_deadline_is_not_accepted(new_bot):
+    waiting = asyncio.ensure_future(new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns))
+    await new_bot.timeout()
+    assert (await expect_fault(waiting)).cause is Cause.CONNECT_TIMEOUT
+    new_bot.say(hello())
+    await new_bot.serving  # the stream ends without an error
+    assert not new_bot.session.said_hello
+
+
 class StrangerOfTest(Sender):
     is_own = False
 
@@ -682,6 +691,17 @@ async def test_message_that_waits_at_the_end_of_the_stream_is_dropped(bot):
     await run_ready_tasks()
     assert not bot.session._outbox.is_flushing
     assert bot.stream.written == []
+
+
+async def test_request_that_waits_at_the_end_of_the_stream_becomes_overdue(bot):
+    bot.stream.writable.clear()
+    bot.session.send(START)
+    await run_ready_tasks()
+    pending = await bot.request()  # waits, because the other message is being written
+    bot.session._outbox.close()
+    await bot.timeout()
+    assert (await expect_fault(pending)).cause is Cause.TIMEOUT
+    assert bot.stream.written == [START]
 
 
 async def test_nothing_is_written_after_the_end_of_the_stream(bot):
