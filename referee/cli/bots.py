@@ -74,9 +74,9 @@ def show(
 
     Example: referee bots show greedy
     """
-    from referee.cli.ratings import GameFilter, current_ratings  # noqa: PLC0415 - loads scipy
     from referee.reports.checks import check_lines  # noqa: PLC0415
     from referee.reports.rating_rows import RatingRow  # noqa: PLC0415
+    from referee.reports.selection import GameFilter, current_ratings  # noqa: PLC0415 - loads scipy
 
     with League.open(league, create=False, db=db) as store:
         found = look_up_bot(store, bot)

@@ -23,12 +23,12 @@ from rich.text import Text
 
 from referee.cli import interrupt_signals
 from referee.cli.options import Output
-from referee.cli.ratings import GameFilter, sequential
 from referee.errors import Cause
 from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
 from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
+from referee.reports.selection import GameFilter, sequential
 from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation

@@ -37,11 +37,11 @@ from referee.cli.options import (
     console,
 )
 from referee.cli.progress import Interrupts, conduct
-from referee.cli.ratings import GameFilter, current_ratings
 from referee.cli.tournament import LeaguePace, describe_stop
 from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
+from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.terminal import RowsTable
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher

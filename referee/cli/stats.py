@@ -21,10 +21,10 @@ from referee.cli.options import (
     console,
     show_rows,
 )
-from referee.cli.ratings import GameFilter, analyses, standings
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.stopping import StopCondition, compare_neighbours
+from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.statistics import (
     CollusionRow,
     LuckRow,

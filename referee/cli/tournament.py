@@ -23,11 +23,11 @@ from referee.cli.options import (
     show_rows,
     write,
 )
-from referee.cli.ratings import GameFilter, current_ratings
 from referee.ratings.stopping import StopCondition
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import duration, json_text
 from referee.reports.rating_rows import RatingRow
+from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.terminal import RowsTable, card
 from referee.reports.tournament_rows import (
     ASSUMED_GAME_US,
@@ -38,7 +38,7 @@ from referee.reports.tournament_rows import (
     game_times,
     plan_rows,
     status_rows,
-    tournament_row,
+    tournament_rows,
 )
 from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
@@ -169,7 +169,8 @@ def status(
     check_format(as_json=as_json, as_csv=as_csv)
     with League.open(league, create=False, db=db) as store:
         if name is None:
-            _list(store, as_json=as_json, as_csv=as_csv)
+            rows = tournament_rows(store.tournaments())
+            show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
             return
         tournament = find_tournament(store, name)
         durations = {game.game_id: game.duration_us for game in store.games(tournament=name)}
@@ -249,24 +250,6 @@ def _print_seed(number: int, part: Part) -> None:
         else f"The seed{where} is published when all{' its' if number else ''} games are played.",
         soft_wrap=True,
     )
-
-
-def _list(store: League, *, as_json: bool, as_csv: bool) -> None:
-    rows = []
-    for row in store.tournaments():
-        config = find_tournament(store, row.name).config
-        rows.append(
-            tournament_row(
-                row.name,
-                [stage.ruleset.name for stage in config.stages],
-                bots=len(config.bots),
-                done=row.stored,
-                games=row.games,
-                stopped_after=row.stopped_after,
-                created_at_us=row.created_at_us,
-            )
-        )
-    show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
 
 
 def describe_stop(tournament: Tournament) -> str:

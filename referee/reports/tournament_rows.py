@@ -12,8 +12,11 @@ from itertools import combinations, pairwise, product
 from typing import Annotated, NamedTuple
 
 from referee.clocks import SECOND_US
+from referee.errors import UserError
 from referee.records import ScheduledGame
 from referee.reports.formats import Column, duration, moment, percent
+from referee.store import StoredTournament
+from referee.tournament.config import from_canonical_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +56,28 @@ class StatusRow:
     """Mean duration of a finished game; None if no game is finished."""
 
 
-def tournament_row(
-    tournament: str,
-    rulesets: Iterable[str],
-    *,
-    bots: int,
-    done: int,
-    games: int,
-    stopped_after: int | None,
-    created_at_us: int,
-) -> TournamentRow:
-    """Return the row of a tournament. `done` is the number of finished games."""
+def tournament_rows(tournaments: Iterable[StoredTournament]) -> tuple[TournamentRow, ...]:
+    """Return a row for each stored tournament, in the given order.
+
+    Raises UserError if this version of the referee does not know the format of a stored configuration.
+    """
+    return tuple(map(_tournament_row, tournaments))
+
+
+def _tournament_row(tournament: StoredTournament) -> TournamentRow:
+    try:
+        config = from_canonical_json(tournament.config)
+    except UserError as error:
+        raise UserError(f"tournament {tournament.name}: {error}") from error
     return TournamentRow(
-        tournament=tournament,
-        rulesets=tuple(dict.fromkeys(rulesets)),
-        bots=bots,
-        done=done,
-        games=games,
-        share=done / games,
-        stopped_after=stopped_after,
-        created_at_us=created_at_us,
+        tournament=tournament.name,
+        rulesets=tuple(dict.fromkeys(stage.ruleset.name for stage in config.stages)),
+        bots=len(config.bots),
+        done=tournament.stored,
+        games=tournament.games,
+        share=tournament.stored / tournament.games,
+        stopped_after=tournament.stopped_after,
+        created_at_us=tournament.created_at_us,
     )
 
 

@@ -31,9 +31,9 @@ from records import bot, played, tournament
 import referee.ratings.analysis
 import referee.ratings.checkpoint
 import referee.store.columns  # noqa: F401 - loaded before times are taken, as those two
-from referee.cli.ratings import GameFilter, analyses, current_ratings, sequential, standings
 from referee.protocol import record as wire
 from referee.ratings.trueskill import Ratings
+from referee.reports.selection import GameFilter, analyses, current_ratings, sequential, standings
 from referee.reports.statistics import pair_rows
 from referee.reports.terminal import crosstable
 from referee.rules.ruleset import RULESETS

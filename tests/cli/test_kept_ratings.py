@@ -7,9 +7,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from referee.cli.ratings import GameFilter, sequential
 from referee.errors import StoreError
 from referee.ratings.trueskill import Ratings
+from referee.reports.selection import GameFilter, sequential
 from referee.result_columns import ResultColumns
 
 CUP = GameFilter(tournament="cup")

@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from records import filled, played
 
 from referee.cli.progress import LiveTable
-from referee.cli.ratings import GameFilter, current_ratings
 from referee.ratings import checkpoint
 from referee.ratings.trueskill import Ratings, rate
+from referee.reports.selection import GameFilter, current_ratings
 from referee.store.league import League
 
 CUP = SimpleNamespace(name="cup")

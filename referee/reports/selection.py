@@ -1,0 +1,134 @@
+"""Select games of a league, analyse them, and make the rows of their ratings.
+
+The command line and the web pages use these functions, so both show the same figures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from referee.errors import StoreError, UserError
+from referee.ratings.analysis import Analysis
+from referee.ratings.checkpoint import rate_from_checkpoint
+from referee.ratings.trueskill import Ratings
+from referee.records import GameResult
+from referee.reports.rating_rows import RatingRow, rating_rows
+from referee.result_columns import ResultColumns
+from referee.roster import predecessors
+from referee.rules.ruleset import RULESETS
+from referee.store.league import League
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameFilter:
+    """Selects games of a league. A field that is None does not restrict the games."""
+
+    tournament: str | None = None
+    ruleset: str | None = None
+    seats: int | None = None
+    """Number of seats of the table."""
+
+    def games(self, league: League) -> list[GameResult]:
+        """Return the selected games in schedule order. Raises UserError for an unknown tournament or ruleset."""
+        self._check(league)
+        return [
+            row
+            for row in league.results(tournament=self.tournament)
+            if self.ruleset in (None, row.ruleset) and self.seats in (None, len(row.bots))
+        ]
+
+    def columns(self, league: League) -> ResultColumns:
+        """Return the selected games as result columns. Raises UserError for an unknown tournament or ruleset."""
+        self._check(league)
+        games = league.columns(tournament=self.tournament)
+        if self.ruleset is not None:
+            number = (*games.rulesets, self.ruleset).index(self.ruleset)
+            games = games.select(games.ruleset == number)
+        return games if self.seats is None else games.select(games.seats == self.seats)
+
+    def _check(self, league: League) -> None:
+        if self.tournament is not None:
+            league.check_tournament(self.tournament)
+        if self.ruleset is not None and self.ruleset not in RULESETS:
+            known = ", ".join(RULESETS)
+            raise UserError(f"--ruleset: unknown ruleset {self.ruleset!r}; choose one of {known}")
+
+    def predecessors(self, league: League) -> Mapping[str, str]:
+        """Map each version of a bot to its predecessor.
+
+        If a tournament is selected, the map is empty: in the ratings of one tournament, all bots start with equal mu.
+        """
+        return predecessors(league) if self.tournament is None else {}
+
+
+def analyses(games: ResultColumns) -> dict[str, Analysis]:
+    """Return an `Analysis` of the games of each ruleset, by the name of the ruleset."""
+    return {ruleset: Analysis(each) for ruleset, each in games.by_ruleset().items()}
+
+
+def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
+    """Return the rows of all bots that played in the selected games, ruleset by ruleset, best bot first."""
+    games = choice.columns(league)
+    return standings(league, choice, games, analyses(games))
+
+
+def standings(
+    league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
+) -> list[RatingRow]:
+    """Return the rows of `current_ratings`, from games that the caller has read and analysed.
+
+    Args:
+        league: the league of the games; it stores the checkpoint of the ratings.
+        choice: the filter that selected the games.
+        games: `choice.columns(league)`.
+        analysed: `analyses(games)`.
+    """
+    ratings = sequential(league, choice, games).table()
+    strikes = _strikes(games)
+    return [
+        row
+        for name, analysis in analysed.items()
+        for row in rating_rows(name, ratings[name], analysis, strikes[name])
+    ]
+
+
+def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
+    """Return the TrueSkill ratings after `games`, which must be in schedule order.
+
+    If the league has a checkpoint for the filter `choice`, the computation continues from the checkpoint. If many
+    games were added after the checkpoint, a new checkpoint is stored.
+    """
+    name = f"ratings: {choice}"
+    ratings, worth_keeping = rate_from_checkpoint(
+        league.checkpoint(name), games, predecessors=choice.predecessors(league)
+    )
+    if worth_keeping is not None:
+        # The league may be read-only. Without a new checkpoint the next command only takes longer.
+        with suppress(StoreError, UserError):
+            league.keep_checkpoint(name, worth_keeping)
+    return ratings
+
+
+def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:
+    """Return the number of strikes of each bot, by ruleset."""
+    strikes = {name: Counter[str]() for name in games.rulesets}
+    for game, seat in zip(*games.strikes.nonzero(), strict=True):
+        ruleset, bot = games.rulesets[games.ruleset[game]], games.bots[games.bot[game, seat]]
+        strikes[ruleset][bot] += int(games.strikes[game, seat])
+    return strikes
+
+
+def find_played_bot(store: League, played: set[str], text: str) -> str:
+    """Return the `name@version` of a bot in `played`. Raises UserError if `played` does not have the bot.
+
+    `text` is a `name@version`, or a name that means the newest version in `played`.
+    """
+    known = [str(row.bot) for row in store.bots() if str(row.bot) in played]
+    versions = [bot for bot in known if text in (bot, bot.rpartition("@")[0])]
+    if not versions:
+        others = f"there are {', '.join(known)}" if known else "there are no games"
+        raise UserError(f"{store.where}: no bot {text!r} has played here; {others}")
+    return versions[-1]
