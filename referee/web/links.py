@@ -1,0 +1,97 @@
+"""Make the addresses of pages and files, for a server and for a folder of files.
+
+The templates ask `Links` for every address. A server and a folder differ only here: on a server an address begins with `/`; in a folder it is
+relative, so that the folder can be moved, and ends with `.html`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._+@-]|^\.")
+"""What a file name cannot have, on any system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses that one page can name.
+
+    Args:
+        root: the address of the first page's folder, as seen from this page: `/` on a server, `../` and so on in a folder.
+        files: the paths of all pages of the folder, without `.html`; None on a server. A method returns None for the
+            address of a page that the folder does not have, and the template shows the text without a link.
+        version: appended to the addresses of assets, so that a browser loads them again when they change.
+    """
+
+    root: str = "/"
+    files: Set[str] | None = None
+    version: str = ""
+
+    def home(self) -> str:
+        """Return the address of the league, or in a folder of its first page."""
+        return self.root if self.files is None else f"{self.root}index.html"
+
+    def tournament(self, name: str) -> str | None:
+        """Return the address of a tournament."""
+        return self._page("tournaments", name)
+
+    def bot(self, bot: str) -> str | None:
+        """Return the address of a version of a bot, by `name@version`."""
+        return self._page("bots", bot)
+
+    def pair(self, bot: str, other: str) -> str | None:
+        """Return the address of the comparison of two bots, by `name@version`. Both orders have the same address."""
+        return self._page("pairs", *sorted((bot, other)))
+
+    def game(self, game_id: str) -> str | None:
+        """Return the address of the replay of a game."""
+        return self._page("games", game_id)
+
+    def games(self, page: int = 1, **choice: str | None) -> str | None:
+        """Return the address of a list of games.
+
+        Args:
+            page: the number of the page, from 1.
+            choice: the fields of `GameChoice` that restrict the list. A folder has only the whole list.
+        """
+        wanted = {key: value for key, value in choice.items() if value}
+        if self.files is not None:
+            return None if wanted else self._page("games" if page == 1 else f"games-{page}")
+        query = urlencode(wanted | ({"page": str(page)} if page > 1 else {}))
+        return f"{self.root}games?{query}" if query else f"{self.root}games"
+
+    def board(self, game_id: str) -> str:
+        """Return the address of the data file of a replay."""
+        return f"{self.root}boards/{self.segment(game_id)}.js"
+
+    def phrases(self) -> str:
+        """Return the address of the file with the sentences of the replay."""
+        return f"{self.root}phrases.js"
+
+    def download(self, tournament: str, ending: str) -> str | None:
+        """Return the address of a tournament's data in a format, such as `csv`."""
+        if self.files is not None:
+            return None
+        return f"{self.root}downloads/{quote(tournament, safe='')}.{ending}"
+
+    def asset(self, name: str) -> str:
+        """Return the address of a file of the package, such as `style.css`."""
+        return f"{self.root}static/{name}{self.version}"
+
+    def segment(self, text: str) -> str:
+        """Return a text as one part of an address. In a folder, the part is also the name of the file."""
+        return quote(text, safe="@+") if self.files is None else file_name(text)
+
+    def _page(self, *parts: str) -> str | None:
+        if self.files is None:
+            return self.root + "/".join(map(self.segment, parts))
+        path = "/".join(map(file_name, parts))
+        return f"{self.root}{path}.html" if path in self.files else None
+
+
+def file_name(text: str) -> str:
+    """Return a text as a file name that every system allows. Different texts give different names."""
+    return _PLAIN.sub(lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), text)

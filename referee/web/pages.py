@@ -1,0 +1,101 @@
+"""Make the pages of a league: what each one shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import ceil
+
+from referee.errors import Cause, UserError
+from referee.reports.game_rows import GameRow, game_rows
+from referee.reports.rating_rows import RatingRow
+from referee.reports.selection import GameFilter
+from referee.rules.events import Termination
+from referee.rules.ruleset import RULESETS
+from referee.store import GameChoice
+from referee.web.links import Links
+from referee.web.tables import tables
+from referee.web.templates import Page
+from referee.web.views import LeagueViews
+
+NEWEST = 10
+"""Number of games on the page of the league."""
+PAGE_SIZE = 50
+"""Number of games on a page of the list of games."""
+
+
+def league_page(views: LeagueViews, links: Links) -> Page:
+    """Return the first page: tournaments, ratings and the newest games."""
+    newest, _ = views.league.find_games(GameChoice(), offset=0, limit=NEWEST)
+    return Page(
+        "league.html",
+        "League",
+        {
+            "tournaments": views.tournaments(),
+            "ratings": tables(RatingRow, views.standings(GameFilter()), links, "Ratings"),
+            "newest": tables(GameRow, game_rows(game.result for game in newest), links, "Games"),
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A list from which the reader chooses one value that restricts the games."""
+
+    key: str
+    label: str
+    options: tuple[str, ...]
+    value: str | None
+
+
+def games_page(views: LeagueViews, links: Links, choice: GameChoice, number: int) -> Page:
+    """Return a page of the list of games, newest first.
+
+    Args:
+        views: the league.
+        links: the addresses of the page.
+        choice: restricts the games.
+        number: the number of the page, from 1. If there are fewer pages, the last one is shown.
+    """
+    league = views.league
+    games, total = league.find_games(choice, offset=(number - 1) * PAGE_SIZE, limit=PAGE_SIZE)
+    last = max(1, ceil(total / PAGE_SIZE))
+    if number > last:
+        return games_page(views, links, choice, last)
+    wanted = {field.name: getattr(choice, field.name) for field in fields(choice)}
+    return Page(
+        "games.html",
+        "Games",
+        {
+            "games": tables(GameRow, game_rows(game.result for game in games), links, "Games"),
+            "total": total,
+            "number": number,
+            "last": last,
+            "address": lambda page: links.games(page, **wanted),
+            "filters": _filters(views, choice),
+        },
+    )
+
+
+def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:
+    """Return the filter and the page number of an address's query. Raises UserError for a page that is no number."""
+    keys = [field.name for field in fields(GameChoice)]
+    page = query.get("page", "1")
+    if not page.isascii() or not page.isdecimal() or len(page) > 9 or int(page) < 1:  # noqa: PLR2004
+        raise UserError(f"page: {page!r} is not the number of a page")
+    return GameChoice(**{key: query[key] for key in keys if query.get(key)}), int(page)
+
+
+def _filters(views: LeagueViews, choice: GameChoice) -> list[Filter]:
+    bots = tuple(str(row.bot) for row in views.league.bots())
+    options = {
+        "tournament": ("tournament", tuple(row.tournament for row in views.tournaments())),
+        "bot": ("bot", bots),
+        "other": ("and", bots),
+        "ruleset": ("ruleset", tuple(RULESETS)),
+        "cause": ("fault", tuple(each.value for each in Cause)),
+        "termination": ("ended by", tuple(each.value for each in Termination)),
+    }
+    return [
+        Filter(key, label, values, getattr(choice, key)) for key, (label, values) in options.items()
+    ]

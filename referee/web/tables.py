@@ -1,0 +1,101 @@
+"""Turn rows of `reports` into tables for the templates, with links to the pages of what they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from referee.reports.formats import Field, fields_of, plain, visible
+from referee.web.links import Links
+
+_LONGEST = 120
+"""A longer text is cut in a table. The page of the bot or of the game has it whole."""
+
+
+class Part(NamedTuple):
+    """A piece of a cell: a text, and the address that it leads to."""
+
+    text: str
+    address: str | None = None
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    parts: tuple[Part, ...]
+    right: bool
+    """Align right, for numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that a template can show."""
+
+    caption: str
+    heads: tuple[tuple[str, bool], ...]
+    """The title of each column, and whether it is aligned right."""
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def tables(row_type: type, rows: Iterable[object], links: Links, caption: str) -> list[Table]:
+    """Return a table for each section of the rows, or one table if the row type has no sections.
+
+    Args:
+        row_type: a dataclass whose fields are declared with `Column`.
+        rows: the rows. Rows of the same section must follow each other.
+        links: the addresses of the page.
+        caption: the title of each table, followed by the name of the section.
+    """
+    fields = fields_of(row_type)
+    section = next((field.key for field in fields if field.column.section), None)
+    shown = [field for field in fields if not (field.column.section or field.column.data_only)]
+    heads = tuple((field.column.title, field.column.right) for field in shown)
+    return [
+        Table(
+            caption=", ".join(filter(None, (caption, name))),
+            heads=heads,
+            rows=tuple(tuple(_cell(field, row, links) for field in shown) for row in group),
+        )
+        for name, group in groupby(
+            rows, lambda row: "" if section is None else str(getattr(row, section))
+        )
+    ]
+
+
+def card(row: object, links: Links) -> list[tuple[str, Cell]]:
+    """Return one row as pairs of a title and a cell."""
+    return [
+        (field.column.title, _cell(field, row, links))
+        for field in fields_of(type(row))
+        if not field.column.data_only
+    ]
+
+
+def cut(text: str) -> str:
+    """Return a text for a table: control characters escaped, and cut if it is very long."""
+    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+
+
+def _cell(field: Field, row: object, links: Links) -> Cell:
+    value: Any = getattr(row, field.key)
+    if value is None:
+        return Cell((Part(field.column.empty),), field.column.right)
+    lead = _leads(links).get(field.key)
+    if lead is None or not value:
+        return Cell((Part(cut(field.column.show(value))),), field.column.right)
+    values: Sequence[str] = value if isinstance(value, tuple) else (value,)
+    return Cell(tuple(Part(cut(plain(each)), lead(each)) for each in values), field.column.right)
+
+
+def _leads(links: Links) -> dict[str, Callable[[str], str | None]]:
+    """Return the columns that name a page, each with the function that makes the address."""
+    return {
+        "bot": links.bot,
+        "bots": links.bot,
+        "other": links.bot,
+        "below": links.bot,
+        "tournament": links.tournament,
+        "game_id": links.game,
+    }
