@@ -1,5 +1,6 @@
 """Show a game to people: a line for each event, and the table with all cards.
 
+`PHRASES` and `PARTS` have the texts of the lines. The replay in the web pages uses the same texts.
 `Narrator` writes the lines while a game is played. `playthrough` writes the same lines from the record of a game.
 The lines and the table show hidden cards. Never send them to a bot.
 """
@@ -99,6 +100,37 @@ def _middle(view: View) -> Table:
     return grid
 
 
+PHRASES: dict[type[Event], str] = {
+    Played: "{seat} plays {layer}",
+    Snatched: "{attacker} snatches {layer} from {victim}",
+    Taken: "{seat} takes {layer}",
+    Left: "{seat} leaves it",
+    Reclaimed: "{seat} reclaims {layer}",
+    Discarded: "{seat} discards {layer}",
+    Drawn: "{seat} draws {cards} from {source}",
+    DisplayRefilled: "display refilled: {slots}",
+    GhostSnatched: "{seat} snatches {layer} from the ghost",
+    GhostRefilled: "ghost refilled: {cards}{display}",
+    Passed: "{seat} passes",
+    GameOver: "game over ({termination}): {result}",
+}
+"""The sentence of each kind of event, with named places. `PARTS` and the names of cards fill the places."""
+PARTS = {
+    "bot": "{name} (seat {seat})",
+    "turn": "turn {turn}",
+    "deck": "the deck",
+    "slot": "slot {slot}",
+    "into_slot": "{card} into slot {slot}",
+    "display": "; display: {slots}",
+    "place": "{rank}. {bot} {score}",
+    "charge": "{bot}: {cost}, {cause}: {detail}",
+    "strike": "strike",
+    "forfeit": "forfeits the game",
+    "stand_in": " (stand-in)",
+    "forfeited": "forfeited: {bots}; final ranks {ranks}",
+}
+"""The parts of sentences, and the sentences that belong to no event."""
+
 _INDENT = " " * 10
 
 
@@ -132,7 +164,7 @@ class Narrator:
         """Return the line of an event. Call this method once for each event, in the order of the game."""
         if isinstance(event, Played):
             self._turn += 1
-            start = f"turn {self._turn}".ljust(len(_INDENT))
+            start = PARTS["turn"].format(turn=self._turn).ljust(len(_INDENT))
             return Line(Text(start + self._describe(event), style="bold"))
         if isinstance(event, GameOver):
             return Line(Text(self._describe(event), style="bold"))
@@ -140,48 +172,46 @@ class Narrator:
 
     def charge(self, fault: Fault) -> Line:
         """Return the line of a fault: strike or forfeit, and what the bot did wrong."""
-        cost = "forfeits the game" if fault.forfeit else "strike"
-        detail = visible(fault.evidence.detail)
-        return Line(
-            Text(f"{_INDENT}{self.who(fault.seat)}: {cost}, {fault.cause.value}: {detail}", "red")
+        text = PARTS["charge"].format(
+            bot=self.who(fault.seat),
+            cost=PARTS["forfeit" if fault.forfeit else "strike"],
+            cause=fault.cause.value,
+            detail=visible(fault.evidence.detail),
         )
+        return Line(Text(_INDENT + text, "red"))
 
     def who(self, seat: int) -> str:
         """Return the name of the bot and the number of the seat, such as `greedy (seat 1)`."""
-        return f"{self._names[seat]} (seat {seat})"
+        return PARTS["bot"].format(name=self._names[seat], seat=seat)
 
-    def _describe(self, event: Event) -> str:  # noqa: C901, PLR0911 - one line a kind of event
+    def _describe(self, event: Event) -> str:
+        return PHRASES[type(event)].format_map(self._places(event))
+
+    def _places(self, event: Event) -> dict[str, str]:
+        """Return the texts for the places in the sentence of `event`."""
         match event:
-            case Played(seat, layer):
-                return f"{self.who(seat)} plays {layer_name(layer)}"
-            case Snatched(attacker, victim, layer):
-                return f"{self.who(attacker)} snatches {layer_name(layer)} from {self.who(victim)}"
-            case Taken(seat, layer):
-                return f"{self.who(seat)} takes {layer_name(layer)}"
-            case Left(seat):
-                return f"{self.who(seat)} leaves it"
-            case Reclaimed(seat, layer):
-                return f"{self.who(seat)} reclaims {layer_name(layer)}"
-            case Discarded(seat, layer):
-                return f"{self.who(seat)} discards {layer_name(layer)}"
             case Drawn(seat, slot, cards):
-                source = "the deck" if slot is None else f"slot {slot}"
-                return f"{self.who(seat)} draws {group_name(cards)} from {source}"
+                source = PARTS["deck"] if slot is None else PARTS["slot"].format(slot=slot)
+                return {"seat": self.who(seat), "cards": group_name(cards), "source": source}
             case DisplayRefilled(cards):
-                return f"display refilled: {_into_slots(cards)}"
-            case GhostSnatched(seat, layer):
-                return f"{self.who(seat)} snatches {layer_name(layer)} from the ghost"
+                return {"slots": _into_slots(cards)}
             case GhostRefilled(ghost_cards, display_cards):
-                ghost = f"ghost refilled: {spaced(map(card_name, ghost_cards))}"
-                return ghost + (f"; display: {_into_slots(display_cards)}" if display_cards else "")
-            case Passed(seat):
-                return f"{self.who(seat)} passes"
+                slots = _into_slots(display_cards)
+                display = PARTS["display"].format(slots=slots) if slots else ""
+                return {"cards": spaced(map(card_name, ghost_cards)), "display": display}
             case GameOver(termination, scores, ranks):
-                return f"game over ({termination.value}): {self._result(scores, ranks)}"
+                return {"termination": termination.value, "result": self._result(scores, ranks)}
+        return {
+            place: layer_name(value) if isinstance(value, Layer) else self.who(value)
+            for place, value in event._asdict().items()
+        }
 
     def _result(self, scores: Sequence[int], ranks: Sequence[int]) -> str:
         seats = sorted(range(len(ranks)), key=lambda seat: (ranks[seat], seat))
-        return ", ".join(f"{ranks[seat]}. {self.who(seat)} {scores[seat]}" for seat in seats)
+        return ", ".join(
+            PARTS["place"].format(rank=ranks[seat], bot=self.who(seat), score=scores[seat])
+            for seat in seats
+        )
 
 
 def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[RenderableType]:
@@ -202,15 +232,17 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         for place, event in enumerate(step.events):
             line = narrator.line(event)
             if step.move.stand_in and not place:
-                line.text.append(" (stand-in)")
+                line.text.append(PARTS["stand_in"])
             yield line
         decision = step.game.decision
         if tables and decision is not None and decision.kind is DecisionKind.PLAY:
             yield table_view(step.game, names)
     if record.forfeited:
-        forfeited = ", ".join(map(narrator.who, record.forfeited))
-        yield Text(f"forfeited: {forfeited}; final ranks {spaced(record.ranks)}", "bold")
+        bots = ", ".join(map(narrator.who, record.forfeited))
+        yield Text(PARTS["forfeited"].format(bots=bots, ranks=spaced(record.ranks)), "bold")
 
 
 def _into_slots(cards: Sequence[SlotCard]) -> str:
-    return ", ".join(f"{card_name(card)} into slot {slot}" for slot, card in cards)
+    return ", ".join(
+        PARTS["into_slot"].format(card=card_name(card), slot=slot) for slot, card in cards
+    )
