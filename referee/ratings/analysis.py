@@ -8,7 +8,7 @@ In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -60,6 +60,12 @@ class PairFigures:
     """Number of games with both bots."""
     matches: int
     """Number of matches with both bots."""
+    wins: int
+    """Number of meetings in which the first bot ranked higher."""
+    draws: int
+    """Number of meetings in which both bots had the same rank."""
+    losses: int
+    """Number of meetings in which the second bot ranked higher."""
     better: float | None
     """Share of the meetings in which the first bot ranked higher; a tie counts one half.
 
@@ -176,6 +182,9 @@ class Analysis:
             second=self.results.bots[second],
             meetings=meeting.games if meeting else 0,
             matches=meeting.matches if meeting else 0,
+            wins=meeting.wins if meeting else 0,
+            draws=meeting.draws if meeting else 0,
+            losses=meeting.losses if meeting else 0,
             better=meeting.better if meeting else None,
             lead=meeting.lead if meeting else None,
             rating_lead=certainty.percentile_intervals(lead, drawn)[0],
@@ -195,10 +204,18 @@ class Analysis:
         estimates = certainty.mean_intervals(leads, drawn)
         met = {}
         for place, (first, second) in enumerate(self._sums.pairs.tolist()):
-            known = int(meetings[place]), int(certainty.matches[place])
-            won, lead = float(better[place]), estimates[place]
-            met[first, second] = _Meeting(*known, won, lead)
-            met[second, first] = _Meeting(*known, 1 - won, lead.negate())
+            games, draws = int(meetings[place]), int(self._sums.pair_draws[place])
+            wins = int(self._sums.pair_wins[place])
+            met[first, second] = meeting = _Meeting(
+                games=games,
+                matches=int(certainty.matches[place]),
+                wins=wins,
+                draws=draws,
+                losses=games - wins - draws,
+                better=float(better[place]),
+                lead=estimates[place],
+            )
+            met[second, first] = meeting.swap()
         return met
 
     @cached_property
@@ -258,8 +275,21 @@ class _Meeting:
 
     games: int
     matches: int
+    wins: int
+    draws: int
+    losses: int
     better: float
     lead: Estimate
+
+    def swap(self) -> _Meeting:
+        """Return the figures of the same pair in the other order."""
+        return replace(
+            self,
+            wins=self.losses,
+            losses=self.wins,
+            better=1 - self.better,
+            lead=self.lead.negate(),
+        )
 
 
 def _sum(sums: Matrix) -> Floats:

@@ -78,6 +78,10 @@ class MatchSums:
     """
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
+    pair_wins: Ints
+    """(P,) number of meetings in which the first bot ranked higher."""
+    pair_draws: Ints
+    """(P,) number of meetings in which both bots had the same rank."""
 
 
 def sum_matches(results: ResultColumns) -> MatchSums:
@@ -102,6 +106,8 @@ def sum_matches(results: ResultColumns) -> MatchSums:
         lead=pairs.sum_entries(pairs.lead),
         compared=pairs.sum_entries(pairs.weight),
         better=pairs.sum_entries(pairs.weight * pairs.better),
+        pair_wins=pairs.count(pairs.better == 1),
+        pair_draws=pairs.count(pairs.better == 0.5),  # noqa: PLR2004 - how `better` writes a tie
     )
 
 
@@ -118,11 +124,16 @@ class _Pairs:
         bots = len(results.bots)
         codes, pair = _number_values(first * bots + second, bots**2)
         self.pairs = np.stack(np.divmod(codes, max(1, bots)), axis=1)
+        self._pair = pair
         self._shape = results.matches, len(codes)
         places, self._place = _number_values(
             self.match * len(codes) + pair, self._shape[0] * self._shape[1]
         )
         self._rows, self._columns = np.divmod(places, max(1, len(codes)))
+
+    def count(self, entries: Flags) -> Ints:
+        """Return the (P,) number of the selected entries of each pair."""
+        return np.bincount(self._pair[entries], minlength=len(self.pairs))
 
     def sum_entries(self, values: Floats | Ints) -> Matrix:
         """Return the (M, P) sums of `values`, which has one value for each entry."""

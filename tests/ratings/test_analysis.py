@@ -57,6 +57,8 @@ def test_pairs_are_compared_in_both_directions():
     one, other = found.pair("a", "b"), found.pair("b", "a")
     assert (one.meetings, one.matches) == (3, 2)
     assert one.better == pytest.approx((1 + 1 + 0.5) / 3)
+    assert (one.wins, one.draws, one.losses) == (2, 1, 0)
+    assert (other.wins, other.draws, other.losses) == (0, 1, 2)
     assert other.better == pytest.approx(1 - one.better)
     assert one.lead.value == pytest.approx((5 - 3 + 0) / 3)
     assert other.lead == one.lead.negate()
