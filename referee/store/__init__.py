@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from referee.records import BotId
+from referee.records import BotId, GameResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,47 @@ class StoredGame:
     """Number of moves in the game."""
     started_at_us: int
     duration_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameChoice:
+    """Which played games to list. None means no restriction; a game must fit all other values."""
+
+    tournament: str | None = None
+    """Name of the tournament."""
+    bot: str | None = None
+    """A bot that played in the game: a name, for all versions, or `name@version`."""
+    other: str | None = None
+    """A bot that played in another seat of the game than `bot`; written like `bot`."""
+    ruleset: str | None = None
+    """Name of the ruleset."""
+    cause: str | None = None
+    """Value of a `Cause`; the game has a fault of this cause."""
+    termination: str | None = None
+    """Value of a `Termination`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGame:
+    """A played game in a list of games."""
+
+    result: GameResult
+    summary: StoredGame
+
+
+@dataclass(frozen=True, slots=True)
+class GamePlace:
+    """The place of a game in its tournament, and what may be shown of the game."""
+
+    tournament: str | None
+    """Name of the tournament; None for a game outside tournaments."""
+    match: int | None
+    """Number of the match in the tournament; None for a game outside tournaments."""
+    deal_played: bool
+    """True if all games with the deal of this game are stored. Until then, a replay would give the deal away."""
+    seed_published: bool
+    """True if the seed of the deal is public, because all games of the tournament or extension are played. It is
+    also True for a game outside tournaments."""
 
 
 def escape_nul(text: str) -> str:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Self
 from referee.errors import UserError
 from referee.records import BotId, ChargedFault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
+    GameChoice,
+    GamePlace,
+    ListedGame,
     NewExtension,
     NewTournament,
     StoredBot,
@@ -23,6 +26,7 @@ from referee.store import (
     StoredTournament,
     StoredUsage,
     backends,
+    game_pages,
     queries,
     writes,
 )
@@ -283,6 +287,24 @@ class League:
 
         with self._database.reading() as connection:
             return read_result_columns(connection, tournament)
+
+    def find_games(
+        self, choice: GameChoice, *, offset: int, limit: int
+    ) -> tuple[list[ListedGame], int]:
+        """Return a page of the chosen games, the newest first, and the number of all chosen games.
+
+        This is fast with a hundred thousand games. `offset` is the number of newer games that are left out.
+        """
+        with self._database.reading() as connection:
+            return game_pages.find_games(connection, choice, offset, limit)
+
+    def place_of(self, game_id: str) -> GamePlace:
+        """Return the place of a game in its tournament, whether or not it is played.
+
+        Raises NotFoundError if the league has no game with this id.
+        """
+        with self._database.reading() as connection:
+            return game_pages.place_of(connection, game_id, self.where)
 
     def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
         """Return the faults of one tournament, or of all games, free games included, if `tournament` is None.

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select, true
 
 from referee.errors import Cause, Evidence, NotFoundError, UserError
-from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
+from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
     StoredBot,
     StoredExtension,
@@ -167,17 +167,8 @@ def games(
     connection: Connection, tournament_name: str | None, bot: str | None, cause: str | None
 ) -> list[StoredGame]:
     """See `League.games`."""
-    game, result = schema.games.c, schema.results.c
-    query = select(
-        game.name,
-        result.ruleset,
-        result.termination,
-        result.decisions,
-        result.started_at_us,
-        result.duration_us,
-    ).select_from(
-        schema.results.join(schema.games).outerjoin(schema.matches).outerjoin(schema.tournaments)
-    )
+    result = schema.results.c
+    query = select_summaries()
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
     if bot is not None:
@@ -189,10 +180,37 @@ def games(
     return [StoredGame(*row) for row in connection.execute(_in_order(query))]
 
 
+def select_summaries() -> Select[Any]:
+    """Return a query for the fields of `StoredGame` of all played games; the caller may restrict the query."""
+    result = schema.results.c
+    return select(
+        schema.games.c.name,
+        result.ruleset,
+        result.termination,
+        result.decisions,
+        result.started_at_us,
+        result.duration_us,
+    ).select_from(
+        schema.results.join(schema.games)
+        .outerjoin(schema.matches)
+        .outerjoin(schema.tournaments, schema.tournaments.c.id == schema.matches.c.tournament_id)
+    )
+
+
 def results(connection: Connection, tournament_name: str | None, *, free: bool) -> list[GameResult]:
     """See `League.results`."""
+    query = select_results()
+    if tournament_name is not None:
+        query = query.where(schema.tournaments.c.name == tournament_name)
+    elif not free:
+        query = query.where(schema.games.c.match_id.is_not(None))
+    return load_results(connection, query)
+
+
+def select_results() -> Select[Any]:
+    """Return a query for `load_results` of all played games; the caller may restrict the query."""
     game, match, seat = schema.games.c, schema.matches.c, schema.seats.c
-    query = select(
+    return select(
         game.id,
         game.name,
         schema.tournaments.c.name,
@@ -208,18 +226,18 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
         schema.results.join(schema.games)
         .join(schema.seats, seat.game_id == game.id)
         .outerjoin(schema.matches)
-        .outerjoin(schema.tournaments)
+        .outerjoin(schema.tournaments, schema.tournaments.c.id == match.tournament_id)
     )
-    if tournament_name is not None:
-        query = query.where(schema.tournaments.c.name == tournament_name)
-    elif not free:
-        query = query.where(game.match_id.is_not(None))
+
+
+def load_results(connection: Connection, query: Select[Any]) -> list[GameResult]:
+    """Return the results of the games that `query` selects, in the order of `League.results`."""
     bot = schema.bots.c
     names: dict[int, str] = {
         key: f"{name}@{version}"
         for key, name, version in connection.execute(select(bot.id, bot.name, bot.version))
     }
-    rows = connection.execute(_in_order(query).order_by(seat.seat))
+    rows = connection.execute(_in_order(query).order_by(schema.seats.c.seat))
     return [_result(list(group), names) for _, group in groupby(rows, key=lambda row: row[0])]
 
 
@@ -298,6 +316,15 @@ def faults(connection: Connection, tournament_name: str | None) -> list[ChargedF
         )
         for row in connection.execute(_in_order(query).order_by(fault.id))
     ]
+
+
+def bot_keys(connection: Connection, text: str) -> list[int]:
+    """Return the keys of the versions that `text` means: the name of a bot, for all versions, or `name@version`."""
+    table, bot = schema.bots.c, BotId.parse(text)
+    query = select(table.id).where(table.name == bot.name)
+    if bot.version:
+        query = query.where(table.version == bot.version)
+    return list(connection.scalars(query))
 
 
 def usage(connection: Connection) -> list[StoredUsage]:

@@ -15,6 +15,8 @@ k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. T
 the picture) refers to `tournaments`. An extension begins with the match number `first_match` and
 ends before the `first_match` of the next extension.
 
+`results.tournament_id` can be derived from the match of the game. It is stored so that a list of games is found fast.
+
 The rows of `checkpoints` save computing time. Users can delete them without losing results. The views are for people
 (`tournaments/README.md`); the referee does not read them.
 """
@@ -129,11 +131,14 @@ results = Table(
     "results",
     metadata,
     Column("game_id", ForeignKey("games.id"), primary_key=True),
+    Column("tournament_id", ForeignKey("tournaments.id"), nullable=True),
     Column("ruleset", String(32), nullable=False),
     Column("termination", String(16), nullable=False),
     Column("decisions", Integer, nullable=False),
     Column("started_at_us", BigInteger, nullable=False),
     Column("duration_us", BigInteger, nullable=False),
+    # This index alone can find a page of `League.find_games`.
+    Index("ix_results_newest", "started_at_us", "tournament_id", "ruleset", "termination"),
 )
 
 records = Table(
@@ -155,6 +160,7 @@ seats = Table(
     Column("elapsed_us", BigInteger, nullable=False),
     Column("cpu_us", BigInteger, nullable=True),
     Column("peak_memory_kib", BigInteger, nullable=True),
+    Index("ix_seats_bot_id", "bot_id", "game_id"),
     sqlite_with_rowid=False,
 )
 
@@ -172,6 +178,7 @@ faults = Table(
     Column("signal", String(16), nullable=True),
     Column("elapsed_us", BigInteger, nullable=False),
     Column("stderr_tail", Text, nullable=False),
+    Index("ix_faults_cause", "cause", "game_id"),
 )
 
 checkpoints = Table(

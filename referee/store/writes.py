@@ -9,7 +9,18 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, Insert, Table, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Insert,
+    ScalarSelect,
+    Table,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from referee.clocks import SECOND_US
 from referee.errors import UserError
@@ -164,6 +175,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
     connection.execute(
         insert(schema.results).values(
             game_id=key,
+            tournament_id=_tournament_of(key),
             ruleset=record.ruleset.name,
             termination=record.termination.value,
             decisions=len(record.moves),
@@ -193,6 +205,16 @@ def add_game(connection: Connection, record: GameRecord) -> None:
     )
     _add_faults(connection, key, record)
     _mark_if_finished(connection, key, record.started_at_us + record.duration_us)
+
+
+def _tournament_of(key: int) -> ScalarSelect[int]:
+    """Return a query for the key of the tournament of the game `key`; its value is null for a free game."""
+    return (
+        select(schema.matches.c.tournament_id)
+        .select_from(schema.games.join(schema.matches))
+        .where(schema.games.c.id == key)
+        .scalar_subquery()
+    )
 
 
 def _game_key(connection: Connection, game_id: str) -> int:

@@ -144,13 +144,20 @@ def _create_played_games() -> None:
     op.create_table(
         "results",
         sa.Column("game_id", sa.Integer(), nullable=False),
+        sa.Column("tournament_id", sa.Integer(), nullable=True),
         sa.Column("ruleset", sa.String(length=32), nullable=False),
         sa.Column("termination", sa.String(length=16), nullable=False),
         sa.Column("decisions", sa.Integer(), nullable=False),
         sa.Column("started_at_us", sa.BigInteger(), nullable=False),
         sa.Column("duration_us", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["game_id"], ["games.id"], name=op.f("fk_results_game_id_games")),
+        sa.ForeignKeyConstraint(
+            ["tournament_id"], ["tournaments.id"], name=op.f("fk_results_tournament_id_tournaments")
+        ),
         sa.PrimaryKeyConstraint("game_id", name=op.f("pk_results")),
+    )
+    op.create_index(
+        "ix_results_newest", "results", ["started_at_us", "tournament_id", "ruleset", "termination"]
     )
     op.create_table(
         "records",
@@ -175,6 +182,7 @@ def _create_played_games() -> None:
         sa.PrimaryKeyConstraint("game_id", "seat", name=op.f("pk_seats")),
         sqlite_with_rowid=False,
     )
+    op.create_index("ix_seats_bot_id", "seats", ["bot_id", "game_id"])
     op.create_table(
         "faults",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -192,6 +200,7 @@ def _create_played_games() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_faults")),
     )
     op.create_index(op.f("ix_faults_game_id"), "faults", ["game_id"], unique=False)
+    op.create_index("ix_faults_cause", "faults", ["cause", "game_id"])
 
 
 def _create_checkpoints() -> None:

@@ -1,0 +1,136 @@
+"""Find pages of played games, newest first, and the place of one game. The caller opens the transaction.
+
+Each public function implements the method of `League` with the same name.
+
+A page must be found fast among a hundred thousand games. So the keys of the games on the page are found with indexes
+alone, and only these games are read from the tables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from referee.errors import NotFoundError
+from referee.store import GameChoice, GamePlace, ListedGame, StoredGame, queries, schema
+
+
+def find_games(
+    connection: Connection, choice: GameChoice, offset: int, limit: int
+) -> tuple[list[ListedGame], int]:
+    """See `League.find_games`."""
+    result = schema.results.c
+    keys, total = _find_keys(connection, choice, offset, limit)
+    wanted = result.game_id.in_(keys)
+    loaded = queries.load_results(connection, queries.select_results().where(wanted))
+    results = {row.game_id: row for row in loaded}
+    newest_first = (result.started_at_us.desc(), result.game_id.desc())
+    rows = connection.execute(queries.select_summaries().where(wanted).order_by(*newest_first))
+    summaries = [StoredGame(*row) for row in rows]
+    return [ListedGame(results[summary.game_id], summary) for summary in summaries], total
+
+
+def _find_keys(
+    connection: Connection, choice: GameChoice, offset: int, limit: int
+) -> tuple[list[int], int]:
+    """Return the keys of the games on the page, and the number of all chosen games."""
+    result = schema.results.c
+    lists = _games_by_seats_and_faults(connection, choice)
+    query = select(result.game_id, result.started_at_us).where(
+        *_conditions_on_results(choice), *(result.game_id.in_(games) for games in lists)
+    )
+    # The query is used twice: to count and to find the page. With `lists`, the database must run it once and keep the
+    # rows (a CTE). Without, it is faster to run it twice, because the index has all columns in the order of the page.
+    chosen = query.cte("chosen") if lists else query.subquery("chosen")
+    count = select(func.count()).select_from(chosen)
+    page = (
+        select(chosen.c.game_id, count.scalar_subquery())
+        .order_by(chosen.c.started_at_us.desc(), chosen.c.game_id.desc())
+        .offset(offset)
+        .limit(limit)
+    )
+    rows = connection.execute(page).all()
+    total = rows[0][1] if rows else connection.execute(count).scalar_one()
+    return [row[0] for row in rows], total
+
+
+def _conditions_on_results(choice: GameChoice) -> list[ColumnElement[bool]]:
+    """Return the conditions that need only the table `results`, whose index has the columns."""
+    result = schema.results.c
+    conditions: list[ColumnElement[bool]] = []
+    if choice.tournament is not None:
+        table = schema.tournaments.c
+        key = select(table.id).where(table.name == choice.tournament).scalar_subquery()
+        conditions.append(result.tournament_id == key)
+    if choice.ruleset is not None:
+        conditions.append(result.ruleset == choice.ruleset)
+    if choice.termination is not None:
+        conditions.append(result.termination == choice.termination)
+    return conditions
+
+
+def _games_by_seats_and_faults(connection: Connection, choice: GameChoice) -> list[Select[Any]]:
+    """Return queries for keys of games; a chosen game must be among the keys of each query."""
+    found: list[Select[Any]] = []
+    bots = [
+        queries.bot_keys(connection, text)
+        for text in (choice.bot, choice.other)
+        if text is not None
+    ]
+    if bots:
+        seat, other = schema.seats.alias("seat"), schema.seats.alias("other")
+        keys = select(seat.c.game_id).where(seat.c.bot_id.in_(bots[0]))
+        for others in bots[1:]:
+            together = (other.c.game_id == seat.c.game_id) & (other.c.seat != seat.c.seat)
+            keys = keys.join(other, together).where(other.c.bot_id.in_(others))
+        found.append(keys)
+    if choice.cause is not None:
+        fault = schema.faults.c
+        found.append(select(fault.game_id).where(fault.cause == choice.cause))
+    return found
+
+
+def place_of(connection: Connection, game_id: str, where: str) -> GamePlace:
+    """See `League.place_of`."""
+    game, match, result = schema.games.c, schema.matches.c, schema.results.c
+    tournament, extension = schema.tournaments.c, schema.extensions.c
+    row = connection.execute(
+        select(
+            match.id,
+            match.tournament_id,
+            match.number,
+            tournament.name,
+            tournament.finished_at_us,
+            result.game_id,
+        )
+        .select_from(
+            schema.games.outerjoin(schema.results)
+            .outerjoin(schema.matches, match.id == game.match_id)
+            .outerjoin(schema.tournaments, tournament.id == match.tournament_id)
+        )
+        .where(game.name == game_id)
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError(f"{where}: there is no game {game_id!r}")
+    if row.name is None:
+        return GamePlace(None, None, deal_played=True, seed_published=True)
+    missing = (
+        select(game.id)
+        .select_from(schema.games.outerjoin(schema.results))
+        .where(game.match_id == row.id, result.game_id.is_(None))
+        .limit(1)
+    )
+    part = connection.execute(
+        select(extension.finished_at_us)
+        .where(extension.tournament_id == row.tournament_id, extension.first_match <= row.number)
+        .order_by(extension.first_match.desc())
+        .limit(1)
+    ).one_or_none()
+    finished_at_us = row.finished_at_us if part is None else part.finished_at_us
+    return GamePlace(
+        row.name,
+        row.number,
+        deal_played=connection.scalar(missing) is None,
+        seed_published=finished_at_us is not None,
+    )
