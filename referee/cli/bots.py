@@ -83,7 +83,7 @@ def show(
         name = str(found.bot)
         rows = _rows(store)
         ratings = [row for row in current_ratings(store, GameFilter()) if row.bot == name]
-        faults = fault_rows(fault for fault in store.faults() if fault.bot == name)
+        faults = fault_rows(store.faults(bot=name))
         usage = _usage(store, name)
     (own,) = (row for row in rows if row.bot == name)
     versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
@@ -144,8 +144,7 @@ def log(
 
             write(visible(roster_of(store).build_log(found.bot), lines=True))
             return
-        faults = [fault for fault in store.faults() if _is_of(fault.bot, bot)]
-    rows = log_rows(faults[-limit:])
+        rows = log_rows(store.faults(bot=bot, limit=limit))
     if as_json or as_csv:
         show_rows(LogRow, rows, title="", as_json=as_json, as_csv=as_csv)
     else:
@@ -173,8 +172,3 @@ def _rows(store: League) -> tuple[BotRow, ...]:
 
 def _usage(store: League, bot: str) -> UsageRow | None:
     return next((usage_row(row) for row in store.usage() if row.bot == bot), None)
-
-
-def _is_of(bot: str, wanted: str) -> bool:
-    """Return True if `wanted` is the `name@version` `bot` or only the name in it."""
-    return wanted in (bot, bot.partition("@")[0])

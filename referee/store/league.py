@@ -306,14 +306,20 @@ class League:
         with self._database.reading() as connection:
             return game_pages.place_of(connection, game_id, self.where)
 
-    def faults(self, *, tournament: str | None = None) -> list[ChargedFault]:
-        """Return the faults of one tournament, or of all games, free games included, if `tournament` is None.
+    def faults(
+        self, *, tournament: str | None = None, bot: str | None = None, limit: int | None = None
+    ) -> list[ChargedFault]:
+        """Return faults, free games included, sorted by game in the order of `results`, and within a game by time.
 
-        The faults are sorted by game, in the order of `results`, and within a game by time.
-        The texts in a fault have no NUL characters; see `escape_nul`.
+        The texts in a fault have no NUL characters; see `escape_nul`. None means no restriction.
+
+        Args:
+            tournament: only faults in games of this tournament.
+            bot: only faults of this bot: its name, for all versions, or `name@version`.
+            limit: the maximum number of faults; the faults that were stored last are returned.
         """
         with self._database.reading() as connection:
-            return queries.faults(connection, tournament)
+            return queries.faults(connection, tournament, bot, limit)
 
     def usage(self) -> list[StoredUsage]:
         """Return the measured CPU time and memory of each bot version, in the order of submission.

@@ -268,7 +268,9 @@ def checkpoint(connection: Connection, name: str) -> bytes | None:
     return content
 
 
-def faults(connection: Connection, tournament_name: str | None) -> list[ChargedFault]:
+def faults(
+    connection: Connection, tournament_name: str | None, bot_text: str | None, limit: int | None
+) -> list[ChargedFault]:
     """See `League.faults`."""
     fault, bot = schema.faults.c, schema.bots.c
     query = select(
@@ -296,6 +298,12 @@ def faults(connection: Connection, tournament_name: str | None) -> list[ChargedF
     )
     if tournament_name is not None:
         query = query.where(schema.tournaments.c.name == tournament_name)
+    if bot_text is not None:
+        # To add 0 to the key keeps SQLite from beginning with the seats of the bot, which are more than the faults.
+        query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
+    if limit is not None:
+        newest = query.with_only_columns(fault.id).order_by(fault.id.desc()).limit(limit)
+        query = query.where(fault.id.in_(connection.scalars(newest).all()))
     return [
         ChargedFault(
             row.game_id,

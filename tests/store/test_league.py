@@ -249,6 +249,21 @@ def test_faults_come_back_with_their_evidence(league):
     assert league.faults() == [strike, crash]
 
 
+def test_faults_are_restricted_to_a_bot_and_to_the_newest(league):
+    rows = filled(league)
+    games = [rows[5], rows[1], rows[3]]
+    for row in games:
+        league.add_game(faulty(played(row)))
+    ours = [row for row in league.faults() if row.bot == "ann@1.0"]
+    assert ours
+    assert league.faults(bot="ann") == league.faults(bot="ann@1.0") == ours
+    assert league.faults(bot="ann@2.0") == []
+    assert league.faults(tournament="open", bot="ann") == []
+    newest = league.faults(limit=3)
+    assert [row.game_id for row in newest] == [rows[1].game_id, rows[3].game_id, rows[3].game_id]
+    assert newest == [row for row in league.faults() if row in newest]
+
+
 def test_usage_is_summed_up_over_the_games_of_a_bot(league):
     first, second = filled(league)[:2]
     bots = [each for each in first.bots if each in second.bots]
