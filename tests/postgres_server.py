@@ -20,6 +20,7 @@ SETTINGS = (
     "synchronous_commit=off",
     "shared_buffers=16MB",
     "max_connections=40",
+    "autovacuum=off",  # its transactions would come between those of a test
 )
 """Settings that save time and memory; data would be lost in a crash."""
 PATIENCE_S = 60

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -76,13 +77,29 @@ _PRAGMAS = (
 class Sqlite:
     """Implement `database.Backend` for an SQLite file."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, read_only: bool) -> None:
         self.where = str(url.database)
-        self._engine = create_engine(_frozen(url) if _is_frozen(Path(self.where)) else url)
+        if _is_frozen(Path(self.where)):
+            url = _read_only(url, immutable="1")
+        elif read_only:
+            url = _read_only(url)
+        # SQLAlchemy gives each thread a connection of its own from a pool.
+        self._engine = create_engine(url)
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
         self.reading: Engine = self._engine
         self.writing: Engine = self._engine.execution_options(writing=True)
+        self._observer: Connection | None = None
+        """The connection that `change_mark` uses and nothing else; None before the first call."""
+        self._observer_lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._observer_lock:
+            if self._observer is not None:
+                self._observer.close()
+                self._observer = None
+        self._engine.dispose()
 
     def may_exist(self) -> bool:
         """Return True if the file exists. Opening a missing file would create it."""
@@ -109,6 +126,18 @@ class Sqlite:
     def renew_lock(self) -> None:
         """Do nothing, because `lock` takes no lock."""
 
+    def change_mark(self) -> int:
+        """Return SQLite's `data_version`, which changes when another connection commits.
+
+        Two values can be compared only if they come from the same connection, so one connection is kept for this.
+        """
+        with self._observer_lock:
+            if self._observer is None:
+                self._observer = self._engine.connect()
+            mark: int = self._observer.exec_driver_sql("PRAGMA data_version").scalar_one()
+            self._observer.rollback()  # an open transaction would not see later commits
+            return mark
+
 
 def _is_frozen(file: Path) -> bool:
     """Return True if SQLite must open the file as immutable.
@@ -124,10 +153,10 @@ def _is_frozen(file: Path) -> bool:
         return False
 
 
-def _frozen(url: URL) -> URL:
-    """Return a URL that makes SQLite open the file as immutable."""
+def _read_only(url: URL, **options: str) -> URL:
+    """Return a URL that makes SQLite open the file for reading only, with these further options of SQLite."""
     file = Path(str(url.database)).absolute().as_uri()
-    return url.set(database=file, query={"mode": "ro", "immutable": "1", "uri": "true"})
+    return url.set(database=file, query={"mode": "ro", "uri": "true"} | options)
 
 
 def _format(engine: Engine) -> None:
@@ -190,6 +219,10 @@ class Postgres:
             isolation_level="READ COMMITTED", writing=True
         )
 
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
     def may_exist(self) -> bool:
         """Return True: only a connection to the server can show whether the database exists."""
         return True
@@ -220,6 +253,15 @@ class Postgres:
         except SQLAlchemyError:
             self._holder.close()
             self._holder = self._connect_with_lock()
+
+    def change_mark(self) -> int:
+        """Return a hash of the server's snapshot, which names the transactions that are finished.
+
+        The mark also changes when a transaction in another database of the server ends.
+        """
+        with self.reading.begin() as connection:
+            mark: int = connection.execute(_SNAPSHOT).scalar_one()
+            return mark
 
     def _connect_with_lock(self) -> Connection:
         """Return a connection that holds the lock of a playing referee.
@@ -252,6 +294,9 @@ _OWNER = text(
     " WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = :key"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
+
+
+_SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)")
 
 
 def _begin_postgres(connection: Connection) -> None:

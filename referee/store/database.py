@@ -53,18 +53,30 @@ class Backend(Protocol):
         Raises UserError if another referee has taken the lock.
         """
 
+    def change_mark(self) -> int:
+        """See `League.change_mark`."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
 
 class Database:
-    """The database of a league. The URL decides whether it is SQLite or PostgreSQL."""
+    """The database of a league. The URL decides whether it is SQLite or PostgreSQL.
 
-    def __init__(self, url: URL) -> None:
-        self._backend: Backend = Sqlite(url) if url.drivername == backends.SQLITE else Postgres(url)
+    If `read_only` is True, nothing is ever written. Several threads may use the database at once.
+    """
+
+    def __init__(self, url: URL, *, read_only: bool = False) -> None:
+        self._read_only = read_only
+        self._backend: Backend = (
+            Sqlite(url, read_only=read_only) if url.drivername == backends.SQLITE else Postgres(url)
+        )
         self.where = self._backend.where
         """See `Backend.where`."""
 
     def close(self) -> None:
         """Close all connections."""
-        self._backend.writing.dispose()  # both engines share one pool
+        self._backend.close()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -79,6 +91,7 @@ class Database:
         Raises StoreError if the database cannot be written. Raises UserError if a value breaks a constraint of
         the table, if a text is not Unicode, or if another referee has taken the lock that this process held.
         """
+        self.check_writable()
         try:
             self._backend.renew_lock()
             with self._backend.writing.begin() as connection:
@@ -89,6 +102,16 @@ class Database:
             raise StoreError(f"{self.where}: {_line(error)}") from error
         except UnicodeEncodeError as error:
             raise UserError(f"{self.where}: {error.object!r} is not Unicode") from error
+
+    def check_writable(self) -> None:
+        """Raise StoreError if the database was opened for reading only."""
+        if self._read_only:
+            raise StoreError(f"{self.where}: the league is open for reading only")
+
+    def change_mark(self) -> int:
+        """See `League.change_mark`."""
+        with self._translate_errors():
+            return self._backend.change_mark()
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -124,6 +147,17 @@ class Database:
             if revision is None:
                 self._backend.prepare()
             _migrate(self.where, self._backend.writing, revision)
+
+    def check_revision(self) -> None:
+        """Raise UserError if the database has a league, but another version of the referee made its tables."""
+        with self.reading() as connection:
+            revision = _revision(connection)
+        if revision not in {None, schema.REVISION}:
+            raise UserError(
+                f"{self.where}: its database has schema {revision}, and this version of the referee reads"
+                f" {schema.REVISION}: migrate the league with a command that may write, such as"
+                " `referee tournament status`, or use the version that made the league"
+            )
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:

@@ -88,16 +88,42 @@ class League:
             raise
         return league
 
+    @classmethod
+    def open_read_only(cls, folder: Path, *, db: str | None = None) -> Self:
+        """Open a league that is never changed; methods that write raise StoreError.
+
+        The league shows what other processes write to it meanwhile. Several threads may read from it at once.
+        While an SQLite file is open, there are two more files beside it, `-wal` and `-shm`; the next command
+        that writes removes them. If the folder cannot be written and nobody plays, SQLite reads the file as
+        immutable: then open the league again after somebody has begun to play in it.
+
+        Raises UserError if there is no league, if the database cannot be used, or if another version of the
+        referee made its tables. Other arguments: see `open`.
+        """
+        database = _database(folder, db, read_only=True)
+        league = cls(folder, database, None if db is None else url_without_password(db))
+        try:
+            if not database.has_league():
+                raise league._missing_error()
+            database.check_revision()
+        except UserError:
+            database.close()
+            raise
+        return league
+
     def _prepare(self, *, create: bool) -> None:
         """Create or migrate the league; see `open`."""
         there = self._database.has_league()
         if create:
             _make(self.folder)
         elif not there:
-            raise UserError(
-                f"{self.where}: there is no league here; `referee tournament run FILE` makes one"
-            )
+            raise self._missing_error()
         self._database.upgrade()
+
+    def _missing_error(self) -> UserError:
+        return UserError(
+            f"{self.where}: there is no league here; `referee tournament run FILE` makes one"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +135,15 @@ class League:
         """Close the database."""
         self._database.close()
 
+    def change_mark(self) -> int:
+        """Return a number that changes when something is written to the database.
+
+        Compare two marks of the same open league only for equality: if they are equal, nothing was written between
+        them. If they differ, probably something was written. An immutable file always has the same mark.
+        This is much faster than reading a table.
+        """
+        return self._database.change_mark()
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
@@ -116,8 +151,9 @@ class League:
         The lock is a file in the league folder. A database on a server is locked too, because a referee with
         another league folder may use the database. When this process ends or is killed, both locks are free.
         Raises UserError if another process has one of the locks; the message names the process. Raises
-        UserError if the lock file cannot be opened.
+        UserError if the lock file cannot be opened, and StoreError if the league is open for reading only.
         """
+        self._database.check_writable()
         path = self.folder / _LOCK
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
@@ -350,8 +386,9 @@ def url_without_password(db: str) -> str:
     return backends.without_password(backends.parse_url(db))
 
 
-def _database(folder: Path, db: str | None) -> Database:
-    return Database(backends.file_url(folder / _FILE) if db is None else backends.parse_url(db))
+def _database(folder: Path, db: str | None, *, read_only: bool = False) -> Database:
+    url = backends.file_url(folder / _FILE) if db is None else backends.parse_url(db)
+    return Database(url, read_only=read_only)
 
 
 def _make(folder: Path) -> None:
