@@ -242,6 +242,18 @@ def playthrough(record: GameRecord, *, tables: bool = False) -> Iterator[Rendera
         yield Text(PARTS["forfeited"].format(bots=bots, ranks=spaced(record.ranks)), "bold")
 
 
+def log_lines(record: GameRecord) -> list[str]:
+    """Return the lines of `playthrough` without tables, as plain texts.
+
+    Raises `referee.match.replay.Difference` at the first move that the rules do not allow.
+    """
+    return [
+        (part.text if isinstance(part, Line) else part).plain
+        for part in playthrough(record)
+        if isinstance(part, (Line, Text))
+    ]
+
+
 def _into_slots(cards: Sequence[SlotCard]) -> str:
     return ", ".join(
         PARTS["into_slot"].format(card=card_name(card), slot=slot) for slot, card in cards

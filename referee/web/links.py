@@ -7,7 +7,7 @@ relative, so that the folder can be moved, and ends with `.html`.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -23,11 +23,13 @@ class Links:
         root: the address of the first page's folder, as seen from this page: `/` on a server, `../` and so on in a folder.
         files: the paths of all pages of the folder, without `.html`; None on a server. A method returns None for the
             address of a page that the folder does not have, and the template shows the text without a link.
+        report: the tournament that the folder shows; None on a server.
         version: appended to the addresses of assets, so that a browser loads them again when they change.
     """
 
     root: str = "/"
-    files: Set[str] | None = None
+    files: AbstractSet[str] | None = None
+    report: str | None = None
     version: str = ""
 
     def home(self) -> str:
@@ -35,8 +37,8 @@ class Links:
         return self.root if self.files is None else f"{self.root}index.html"
 
     def tournament(self, name: str) -> str | None:
-        """Return the address of a tournament."""
-        return self._page("tournaments", name)
+        """Return the address of a tournament. In a folder, the tournament of the report is the first page."""
+        return self.home() if name == self.report else self._page("tournaments", name)
 
     def bot(self, bot: str) -> str | None:
         """Return the address of a version of a bot, by `name@version`."""
@@ -55,11 +57,12 @@ class Links:
 
         Args:
             page: the number of the page, from 1.
-            choice: the fields of `GameChoice` that restrict the list. A folder has only the whole list.
+            choice: the fields of `GameChoice` that restrict the list. A folder has only the list of its tournament.
         """
         wanted = {key: value for key, value in choice.items() if value}
         if self.files is not None:
-            return None if wanted else self._page("games" if page == 1 else f"games-{page}")
+            is_whole = wanted in ({}, {"tournament": self.report})
+            return self._page("games" if page == 1 else f"games-{page}") if is_whole else None
         query = urlencode(wanted | ({"page": str(page)} if page > 1 else {}))
         return f"{self.root}games?{query}" if query else f"{self.root}games"
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import ceil
+from typing import Any
 
-from referee.errors import Cause, UserError
-from referee.reports.game_rows import GameRow, game_rows
+from referee.errors import Cause, NotFoundError, RefereeError, UserError
+from referee.match.replay import Difference
+from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
+from referee.reports.playthrough import log_lines
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
 from referee.rules.events import Termination
@@ -16,7 +19,7 @@ from referee.store import GameChoice
 from referee.web.links import Links
 from referee.web.tables import tables
 from referee.web.templates import Page
-from referee.web.views import LeagueViews
+from referee.web.views import HIDDEN, LeagueViews
 
 NEWEST = 10
 """Number of games on the page of the league."""
@@ -75,6 +78,31 @@ def games_page(views: LeagueViews, links: Links, choice: GameChoice, number: int
             "filters": _filters(views, choice),
         },
     )
+
+
+def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
+    """Return the page of a stored game: result, faults and replay. Raises NotFoundError if there is no such game.
+
+    If the record is damaged or must not be shown yet, the page says so.
+    """
+    values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
+    values |= {"log": None, "problem": None}
+    try:
+        record = views.record(game_id)
+        values |= {
+            "head": game_head(record),
+            "seats": seat_rows(record),
+            "charges": charge_rows(record),
+        }
+        if views.is_spoiler(game_id):
+            values["problem"] = HIDDEN
+        elif links.files is None:
+            values["log"] = log_lines(record)
+    except NotFoundError:
+        raise
+    except (RefereeError, Difference) as error:
+        values["problem"] = str(error)
+    return Page("game.html", game_id, values)
 
 
 def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:

@@ -1,14 +1,19 @@
 """Rows of faults, tournaments and games."""
 
+import json
+from pathlib import Path
+
+import pytest
 from hand_made import charged_fault, game_result
 from played import record
 
 from referee.clocks import Clocks
-from referee.errors import Cause
+from referee.errors import Cause, UserError
 from referee.records import ScheduledGame
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.game_rows import charge_rows, game_head, game_rows, seat_rows
-from referee.reports.tournament_rows import StatusRow, status_rows, tournament_row
+from referee.reports.tournament_rows import StatusRow, status_rows, tournament_rows
+from referee.store import StoredTournament
 
 
 def test_faults_are_counted_by_bot_and_cause():
@@ -29,18 +34,35 @@ def test_faults_are_counted_by_bot_and_cause():
     assert fault_rows([]) == ()
 
 
-def test_tournament_row_has_its_share():
-    row = tournament_row(
-        "cup",
-        ["basic", "duel", "basic"],
-        bots=5,
-        done=3,
-        games=12,
-        stopped_after=None,
+CONFIG = Path(__file__).parents[1] / "tournament" / "golden" / "config-1.json"
+
+
+def stored_tournament(config: str) -> StoredTournament:
+    return StoredTournament(
+        name="cup",
         created_at_us=7,
+        config=config,
+        seed=bytes(32),
+        commitment="",
+        games=12,
+        stored=3,
+        finished_at_us=None,
+        stopped_after=None,
     )
-    assert (row.tournament, row.rulesets, row.bots) == ("cup", ("basic", "duel"), 5)
+
+
+def test_row_of_a_tournament_has_its_share_and_each_ruleset_once():
+    config = json.loads(CONFIG.read_text())
+    config["stages"] = [config["stages"][0]] * 2
+    [row] = tournament_rows([stored_tournament(json.dumps(config))])
+    assert (row.tournament, row.bots) == ("cup", len(config["bots"]))
+    assert row.rulesets == (config["stages"][0]["ruleset"]["name"],)
     assert (row.done, row.games, row.share, row.created_at_us) == (3, 12, 0.25, 7)
+
+
+def test_tournament_of_an_unknown_format_is_named_in_the_error():
+    with pytest.raises(UserError, match="tournament cup: its configuration has format 99"):
+        tournament_rows([stored_tournament('{"format": 99}')])
 
 
 def scheduled(game_id: str, round_number: int) -> ScheduledGame:

@@ -1,0 +1,121 @@
+"""Write a tournament's pages into a folder of files, which a browser opens without a server.
+
+The pages have the same templates as on the server. A browser refuses `fetch` and module scripts in files, so all data is
+in the page itself or comes as a classic script.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from math import ceil
+from pathlib import Path
+
+from referee.errors import UserError
+from referee.store import GameChoice
+from referee.web import pages
+from referee.web.board import board_script, phrases_script
+from referee.web.links import Links, file_name
+from referee.web.templates import Page, render
+from referee.web.views import LeagueViews
+
+_STATIC = Path(__file__).with_name("static")
+_LIVE_ONLY = ("live.js", "htmx*")
+"""The assets that only a server needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSize:
+    """What was written."""
+
+    files: int
+    replays: int
+    hidden: int
+    """Number of stored games without a replay, because other games of the same deal are still to be played."""
+
+
+def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
+    """Write the report of a tournament into the folder `output`, which must not exist or be empty.
+
+    The folder appears only when it is complete. Raises NotFoundError if the tournament does not exist, and UserError
+    if the folder has files or cannot be written.
+    """
+    views.league.check_tournament(name)
+    with _new_folder(output) as folder:
+        return _Report(views, name, folder).write()
+
+
+@contextmanager
+def _new_folder(output: Path) -> Iterator[Path]:
+    """Provide an empty folder that takes the place of `output` if no error is raised, and is removed otherwise."""
+    try:
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise UserError(f"--output: {output} exists and is not an empty folder")
+        output.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+        try:
+            yield folder
+            folder.chmod(0o755)
+            folder.replace(output)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise UserError(f"--output: {output} cannot be written: {error.strerror}") from error
+
+
+class _Report:
+    """Write the files of one report."""
+
+    def __init__(self, views: LeagueViews, name: str, folder: Path) -> None:
+        self._views = views
+        self._name = name
+        self._folder = folder
+        self._choice = GameChoice(tournament=name)
+        games = views.league.results(tournament=name)
+        self._stored = len(games)
+        self._ids = [game.game_id for game in games if not views.is_spoiler(game.game_id)]
+        self._pages = self._list_pages(sorted({bot for game in games for bot in game.bots}))
+
+    def write(self) -> ReportSize:
+        for path, make in self._pages.items():
+            links = Links(root="../" * path.count("/"), files=self._pages.keys(), report=self._name)
+            self._write(f"{path}.html", render(make(links), links))
+        for game_id in self._ids:
+            script = board_script(game_id, self._views.board(game_id))
+            self._write(f"boards/{file_name(game_id)}.js", script)
+        self._write("phrases.js", phrases_script())
+        shutil.copytree(
+            _STATIC, self._folder / "static", ignore=shutil.ignore_patterns(*_LIVE_ONLY)
+        )
+        files = sum(each.is_file() for each in self._folder.rglob("*"))
+        return ReportSize(files, len(self._ids), self._stored - len(self._ids))
+
+    def _list_pages(self, bots: list[str]) -> dict[str, Callable[[Links], Page]]:
+        """Map the path of each page, without `.html`, to the function that makes the page."""
+        views = self._views
+        found: dict[str, Callable[[Links], Page]] = {
+            "index": partial(pages.tournament_page, views, name=self._name)
+        }
+        for number in range(1, ceil(self._stored / pages.PAGE_SIZE) + 1):
+            found["games" if number == 1 else f"games-{number}"] = partial(
+                pages.games_page, views, choice=self._choice, number=number
+            )
+        for bot in bots:
+            found[f"bots/{file_name(bot)}"] = partial(pages.bot_page, views, bot=bot)
+        for bot, other in combinations(bots, 2):
+            path = f"pairs/{file_name(bot)}/{file_name(other)}"
+            found[path] = partial(pages.pair_page, views, bot=bot, other=other)
+        for game_id in self._ids:
+            found[f"games/{file_name(game_id)}"] = partial(pages.game_page, views, game_id=game_id)
+        return found
+
+    def _write(self, path: str, text: str) -> None:
+        file = self._folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
