@@ -8,11 +8,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
 from sqlalchemy import (
     Connection,
     Insert,
-    ScalarSelect,
     Table,
     delete,
     exists,
@@ -167,7 +167,8 @@ def add_game(connection: Connection, record: GameRecord) -> None:
     """See `League.add_game`."""
     from referee.protocol import record as wire  # noqa: PLC0415 - most commands need no protobuf
 
-    key = _game_key(connection, record.game_id)
+    place = _find_place(connection, record.game_id)
+    key = place.key
     bots = _bot_ids(connection)
     elapsed = [0] * len(record.seating)
     for move in record.moves:
@@ -175,7 +176,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
     connection.execute(
         insert(schema.results).values(
             game_id=key,
-            tournament_id=_tournament_of(key),
+            tournament_id=place.tournament_id,
             ruleset=record.ruleset.name,
             termination=record.termination.value,
             decisions=len(record.moves),
@@ -204,32 +205,36 @@ def add_game(connection: Connection, record: GameRecord) -> None:
         ],
     )
     _add_faults(connection, key, record)
-    _mark_if_finished(connection, key, record.started_at_us + record.duration_us)
+    _mark_if_finished(connection, place, record.started_at_us + record.duration_us)
 
 
-def _tournament_of(key: int) -> ScalarSelect[int]:
-    """Return a query for the key of the tournament of the game `key`; its value is null for a free game."""
-    return (
-        select(schema.matches.c.tournament_id)
-        .select_from(schema.games.join(schema.matches))
-        .where(schema.games.c.id == key)
-        .scalar_subquery()
-    )
+class _Place(NamedTuple):
+    """The place of a game in the tables."""
+
+    key: int
+    tournament_id: int | None = None
+    """Key of the tournament; None for a free game."""
+    match: int = 0
+    """Number of the match in the tournament; 0 for a free game."""
 
 
-def _game_key(connection: Connection, game_id: str) -> int:
-    """Return the key of the game `game_id`. If no schedule has the id, add a free game.
+def _find_place(connection: Connection, game_id: str) -> _Place:
+    """Return the place of the game `game_id`. If no schedule has the id, add a free game.
 
     Raises UserError if the game is already played.
     """
-    games, results = schema.games, schema.results
-    key: int | None = connection.scalar(select(games.c.id).where(games.c.name == game_id))
-    if key is None:
+    games, matches, results = schema.games, schema.matches, schema.results
+    row = connection.execute(
+        select(games.c.id, matches.c.tournament_id, matches.c.number, results.c.game_id)
+        .select_from(games.outerjoin(matches).outerjoin(results, results.c.game_id == games.c.id))
+        .where(games.c.name == game_id)
+    ).one_or_none()
+    if row is None:
         free = insert(games).values(name=game_id, position=0, seating=0, lane=0)
-        return _insert(connection, free)
-    if connection.scalar(select(results.c.game_id).where(results.c.game_id == key)) is not None:
+        return _Place(_insert(connection, free))
+    if row.game_id is not None:
         raise UserError(f"game {game_id} is already stored")
-    return key
+    return _Place(row.id, row.tournament_id, row.number)
 
 
 def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
@@ -254,18 +259,13 @@ def _add_faults(connection: Connection, key: int, record: GameRecord) -> None:
         )
 
 
-def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
-    """Mark a tournament or an extension as finished if the game `key` was its last missing game.
+def _mark_if_finished(connection: Connection, place: _Place, at_us: int) -> None:
+    """Mark a tournament or an extension as finished if the game at `place` was its last missing game.
 
-    `at_us` is the time when the game `key` ended. A free game belongs to no tournament, so nothing is marked.
+    `at_us` is the time when the game ended. A free game belongs to no tournament, so nothing is marked.
     """
     games, matches, results = schema.games, schema.matches, schema.results
-    place = connection.execute(
-        select(matches.c.tournament_id, matches.c.number)
-        .select_from(games.join(matches))
-        .where(games.c.id == key)
-    ).one_or_none()
-    if place is None:
+    if place.tournament_id is None:
         return
     part: Table = schema.tournaments
     part_id, first, end = place.tournament_id, 0, None
@@ -274,7 +274,7 @@ def _mark_if_finished(connection: Connection, key: int, at_us: int) -> None:
         .where(schema.extensions.c.tournament_id == place.tournament_id)
         .order_by(schema.extensions.c.first_match)
     ):
-        if extension.first_match > place.number:
+        if extension.first_match > place.match:
             end = extension.first_match
             break
         part, part_id, first = schema.extensions, extension.id, extension.first_match
