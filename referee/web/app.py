@@ -1,106 +1,88 @@
 """Serve the pages of a league over HTTP.
 
-The application only reads. It answers GET and HEAD requests for known hosts, and forbids everything that a page does
-not need by a Content-Security-Policy.
+A page is rendered once for all visitors until the league changes. `guard` refuses what is not for the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import time
+from collections.abc import Callable, Container, Mapping
+from dataclasses import fields
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from referee import __version__
 from referee.errors import NotFoundError, RefereeError, UserError
+from referee.store import GameChoice
 from referee.web import pages
-from referee.web.links import Links
-from referee.web.templates import Page, render
+from referee.web.cache import Cache
+from referee.web.guard import Guard
+from referee.web.live import Feed
+from referee.web.responses import COMPRESSION, LINKS, STATIC, Assets, Rendered, problem
+from referee.web.templates import Page
 from referee.web.views import LeagueViews
 
-STATIC = Path(__file__).with_name("static")
-_LINKS = Links(version=f"?v={__version__}")
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-}
+_KEPT_PAGES = 100
+_LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
+"""What the address of a list of games can have after the question mark."""
 
 
-class _Headers:
-    """Add the headers of `_HEADERS` to every response, also to errors."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] += [
-                    (key.encode(), value.encode()) for key, value in _HEADERS.items()
-                ]
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
-
-
-def create_app(views: LeagueViews, *, hosts: list[str]) -> Starlette:
+def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None = None) -> ASGIApp:
     """Return the application.
 
     Args:
         views: the league to show.
         hosts: the accepted values of the header Host, without a port. `*` accepts all.
+        feed: the changes of the league.
     """
+    kept = Cache(views.league.change_mark, time.monotonic, limit=_KEPT_PAGES)
+    feed = feed or Feed(views.league.change_mark)
 
-    def page(make: Callable[[Request], Page]) -> Callable[[Request], Response]:
-        def answer(request: Request) -> Response:
-            return HTMLResponse(render(make(request), _LINKS))
+    def page(make: Callable[[Request], Page], *keys: str) -> Callable[[Request], Response]:
+        """Return an endpoint that shows a page. `keys` are the keys that its query can have."""
 
-        return answer
+        def respond(request: Request) -> Response:
+            query = tuple((key, request.query_params.get(key)) for key in keys)
+            rendered, newer_in_s = kept.look_up(
+                (request.url.path, query), lambda: Rendered.of(make(request))
+            )
+            return rendered.response(request, newer_in_s)
+
+        return respond
 
     routes = [
-        Route("/", page(lambda _: pages.league_page(views, _LINKS))),
-        Route("/games", page(lambda request: _games(views, request.query_params))),
-        Mount("/static", StaticFiles(directory=STATIC)),
+        Route("/", page(lambda _: pages.league_page(views, LINKS))),
+        Route("/games", page(lambda request: _games(views, request.query_params), *_LIST_KEYS)),
+        Route("/events", feed.respond),
+        Mount("/static", Assets(directory=STATIC)),
     ]
-    return Starlette(
+    handlers = (NotFoundError, RefereeError, HTTPException, Exception)
+    app = Starlette(
         routes=routes,
-        middleware=[
-            Middleware(_Headers),
-            Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
-        ],
-        exception_handlers={
-            NotFoundError: _handle_error,
-            RefereeError: _handle_error,
-            HTTPException: _handle_error,
-        },
+        middleware=[Middleware(GZipMiddleware, compresslevel=COMPRESSION)],
+        exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
+    return Guard(app, hosts)
 
 
 def _games(views: LeagueViews, query: Mapping[str, str]) -> Page:
-    return pages.games_page(views, _LINKS, *pages.read_choice(query))
+    return pages.games_page(views, LINKS, *pages.read_choice(query))
 
 
 def _handle_error(_request: Request, error: Exception) -> Response:
     """Return a page that says what is wrong and leads back to the league."""
     if isinstance(error, HTTPException):
-        status, text = error.status_code, error.detail
-    elif isinstance(error, NotFoundError):
-        status, text = 404, str(error)
-    else:
-        status, text = 400 if isinstance(error, UserError) else 500, str(error)
-    title = "Not found" if status == 404 else "This page cannot be shown"  # noqa: PLR2004
-    shown = Page("problem.html", title, {"explanation": text})
-    headers = error.headers if isinstance(error, HTTPException) else None
-    return HTMLResponse(render(shown, _LINKS), status, headers)
+        is_missing = error.status_code == 404  # noqa: PLR2004
+        text = "There is no page at this address." if is_missing else error.detail
+        return problem(error.status_code, text, error.headers)
+    if isinstance(error, NotFoundError):
+        return problem(404, str(error))
+    if isinstance(error, RefereeError):
+        return problem(400 if isinstance(error, UserError) else 500, str(error))
+    return problem(500, "This is a bug of the referee. The terminal of the server shows more.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,8 @@ class Page:
     title: str
     values: dict[str, Any] = field(default_factory=dict)
     """The values that the template uses, besides `page`, `links` and `live`."""
+    live: bool = True
+    """On a server: load the page again when the league changes."""
 
 
 def _environment() -> Environment:
@@ -31,7 +34,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Callable[..., str]] = {
         "visible": visible,
         "lines": lambda text: visible(text, lines=True),
         "cut": cut,
@@ -40,6 +43,7 @@ def _environment() -> Environment:
         "percent": percent,
         "memory": memory,
     }
+    environment.filters |= filters
     environment.globals["version"] = __version__
     return environment
 

@@ -1,27 +1,68 @@
 // Keep a page up to date: load it again when the server says that the league has changed, unless the reader holds it.
+// The page changes in place, so that the focus, the scroll position and open details stay.
 "use strict";
 
 (() => {
   const main = document.getElementById("main");
   const state = document.getElementById("live-state");
   const hold = document.getElementById("hold");
-  let waiting = false;
+  const LIVE = "Live";
+  const LOST = "Connection lost. Trying again.";
+  const HELD = "Updates are held";
+  let source = null; // the open stream
+  let connection = "Connecting";
+  let isHeld = false;
+  let timer = 0; // of the next refresh of a page that the server did not make anew yet
 
-  const isHeld = () => hold.getAttribute("aria-pressed") === "true";
-  const say = (text) => {
+  const showState = () => {
+    const text = isHeld ? HELD : connection;
     if (state.textContent !== text) state.textContent = text;
   };
-  const refresh = () => htmx.ajax("GET", location.href, { source: main, target: main, select: "#main", swap: "outerHTML" });
+  const setConnection = (text) => {
+    connection = text;
+    showState();
+  };
+  const refresh = () => {
+    clearTimeout(timer);
+    if (!isHeld) htmx.trigger(main, "refresh");
+  };
 
-  document.body.addEventListener("htmx:sseOpen", () => say("Live"));
-  document.body.addEventListener("htmx:sseError", () => say("Connection lost; trying again"));
+  // What the reader opened or typed stays as it is.
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, element) => !(name === "open" && element.tagName === "DETAILS");
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (element) => element.tagName !== "FORM";
+
+  htmx.createEventSource = (address) => (source = new EventSource(address));
+  document.body.addEventListener("htmx:sseOpen", () => setConnection(LIVE));
+  document.body.addEventListener("htmx:sseError", () => setConnection(LOST));
+  document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
+    event.preventDefault(); // the event has nothing to show
+    refresh();
+  });
+  main.addEventListener("htmx:afterRequest", ({ detail }) => {
+    const seconds = parseFloat(detail.xhr.getResponseHeader("x-newer-in-s"));
+    clearTimeout(timer);
+    if (!Number.isNaN(seconds)) timer = setTimeout(refresh, 1000 * Math.max(seconds, 0.5));
+  });
+
+  // A browser opens few connections to one server, so only the visible tab has a stream. A stream begins with an event.
+  document.addEventListener("visibilitychange", () => {
+    const stream = document.getElementById("stream");
+    if (document.hidden) {
+      if (source) source.close();
+      clearTimeout(timer);
+    } else {
+      const again = stream.cloneNode();
+      stream.replaceWith(again);
+      htmx.process(again);
+    }
+  });
+
   hold.addEventListener("click", () => {
-    hold.setAttribute("aria-pressed", String(!isHeld()));
-    hold.textContent = isHeld() ? "Resume updates" : "Hold updates";
-    say(isHeld() ? "Updates are held" : "Live");
-    if (!isHeld() && waiting) refresh();
-    waiting = false;
+    isHeld = !isHeld;
+    hold.setAttribute("aria-pressed", String(isHeld));
+    showState();
+    refresh();
   });
   hold.hidden = false;
-  say("Connecting");
+  showState();
 })();

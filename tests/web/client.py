@@ -1,0 +1,29 @@
+"""Send requests to an application without a server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+
+HOST = "referee.test"
+
+
+class Client:
+    """A browser without cookies and cache."""
+
+    def __init__(self, app):
+        self._app = app
+
+    def request(self, method, path, headers=None):
+        """Return the response; a bug of the application gives one too."""
+
+        async def send():
+            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+                return await client.request(method, path, headers=headers)
+
+        return asyncio.run(send())
+
+    def get(self, path, headers=None):
+        return self.request("GET", path, headers)

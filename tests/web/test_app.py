@@ -1,0 +1,201 @@
+"""Test what every response has, which requests are refused, and that pages are rendered once for all visitors."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from client import HOST, Client
+from real_runs import place
+
+from referee.errors import RefereeError
+from referee.store.league import League
+from referee.web import pages, responses
+from referee.web.app import create_app
+from referee.web.guard import KnownHosts, is_loopback
+from referee.web.views import LeagueViews
+
+PATHS = ("/", "/games", "/static/style.css", "/nowhere", "/games?page=x")
+
+
+@pytest.fixture(scope="module")
+def league(tmp_path_factory):
+    """Return an open league in which a short tournament was played."""
+    with place(tmp_path_factory.mktemp("pages")) as here:
+        done = here.referee("tournament", "run", here.tournament(matches=1))
+        assert done.returncode == 0, done.stderr
+        with League.open_read_only(here.folder / "league") as opened:
+            yield opened
+
+
+@pytest.fixture
+def views(league):
+    return LeagueViews(league)
+
+
+@pytest.fixture
+def client(views):
+    return Client(create_app(views, hosts=[HOST]))
+
+
+def fail(error):
+    def fails(*_args):
+        raise error
+
+    return fails
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_response_has_a_strict_policy(client, path):
+    headers = client.get(path).headers
+    policy = dict(
+        part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";")
+    )
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == "'self'"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_refusals_and_bugs_have_the_policy_too(client, monkeypatch):
+    wrong_host = client.get("/", headers={"host": "evil.test"})
+    wrong_method = client.request("POST", "/")
+    monkeypatch.setattr(pages, "league_page", fail(ZeroDivisionError("oops")))
+    bug = client.get("/")
+    assert [each.status_code for each in (wrong_host, wrong_method, bug)] == [400, 405, 500]
+    for response in (wrong_host, wrong_method, bug):
+        assert "script-src 'self'" in response.headers["content-security-policy"]
+    assert "oops" not in bug.text
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (HOST, 200),
+        (f"{HOST}:8080", 200),
+        ("Referee.Test", 200),
+        ("evil.test", 400),
+        (f"evil.{HOST}", 400),
+        (f"{HOST}.evil.test:80", 400),
+        ("", 400),
+        ("[::1]:80", 400),
+    ],
+)
+def test_only_known_hosts_are_answered(client, host, status):
+    assert client.get("/", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("listening", "known", "unknown"),
+    [
+        ("127.0.0.1", ["localhost", "127.0.0.1", "::1"], ["192.0.2.1", "a.test"]),
+        ("a.test", ["a.test", "localhost"], ["b.test"]),
+        ("0.0.0.0", ["192.0.2.1", "2001:db8::1", "localhost"], ["a.test"]),  # noqa: S104
+        ("::", ["192.0.2.1", "localhost"], ["a.test", "1.2.3.4.a.test"]),
+    ],
+)
+def test_known_hosts_are_this_machine_and_the_given_one(listening, known, unknown):
+    hosts = KnownHosts(listening)
+    assert [name for name in known if name not in hosts] == []
+    assert [name for name in unknown if name in hosts] == []
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("LOCALHOST", True),
+        ("0.0.0.0", False),  # noqa: S104
+        ("a.test", False),
+    ],
+)
+def test_loopback_is_recognised(host, is_it):
+    assert is_loopback(host) is is_it
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_only_reading_is_allowed(client, method):
+    response = client.request(method, "/")
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_head_has_the_headers_of_the_page(client):
+    got, head = client.get("/games"), client.request("HEAD", "/games")
+    assert head.status_code == 200
+    assert head.headers["etag"] == got.headers["etag"]
+
+
+def test_unknown_address_leads_back_to_the_league(client):
+    response = client.get("/nowhere")
+    assert response.status_code == 404
+    assert '<a href="/">Back to the league</a>' in response.text
+
+
+def test_error_of_the_league_is_shown_as_text(client, monkeypatch):
+    monkeypatch.setattr(pages, "league_page", fail(RefereeError("<b>broken</b>")))
+    response = client.get("/")
+    assert response.status_code == 500
+    assert "&lt;b&gt;broken&lt;/b&gt;" in response.text
+
+
+def test_page_that_a_browser_has_is_not_sent_again(client):
+    first = client.get("/")
+    again = client.get("/", headers={"if-none-match": f'"x", {first.headers["etag"]}'})
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert again.headers["x-newer-in-s"] == ""
+
+
+def test_page_is_compressed_for_browsers_that_can_read_it(client):
+    plain = client.get("/", headers={"accept-encoding": "identity"})
+    packed = client.get("/", headers={"accept-encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 2
+    assert packed.content == plain.content
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+
+
+def test_page_is_rendered_once_for_all_visitors(client, monkeypatch):
+    rendered = []
+    render = responses.render
+    monkeypatch.setattr(
+        responses, "render", lambda page, links: rendered.append(page) or render(page, links)
+    )
+    for number in range(10):
+        assert client.get(f"/?random={number}").status_code == 200
+        assert client.get(f"/games?bot=greedy&x={number}").status_code == 200
+    assert [page.title for page in rendered] == ["League", "Games"]
+
+
+def test_page_is_rendered_anew_after_a_change(league, monkeypatch):
+    mark = SimpleNamespace(value=1)
+    monkeypatch.setattr(league, "change_mark", lambda: mark.value)
+    monkeypatch.setattr("referee.web.cache._PATIENCE", 0)
+    client = Client(create_app(LeagueViews(league), hosts=["*"]))
+    assert "12:34 title" not in client.get("/").text
+    monkeypatch.setattr(
+        pages,
+        "league_page",
+        lambda *_: responses.Page("problem.html", "12:34 title", {"explanation": ""}),
+    )
+    assert "12:34 title" not in client.get("/").text
+    mark.value = 2
+    assert "12:34 title" in client.get("/").text
+
+
+def test_asset_is_kept_by_browsers_only_at_the_address_of_its_version(client):
+    page = client.get("/").text
+    [address] = [part.split('"')[0] for part in page.split('href="') if "style.css" in part][:1]
+    assert client.get(address).headers["cache-control"] == "max-age=86400"
+    assert client.get("/static/style.css").headers["cache-control"] == "no-cache"
+
+
+def test_page_that_does_not_change_has_no_stream(client):
+    assert 'sse-connect="/events"' in client.get("/").text
+    assert "sse-connect" not in client.get("/nowhere").text
+
+
+def test_page_without_javascript_says_what_is_missing(client):
+    assert "Live updates need JavaScript." in client.get("/").text
