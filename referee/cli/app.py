@@ -113,6 +113,10 @@ _COMMANDS = {
         "Show the result and the faults of a game; with --json the whole record.",
     ),
     "game replay": ("games", "Show a stored game move by move."),
+    "serve": (
+        "web",
+        "Show the league as web pages that update themselves while a tournament runs.",
+    ),
     "verify": (
         "verify",
         "Check stored games: decks against the seed, moves against the rules, results against both.",

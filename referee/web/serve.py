@@ -1,0 +1,130 @@
+"""Run the server of the pages until a signal ends it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+
+import uvicorn
+
+from referee.errors import UserError
+from referee.web.app import create_app
+from referee.web.guard import KnownHosts, with_brackets
+from referee.web.live import STREAMS, Feed
+from referee.web.views import LeagueViews
+
+_NICE = 10
+"""A tournament beside the server goes first."""
+_CONNECTIONS = STREAMS + 200
+"""The limit of open connections. Further requests get status 503."""
+_IDLE_S = 10
+"""A connection without a request is closed after this time."""
+_GRACE_S = 1
+"""When the server ends, responses have this time to end. Afterwards a page in the making is given up."""
+
+
+def serve(
+    views: LeagueViews,
+    *,
+    host: str,
+    port: int,
+    on_ready: Callable[[str], object],
+    exit_code: int,
+) -> None:
+    """Serve the pages until a signal ends the server.
+
+    Signals work as uvicorn handles them: after SIGINT or SIGTERM the server ends, and then the signal has the effect that it
+    had before.
+
+    Args:
+        views: the league.
+        host: the name or address at which the server listens.
+        port: the port; 0 for a free one.
+        on_ready: called with the address of the first page when the server accepts connections.
+        exit_code: the exit code of this process if a page is still in the making `_GRACE_S` after a signal.
+
+    Raises UserError if the server cannot listen at the host or the port.
+    """
+    with _listen(host, port) as listener:
+        feed = Feed(views.league.change_mark)
+        config = uvicorn.Config(
+            create_app(views, hosts=KnownHosts(host), feed=feed),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_level="error",
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        os.nice(_NICE)
+        address = f"http://{with_brackets(host)}:{listener.getsockname()[1]}/"
+        _Server(config, feed, lambda: on_ready(address), exit_code).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that ends its streams when it shuts down. uvicorn alone would wait until all visitors have left."""
+
+    def __init__(
+        self, config: uvicorn.Config, feed: Feed, on_ready: Callable[[], object], exit_code: int
+    ) -> None:
+        super().__init__(config)
+        self._feed = feed
+        self._on_ready = on_ready
+        self._exit_code = exit_code
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections."""
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close all connections."""
+        # A thread that makes a page cannot be stopped, and Python waits for its threads. The server only reads, so
+        # the process can end at any moment.
+        last_resort = threading.Timer(_GRACE_S, os._exit, [self._exit_code])
+        last_resort.daemon = True
+        last_resort.start()
+        self._feed.close()
+        logging.getLogger("uvicorn.error").setLevel(
+            logging.CRITICAL
+        )  # no lines about what is given up
+        await super().shutdown(sockets)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises UserError if that is not possible."""
+    try:
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError):
+        raise UserError(f"--host: {host!r} is not a name or address of this machine") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise UserError(_explain(error, host, port)) from None
+    return listener
+
+
+def _explain(error: OSError, host: str, port: int) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"--port: another program uses port {port}; choose another port, or 0 for a free one"
+        case errno.EACCES:
+            return f"--port: this user may not use port {port}; choose a port from 1024"
+        case errno.EADDRNOTAVAIL:
+            return f"--host: {host!r} is not a name or address of this machine"
+        case _:
+            return f"--host, --port: {host}:{port}: {error.strerror}"
