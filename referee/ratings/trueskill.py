@@ -245,17 +245,28 @@ def rating_history(
 
     The games must contain all bots and be in schedule order; see `Ratings`.
     """
+    return rating_histories(games, settings, predecessors=predecessors).get(bot, {})
+
+
+def rating_histories(
+    games: Iterable[GameResult],
+    settings: Settings | None = None,
+    *,
+    predecessors: Mapping[str, str] | None = None,
+) -> dict[str, dict[str, list[Point]]]:
+    """Return the `rating_history` of every bot, by bot and ruleset."""
     ratings = Ratings(settings, predecessors=predecessors)
-    played = Counter[str]()
-    points: dict[str, dict[tuple[str, int], Point]] = {}
+    played = Counter[tuple[str, str]]()
+    points: dict[tuple[str, str], dict[tuple[str, int], Point]] = {}
     for game in games:
         ratings.add(game)
-        if bot in game.bots:
-            played[game.ruleset] += 1
-            points.setdefault(game.ruleset, {})[game.tournament, game.round] = Point(
-                game.tournament,
-                game.round,
-                played[game.ruleset],
-                ratings.rating(game.ruleset, bot),
+        for bot in game.bots:
+            key = bot, game.ruleset
+            played[key] += 1
+            points.setdefault(key, {})[game.tournament, game.round] = Point(
+                game.tournament, game.round, played[key], ratings.rating(game.ruleset, bot)
             )
-    return {ruleset: list(each.values()) for ruleset, each in sorted(points.items())}
+    histories: dict[str, dict[str, list[Point]]] = {}
+    for bot, ruleset in sorted(points):
+        histories.setdefault(bot, {})[ruleset] = list(points[bot, ruleset].values())
+    return histories

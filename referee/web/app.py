@@ -21,11 +21,13 @@ from starlette.types import ASGIApp
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.store import GameChoice
 from referee.web import pages
+from referee.web.bot_pages import bot_page, history_page, pair_page
 from referee.web.cache import Cache
 from referee.web.guard import Guard
 from referee.web.live import Feed
 from referee.web.responses import COMPRESSION, LINKS, STATIC, Assets, Rendered, problem
 from referee.web.templates import Page
+from referee.web.tournament_pages import download, tournament_page
 from referee.web.views import LeagueViews
 
 _KEPT_PAGES = 100
@@ -59,6 +61,23 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
     routes = [
         Route("/", page(lambda _: pages.league_page(views, LINKS))),
         Route("/games", page(lambda request: _games(views, request.query_params), *_LIST_KEYS)),
+        Route(
+            "/tournaments/{name:path}",
+            page(lambda request: tournament_page(views, LINKS, **request.path_params)),
+        ),
+        Route(
+            "/bots/{bot:path}",
+            page(lambda request: bot_page(views, LINKS, **request.path_params)),
+        ),
+        Route(
+            "/histories/{bot:path}",
+            page(lambda request: history_page(views, LINKS, **request.path_params)),
+        ),
+        Route(
+            "/pairs/{bot}/{other}",
+            page(lambda request: pair_page(views, LINKS, **request.path_params)),
+        ),
+        Route("/downloads/{file:path}", lambda request: _download(views, request)),
         Route("/events", feed.respond),
         Mount("/static", Assets(directory=STATIC)),
     ]
@@ -69,6 +88,11 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
         exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
     return Guard(app, hosts)
+
+
+def _download(views: LeagueViews, request: Request) -> Response:
+    content, media_type = download(views, request.path_params["file"])
+    return Response(content, media_type=media_type, headers={"content-disposition": "attachment"})
 
 
 def _games(views: LeagueViews, query: Mapping[str, str]) -> Page:

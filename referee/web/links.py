@@ -44,6 +44,10 @@ class Links:
         """Return the address of a version of a bot, by `name@version`."""
         return self._page("bots", bot)
 
+    def history(self, bot: str) -> str | None:
+        """Return the address of the rating history of a version of a bot, by `name@version`."""
+        return self._page("histories", bot)
+
     def pair(self, bot: str, other: str) -> str | None:
         """Return the address of the comparison of two bots, by `name@version`. Both orders have the same address."""
         return self._page("pairs", *sorted((bot, other)))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from referee.errors import UserError
 from referee.store import GameChoice
-from referee.web import pages
+from referee.web import bot_pages, pages, tournament_pages
 from referee.web.board import board_script, phrases_script
 from referee.web.links import Links, file_name
 from referee.web.templates import Page, render
@@ -100,17 +100,17 @@ class _Report:
         """Map the path of each page, without `.html`, to the function that makes the page."""
         views = self._views
         found: dict[str, Callable[[Links], Page]] = {
-            "index": partial(pages.tournament_page, views, name=self._name)
+            "index": partial(tournament_pages.tournament_page, views, name=self._name)
         }
         for number in range(1, ceil(self._stored / pages.PAGE_SIZE) + 1):
             found["games" if number == 1 else f"games-{number}"] = partial(
                 pages.games_page, views, choice=self._choice, number=number
             )
         for bot in bots:
-            found[f"bots/{file_name(bot)}"] = partial(pages.bot_page, views, bot=bot)
+            found[f"bots/{file_name(bot)}"] = partial(bot_pages.bot_page, views, bot=bot)
         for bot, other in combinations(bots, 2):
             path = f"pairs/{file_name(bot)}/{file_name(other)}"
-            found[path] = partial(pages.pair_page, views, bot=bot, other=other)
+            found[path] = partial(bot_pages.pair_page, views, bot=bot, other=other)
         for game_id in self._ids:
             found[f"games/{file_name(game_id)}"] = partial(pages.game_page, views, game_id=game_id)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from referee.reports.formats import Field, fields_of, plain, visible
 from referee.web.links import Links
 
+Lead = Callable[[str], str | None]
+"""Returns the address of the page that a value of a column names."""
+Leads = Mapping[str, Lead]
 _LONGEST = 120
 """A longer text is cut in a table. The page of the bot or of the game has it whole."""
 
@@ -39,7 +42,15 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def tables(row_type: type, rows: Iterable[object], links: Links, caption: str) -> list[Table]:
+def tables(
+    row_type: type,
+    rows: Iterable[object],
+    links: Links,
+    caption: str,
+    *,
+    data: bool = False,
+    leads: dict[str, Lead] | None = None,
+) -> list[Table]:
     """Return a table for each section of the rows, or one table if the row type has no sections.
 
     Args:
@@ -47,16 +58,23 @@ def tables(row_type: type, rows: Iterable[object], links: Links, caption: str) -
         rows: the rows. Rows of the same section must follow each other.
         links: the addresses of the page.
         caption: the title of each table, followed by the name of the section.
+        data: True to show also the columns that the command line writes only as data.
+        leads: functions that make the address of a column's value, where it is not the usual one.
     """
+    found = _leads(links) | (leads or {})
     fields = fields_of(row_type)
     section = next((field.key for field in fields if field.column.section), None)
-    shown = [field for field in fields if not (field.column.section or field.column.data_only)]
+    shown = [
+        field
+        for field in fields
+        if not field.column.section and (data or not field.column.data_only)
+    ]
     heads = tuple((field.column.title, field.column.right) for field in shown)
     return [
         Table(
             caption=", ".join(filter(None, (caption, name))),
             heads=heads,
-            rows=tuple(tuple(_cell(field, row, links) for field in shown) for row in group),
+            rows=tuple(tuple(_cell(field, row, found) for field in shown) for row in group),
         )
         for name, group in groupby(
             rows, lambda row: "" if section is None else str(getattr(row, section))
@@ -67,7 +85,7 @@ def tables(row_type: type, rows: Iterable[object], links: Links, caption: str) -
 def card(row: object, links: Links) -> list[tuple[str, Cell]]:
     """Return one row as pairs of a title and a cell."""
     return [
-        (field.column.title, _cell(field, row, links))
+        (field.column.title, _cell(field, row, _leads(links)))
         for field in fields_of(type(row))
         if not field.column.data_only
     ]
@@ -78,18 +96,19 @@ def cut(text: str) -> str:
     return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
-def _cell(field: Field, row: object, links: Links) -> Cell:
+def _cell(field: Field, row: object, leads: Leads) -> Cell:
     value: Any = getattr(row, field.key)
     if value is None:
         return Cell((Part(field.column.empty),), field.column.right)
-    lead = _leads(links).get(field.key)
-    if lead is None or not value:
+    lead = leads.get(field.key)
+    # A column with such a name can be a number too: `bots` of a tournament.
+    if lead is None or not value or not isinstance(value, str | tuple):
         return Cell((Part(cut(field.column.show(value))),), field.column.right)
     values: Sequence[str] = value if isinstance(value, tuple) else (value,)
     return Cell(tuple(Part(cut(plain(each)), lead(each)) for each in values), field.column.right)
 
 
-def _leads(links: Links) -> dict[str, Callable[[str], str | None]]:
+def _leads(links: Links) -> dict[str, Lead]:
     """Return the columns that name a page, each with the function that makes the address."""
     return {
         "bot": links.bot,

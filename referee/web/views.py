@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
-from referee.records import GameRecord
-from referee.reports.rating_rows import RatingRow
+from referee.ratings.collusion import collusion_figures
+from referee.ratings.effects import luck_figures, seat_figures
+from referee.ratings.stopping import StopCondition, compare_neighbours
+from referee.ratings.trueskill import rating_histories
+from referee.records import ChargedFault, GameRecord
+from referee.reports.bot_results import LatencyRow, latency_rows
+from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
+from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, analyses, standings
-from referee.reports.tournament_rows import TournamentRow, tournament_rows
+from referee.reports.statistics import (
+    CollusionRow,
+    LuckRow,
+    NeighbourRow,
+    PairRow,
+    SeatWorthRow,
+    collusion_rows,
+    luck_rows,
+    neighbour_rows,
+    pair_rows,
+    seat_worth_rows,
+)
+from referee.reports.tournament_rows import (
+    StatusRow,
+    TournamentRow,
+    status_rows,
+    tournament_rows,
+)
 from referee.result_columns import ResultColumns
+from referee.store import GameChoice, ListedGame
 from referee.store.league import League
+from referee.tournament.create import Tournament, find_tournament
 from referee.web.board import board_data
 from referee.web.cache import Cache
 
 HIDDEN = "The replay is hidden until all games with the same cards are played."
 """What is said instead of a replay that would help the bots of games to come."""
+SETTLED = StopCondition(confidence=0.95, margin=1.0)
+"""When two neighbours in the standings are settled: the defaults of `referee stats settled`."""
+MEASURED = 100
+"""Number of the newest games of a bot from which the times of its decisions are read."""
 _KEPT = 64
 """How many values are kept: the columns, analyses and standings of some filters."""
+
+Figures = TypeVar("Figures")
+Row = TypeVar("Row")
 
 
 class LeagueViews:
@@ -64,6 +97,112 @@ class LeagueViews:
             ("standings", choice),
             lambda: standings(self.league, choice, self.columns(choice), self.analyses(choice)),
         )
+
+    def pairs(self, choice: GameFilter) -> tuple[PairRow, ...]:
+        """Return the comparisons of all ordered pairs of bots, ruleset by ruleset."""
+        return self._rows(choice, pair_rows, Analysis.pairs)
+
+    def neighbours(self, choice: GameFilter) -> tuple[NeighbourRow, ...]:
+        """Return which places in the standings are settled, by the condition `SETTLED`."""
+
+        def make() -> tuple[NeighbourRow, ...]:
+            analysed = self.analyses(choice)
+            found = compare_neighbours(list(analysed.values()), SETTLED, looks=1)
+            return tuple(
+                row
+                for name, table in zip(analysed, found, strict=True)
+                for row in neighbour_rows(name, table)
+            )
+
+        return self._cache.get(("neighbours", choice), make)
+
+    def seat_worths(self, choice: GameFilter) -> tuple[SeatWorthRow, ...]:
+        """Return the value of each seat, ruleset by ruleset."""
+        return self._rows(choice, seat_worth_rows, lambda each: seat_figures(each.results))
+
+    def luck(self, choice: GameFilter) -> tuple[LuckRow, ...]:
+        """Return how much luck decides, ruleset by ruleset."""
+        return self._rows(choice, luck_rows, lambda each: luck_figures(each.results))
+
+    def collusion(self, choice: GameFilter) -> tuple[CollusionRow, ...]:
+        """Return the hints at collusion, ruleset by ruleset, largest excess first."""
+        return self._rows(choice, collusion_rows, lambda each: collusion_figures(each.results))
+
+    def _rows(
+        self,
+        choice: GameFilter,
+        rows: Callable[[str, Iterable[Figures]], tuple[Row, ...]],
+        figures: Callable[[Analysis], Iterable[Figures]],
+    ) -> tuple[Row, ...]:
+        """Return the rows of every ruleset: `figures` computes figures from an analysis, `rows` turns them into rows."""
+        return self._cache.get(
+            (rows.__name__, choice),
+            lambda: tuple(
+                row
+                for name, analysis in self.analyses(choice).items()
+                for row in rows(name, figures(analysis))
+            ),
+        )
+
+    def history(self, choice: GameFilter, bot: str) -> tuple[HistoryRow, ...]:
+        """Return the rating of a bot after each round, ruleset by ruleset. With many games, the first call is slow."""
+        histories = self._cache.get(
+            ("histories", choice),
+            lambda: rating_histories(
+                choice.games(self.league), predecessors=choice.predecessors(self.league)
+            ),
+        )
+        return history_rows(histories.get(bot, {}))
+
+    def tournament(self, name: str) -> Tournament:
+        """Return a tournament with its schedule. Raises NotFoundError if it does not exist."""
+        return self._cache.get(("tournament", name), lambda: find_tournament(self.league, name))
+
+    def status(self, name: str) -> tuple[StatusRow, ...]:
+        """Return the progress of each round of a tournament; the last row is for all rounds."""
+
+        def make() -> tuple[StatusRow, ...]:
+            games = self.league.games(tournament=name)
+            durations_us = {game.game_id: game.duration_us for game in games}
+            return status_rows(self.tournament(name).schedule, durations_us)
+
+        return self._cache.get(("status", name), make)
+
+    def faults(
+        self, *, tournament: str | None = None, bot: str | None = None
+    ) -> list[ChargedFault]:
+        """Return the faults of a tournament, of a bot, or of a bot in a tournament; see `League.faults`."""
+        return self._cache.get(
+            ("faults", tournament, bot), lambda: self.league.faults(tournament=tournament, bot=bot)
+        )
+
+    def bots(self) -> tuple[BotRow, ...]:
+        """Return a row for each version of each bot, in the order of submission."""
+        league = self.league
+        return self._cache.get(
+            "bots", lambda: bot_rows(league.bots(), league.results(free=True), self.faults())
+        )
+
+    def usage(self, bot: str) -> UsageRow | None:
+        """Return the CPU time and memory of a bot; None if they were never measured."""
+        rows = self._cache.get("usage", self.league.usage)
+        return next((usage_row(row) for row in rows if row.bot == bot), None)
+
+    def latencies(self, choice: GameFilter, bot: str) -> tuple[LatencyRow, ...]:
+        """Return how long the decisions of a bot took in its newest `MEASURED` games. Damaged records are left out."""
+
+        def make() -> tuple[LatencyRow, ...]:
+            listed, _ = self.league.find_games(
+                GameChoice(tournament=choice.tournament, bot=bot), offset=0, limit=MEASURED
+            )
+            return latency_rows(bot, self._intact_records(listed))
+
+        return self._cache.get(("latencies", choice, bot), make)
+
+    def _intact_records(self, listed: Iterable[ListedGame]) -> Iterator[GameRecord]:
+        for game in listed:
+            with suppress(UserError):
+                yield self.league.record(game.result.game_id)
 
     def is_spoiler(self, game_id: str) -> bool:
         """Return True if a replay of this game would tell of games that are still to be played with the same deal.

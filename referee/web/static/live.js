@@ -29,7 +29,8 @@
 
   // What the reader opened or typed stays as it is.
   Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, element) => !(name === "open" && element.tagName === "DETAILS");
-  Idiomorph.defaults.callbacks.beforeNodeMorphed = (element) => element.tagName !== "FORM";
+  // `charts.js` draws a chart anew if its data has changed.
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => node.tagName !== "FORM" && !node.matches?.("figure.chart > div");
 
   htmx.createEventSource = (address) => (source = new EventSource(address));
   document.body.addEventListener("htmx:sseOpen", () => setConnection(LIVE));

@@ -1,0 +1,151 @@
+"""Make the page of a bot, the page of its rating history, and the page of two bots."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from referee.errors import NotFoundError
+from referee.records import BotId
+from referee.reports.bot_results import LatencyRow, SeatResultRow, seat_result_rows
+from referee.reports.bot_rows import FaultRow, fault_rows, log_rows
+from referee.reports.game_rows import GameRow, game_rows
+from referee.reports.rating_rows import HistoryRow, RatingRow
+from referee.reports.selection import GameFilter
+from referee.reports.statistics import PairRow, comparison, pair_rows
+from referee.roster import look_up_bot
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
+from referee.store import GameChoice, StoredBot
+from referee.web.charts import history, latencies
+from referee.web.links import Links
+from referee.web.tables import card, tables
+from referee.web.templates import Page
+from referee.web.views import MEASURED, LeagueViews
+
+_MET = 10
+"""Number of games on the page of two bots."""
+_EVIDENCE = 20
+"""Number of the newest faults whose evidence is on the page of a bot."""
+_QUICK = 2_000
+"""With more games, the rating history takes more than a second. Then it has a page of its own."""
+
+
+def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
+    """Return the page of a version of a bot, from all games of the league, or in a report from those of the tournament.
+
+    Args:
+        views: the league.
+        links: the addresses of the page.
+        bot: `name@version`, or a name, which means its newest version.
+
+    Raises NotFoundError if the league has no such bot.
+    """
+    found = look_up_bot(views.league, bot)
+    name, choice = str(found.bot), GameFilter(tournament=links.report)
+    faults = views.faults(tournament=choice.tournament, bot=name)
+    analysed, ratings = views.analyses(choice), views.standings(choice)
+    versions = [row for row in views.bots() if BotId.parse(row.bot).name == found.name]
+    (own,) = (row for row in versions if row.bot == name)
+    pairs = [
+        row
+        for ruleset, analysis in analysed.items()
+        if name in (bots := analysis.results.bots)
+        for row in pair_rows(
+            ruleset, (analysis.pair(name, other) for other in bots if other != name)
+        )
+    ]
+    usage, spent = views.usage(name), views.latencies(choice, name)
+    is_quick = len(views.columns(choice)) <= _QUICK
+    return Page(
+        "bot.html",
+        name,
+        {
+            "bot": name,
+            "about": card(own, links),
+            "versions": versions,
+            "ratings": tables(
+                RatingRow, [row for row in ratings if row.bot == name], links, "Ratings"
+            ),
+            "opponents": tables(
+                PairRow,
+                pairs,
+                links,
+                "Opponents",
+                data=True,
+                leads={"other": lambda other: links.pair(name, other)},
+            ),
+            "seats": tables(SeatResultRow, seat_result_rows(name, analysed), links, "Results"),
+            "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
+            "evidence": log_rows(faults[: -_EVIDENCE - 1 : -1]),
+            "fault_count": len(faults),
+            "usage": None if usage is None else card(usage, links),
+            "latencies": tables(LatencyRow, spent, links, "Time of decisions"),
+            "latency_chart": latencies(spent),
+            "measured": MEASURED,
+            "history": _history(views, links, choice, name) if is_quick else None,
+            "check": json.loads(found.check_report) if found.check_report else None,
+            "build_log": _build_log(views, found),
+        },
+    )
+
+
+def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
+    """Return the page of the rating history of a bot. Raises NotFoundError if the league has no such bot."""
+    name = str(look_up_bot(views.league, bot).bot)
+    shown = _history(views, links, GameFilter(tournament=links.report), name)
+    return Page("history.html", f"Rating history of {name}", {"bot": name, "history": shown})
+
+
+def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
+    """Return the page that compares two bots. Raises NotFoundError if the league does not have one of them."""
+    first, second = (str(look_up_bot(views.league, text).bot) for text in (bot, other))
+    if first == second:
+        raise NotFoundError(f"{bot} and {other} are the same bot")
+    choice = GameFilter(tournament=links.report)
+    figures = {
+        ruleset: analysis.pair(first, second)
+        for ruleset, analysis in views.analyses(choice).items()
+        if {first, second} <= set(analysis.results.bots)
+    }
+    games, total = views.league.find_games(
+        GameChoice(tournament=links.report, bot=first, other=second), offset=0, limit=_MET
+    )
+    return Page(
+        "pair.html",
+        f"{first} against {second}",
+        {
+            "first": first,
+            "second": second,
+            "rulesets": [
+                {
+                    "ruleset": ruleset,
+                    "sentence": comparison(ruleset, pair),
+                    "pair": pair,
+                    "about": card(pair_rows(ruleset, [pair])[0], links),
+                }
+                for ruleset, pair in figures.items()
+            ],
+            "games": tables(GameRow, game_rows(game.result for game in games), links, "Games"),
+            "total": total,
+        },
+    )
+
+
+def _history(
+    views: LeagueViews, links: Links, choice: GameFilter, bot: str
+) -> list[dict[str, Any]]:
+    """Return for each ruleset its name, a chart and a table."""
+    rows = views.history(choice, bot)
+    found = []
+    for ruleset in dict.fromkeys(row.ruleset for row in rows):
+        own = [row for row in rows if row.ruleset == ruleset]
+        table = tables(HistoryRow, own, links, "Rating history")
+        found.append({"ruleset": ruleset, "chart": history(own), "tables": table})
+    return found
+
+
+def _build_log(views: LeagueViews, bot: StoredBot) -> str:
+    """Return the output of the bot's build; empty if there is none."""
+    workshop = Workshop(views.league.folder, None, on_build=lambda _: None)
+    return Roster(views.league, workshop).build_log(bot.bot)

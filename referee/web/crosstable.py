@@ -1,0 +1,68 @@
+"""Turn the comparisons of all bots into a crosstable for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from referee.reports.statistics import PairRow
+from referee.web.links import Links
+from referee.web.tables import Part, cut
+
+_SHADES = 10
+"""Number of steps between the darkest and the lightest cell. The style sheet has a class for each shade."""
+
+
+class Square(NamedTuple):
+    """A cell of a crosstable: how the bot of the row did against the bot of the column."""
+
+    share: str
+    """Percentage of the common games in which the bot of the row ranked higher; empty on the diagonal."""
+    counts: str
+    """Wins, draws and losses."""
+    shade: int | None
+    """From 0, always lower, to 10, always higher; None if the two bots never met."""
+    label: str
+    """The same as a sentence."""
+    address: str | None
+
+
+class Line(NamedTuple):
+    """A row of a crosstable."""
+
+    bot: Part
+    squares: tuple[Square, ...]
+
+
+def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> list[Line]:
+    """Return a line for each bot with a square for each bot, both in the order of `bots`.
+
+    Args:
+        bots: the bots of one ruleset, best first.
+        pairs: the comparisons of these bots.
+        links: the addresses of the page.
+    """
+    found = {(row.bot, row.other): row for row in pairs}
+    return [
+        Line(
+            Part(cut(bot), links.bot(bot)),
+            tuple(_square(found.get((bot, other)), links) for other in bots),
+        )
+        for bot in bots
+    ]
+
+
+def _square(row: PairRow | None, links: Links) -> Square:
+    """Return the square of a comparison; `row` is None on the diagonal."""
+    if row is None:
+        return Square("", "", None, "", None)
+    if row.better is None:
+        return Square("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
+    counts = f"{row.wins}-{row.draws}-{row.losses}"
+    return Square(
+        share=f"{100 * row.better:.0f}",
+        counts=counts,
+        shade=round(_SHADES * row.better),
+        label=f"{cut(row.bot)} against {cut(row.other)}: {row.wins} won, {row.draws} drawn, {row.losses} lost",
+        address=links.pair(row.bot, row.other),
+    )
