@@ -222,6 +222,20 @@ def test_keys_in_a_choice_do_not_move(page):
     expect_move(page, 0)
 
 
+def test_keys_in_a_wide_table_scroll_it_and_do_not_move(page):
+    page.get_by_role("region", name="Seats").focus()
+    page.keyboard.press("ArrowRight")
+    expect_move(page, 0)
+
+
+def test_link_of_a_fault_leads_back_to_the_board(open_page, address):
+    page = open_page(address, width=390)
+    fault = GAME.faults[1]
+    page.get_by_role("link", name=f"move {fault.move + 1}", exact=True).click()
+    expect_move(page, fault.move + 1)
+    expect(page.get_by_role("button", name="Play")).to_be_in_viewport()
+
+
 def test_slider_moves(page):
     page.get_by_role("slider", name="Move").fill("12")
     expect_move(page, 12)

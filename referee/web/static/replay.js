@@ -642,7 +642,7 @@
     const keys = { " ": "play", ArrowLeft: "back", ArrowRight: "forward", Home: "first", End: "last" };
     document.addEventListener("keydown", (event) => {
       const step = keys[event.key];
-      const busy = event.target.closest("input, select, textarea, summary");
+      const busy = event.target.closest("input, select, textarea, summary, pre, .scroll");
       const pressed = event.key === " " && event.target.closest("button, a");
       if (!step || busy || pressed || event.ctrlKey || event.altKey || event.metaKey) return;
       event.preventDefault();
@@ -652,6 +652,8 @@
       pause();
       readUrl();
       drawAll();
+      const replay = document.getElementById("replay");
+      if (replay.getBoundingClientRect().bottom < 0) replay.scrollIntoView();
     });
 
     function drawAll() {
