@@ -9,7 +9,7 @@ import pytest
 from games_to_show import HOSTILE, hostile
 from played import record
 from playwright.sync_api import expect, sync_playwright
-from replay_page import write_replay
+from replay_page import STATIC, write_replay
 
 from referee.match.replay import replay_moves
 from referee.reports.formats import counts_name, visible
@@ -187,9 +187,9 @@ def test_next_fault_visits_every_fault(page):
     for fault in GAME.faults:
         button.click()
         expect_move(page, fault.move + 1)
-        expect(page.locator("#replay-said .fault")).to_contain_text("timeout: no reply")
+        expect(page.locator("#replay-said .charge")).to_contain_text("timeout: no reply")
     expect(button).to_have_attribute("aria-disabled", "true")
-    expect(page.locator("#replay-times .fault")).to_have_count(len(GAME.faults))
+    expect(page.locator("#replay-times .charge")).to_have_count(len(GAME.faults))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_seat_sees_its_own_hand_and_only_backs_of_the_others(open_page, address)
 def test_seat_does_not_see_times_and_faults_of_others(open_page, address):
     others = next(seat for seat in range(4) if all(fault.seat != seat for fault in GAME.faults))
     page = open_page(f"{address}#seat={others}")
-    expect(page.locator("#replay-times .fault")).to_have_count(0)
+    expect(page.locator("#replay-times .charge")).to_have_count(0)
     expect(page.locator("#replay-log")).not_to_contain_text("no reply")
     first = next(at for at, move in enumerate(GAME.moves) if move.seat != others)
     expect(page.locator("#replay-log .time").nth(first)).to_have_text("")
@@ -339,7 +339,7 @@ def test_hostile_names_and_details_are_only_text(open_page, tmp_path):
     page = open_page(write_replay(tmp_path, game).as_uri())
     press_button(page, "Next fault")
     name = visible(f"{game.faults[0].seat}{HOSTILE}").strip()
-    expect(page.locator("#replay-said .fault")).to_contain_text(name)
+    expect(page.locator("#replay-said .charge")).to_contain_text(name)
     expect(page.locator("main script")).to_have_count(0)
     page.get_by_text("End of the standard error").click()
     expect(page.locator("details pre")).to_contain_text("second line")
@@ -371,6 +371,15 @@ def test_page_of_a_wrong_record_says_what_is_wrong(open_page, tmp_path):
     page = open_page(write_replay(tmp_path, GAME, problem="move 3: seat 1 moves").as_uri())
     expect(page.get_by_role("alert")).to_have_text("move 3: seat 1 moves")
     expect(page.get_by_role("heading", name="Result")).to_be_visible()
+
+
+def test_replay_and_other_pages_share_no_class_of_their_styles():
+    """The page of a game uses both files, so a rule of one would change the other."""
+    found = [
+        set(re.findall(r"\.([a-zA-Z][\w-]*)", (STATIC / name).read_text(encoding="utf-8")))
+        for name in ("style.css", "replay.css")
+    ]
+    assert set.intersection(*found) == set()
 
 
 def test_replay_works_under_a_strict_policy(open_page, tmp_path):

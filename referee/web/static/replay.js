@@ -200,7 +200,7 @@
       const move = game.moves[index];
       const charges = move.faults
         .filter(({ seat }) => knows(viewer, seat))
-        .map((fault) => ({ start: "", text: charge(fault), kind: "fault" }));
+        .map((fault) => ({ start: "", text: charge(fault), kind: "charge" }));
       const events = move.events.map((event, place) => ({
         start: event.kind === "Played" ? fill(parts.turn, game.tables[index]) : "",
         text:
@@ -550,7 +550,7 @@
           const at = { x: index + 0.6, width: 0.8 };
           const bars = [shape("rect", { ...at, y: 40 - height, height, class: "time" })];
           if (hasSnatch(move)) bars.push(shape("rect", { ...at, y: 8, height: 4, class: "snatch" }));
-          if (hasFault(move)) bars.push(shape("rect", { ...at, y: 0, height: 6, class: "fault" }));
+          if (hasFault(move)) bars.push(shape("rect", { ...at, y: 0, height: 6, class: "charge" }));
           return bars;
         }),
       );
