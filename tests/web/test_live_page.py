@@ -1,0 +1,134 @@
+"""Test in a browser that an open page follows the league: updates, holding them, and a lost connection."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from real_runs import place
+from served import PATIENCE_S, address_in, serving, store_game
+
+pytestmark = [
+    pytest.mark.extended("opens pages in a browser"),
+    pytest.mark.toolchain("chromium"),
+]
+expect.set_options(timeout=1000 * PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("live"), apart=True) as made:
+        done = made.referee("tournament", "run", made.tournament(matches=1))
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture
+def page(browser):
+    """Return a page that notes errors; a blocked style or script is an error."""
+    opened = browser.new_page()
+    opened.set_default_timeout(1000 * PATIENCE_S)
+    opened.problems = []
+    opened.on("pageerror", lambda error: opened.problems.append(str(error)))
+    opened.on(
+        "console",
+        lambda message: opened.problems.append(message.text) if message.type == "error" else None,
+    )
+    yield opened
+    opened.close()
+
+
+def state(page):
+    return page.get_by_role("status").first
+
+
+def test_stored_game_appears_in_an_open_page_and_the_focus_stays(page, here):
+    with serving(here) as server:
+        page.goto(server.address)
+        expect(state(page)).to_have_text("Live")
+        link = page.get_by_role("main").get_by_role("link", name="cup").first
+        link.focus()
+        page.evaluate("document.getElementById('main').firstElementChild.marked = true")
+        store_game(here, "new-1")
+        expect(page.get_by_role("main")).to_contain_text("new-1")
+        expect(link).to_be_focused()
+        assert page.evaluate("document.getElementById('main').firstElementChild.marked")
+    assert page.problems == []
+
+
+def test_values_that_the_reader_chose_stay(page, here):
+    with serving(here) as server:
+        page.goto(f"{server.address}games")
+        expect(state(page)).to_have_text("Live")
+        page.get_by_label("bot", exact=True).select_option("greedy@1.0")
+        store_game(here, "new-2")
+        expect(page.get_by_role("main")).to_contain_text("new-2")
+        expect(page.get_by_label("bot", exact=True)).to_have_value("greedy@1.0")
+
+
+def test_details_that_the_reader_opened_stay_open(page, here):
+    with serving(here) as server:
+        page.goto(server.address)
+        expect(state(page)).to_have_text("Live")
+        details = page.evaluate("""() => {
+            const box = document.createElement("div");
+            box.innerHTML = "<details open><summary>a</summary><p>old</p></details>";
+            Idiomorph.morph(box, "<details><summary>a</summary><p>new</p></details>", { morphStyle: "innerHTML" });
+            return [box.firstChild.open, box.textContent];
+        }""")
+    assert details == [True, "anew"]
+
+
+def test_held_page_stays_as_it_is_until_it_is_resumed(page, here):
+    with serving(here) as server:
+        page.goto(server.address)
+        expect(state(page)).to_have_text("Live")
+        page.get_by_role("button", name="Hold updates").press("Enter")
+        expect(state(page)).to_have_text("Updates are held")
+        with server.stream() as (_, events):
+            next(events)
+            store_game(here, "new-3")
+            next(events)
+            next_page = server.shows("", "new-3")
+        assert next_page
+        expect(page.get_by_role("main")).not_to_contain_text("new-3")
+        page.get_by_role("button", name="Hold updates", pressed=True).click()
+        expect(page.get_by_role("main")).to_contain_text("new-3")
+        expect(state(page)).to_have_text("Live")
+    assert page.problems == []
+
+
+def test_page_connects_again_after_the_server_was_restarted(page, here):
+    with serving(here) as server:
+        page.goto(server.address)
+        expect(state(page)).to_have_text("Live")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(PATIENCE_S)
+        expect(state(page)).to_have_text("Connection lost. Trying again.")
+    store_game(here, "new-4")
+    with here.started("serve", "--port", server.port) as process:
+        address_in(process)
+        expect(state(page)).to_have_text("Live")
+        expect(page.get_by_role("main")).to_contain_text("new-4")
+
+
+def test_page_is_readable_without_javascript(browser, here):
+    with serving(here) as server:
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(server.address)
+        expect(page.get_by_role("main")).to_contain_text("cup")
+        expect(state(page)).to_have_text("Live updates need JavaScript.")
+        expect(page.get_by_role("button")).to_have_count(0)
+        context.close()
