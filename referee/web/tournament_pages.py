@@ -60,6 +60,8 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
         {
             "row": row,
             "status": status,
+            "speed": views.speed(name),
+            "may_stop": tournament.may_stop,
             "rounds": tables(StatusRow, status, links, "Rounds"),
             "faults": tables(FaultRow, fault_rows(views.faults(tournament=name)), links, "Faults"),
             "rulesets": _rulesets(views, links, choice),

@@ -19,6 +19,7 @@ from referee.reports.bot_results import LatencyRow, latency_rows
 from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, analyses, standings
+from referee.reports.speed import SPEED_GAMES, Speed, speed
 from referee.reports.statistics import (
     CollusionRow,
     LuckRow,
@@ -167,6 +168,20 @@ class LeagueViews:
             return status_rows(self.tournament(name).schedule, durations_us)
 
         return self._cache.get(("status", name), make)
+
+    def speed(self, name: str) -> Speed | None:
+        """Return how fast a tournament is played; None if no game is missing, or if it cannot be known yet."""
+        total = self.status(name)[-1]
+        if total.done == total.games:
+            return None
+
+        def make() -> Speed | None:
+            choice = GameChoice(tournament=name)
+            newest, _ = self.league.find_games(choice, offset=0, limit=SPEED_GAMES)
+            ends_us = [each.summary.started_at_us + each.summary.duration_us for each in newest]
+            return speed(ends_us, total.games - total.done)
+
+        return self._cache.get(("speed", name), make)
 
     def faults(
         self, *, tournament: str | None = None, bot: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ from client import HOST, Client
 from real_runs import place
 
 from referee.errors import RefereeError
+from referee.reports.speed import Speed
 from referee.store.league import League
 from referee.web import pages, responses
 from referee.web.app import create_app
@@ -199,3 +201,15 @@ def test_page_that_does_not_change_has_no_stream(client):
 
 def test_page_without_javascript_says_what_is_missing(client):
     assert "Live updates need JavaScript." in client.get("/").text
+
+
+def test_unfinished_tournament_shows_its_speed_and_the_time_left(client, views, monkeypatch):
+    assert "games/s" not in client.get("/tournaments/cup").text
+    status = views.status("cup")
+    missing = replace(status[-1], games=status[-1].games + 100)
+    monkeypatch.setattr(views, "status", lambda _name: (*status[:-1], missing))
+    monkeypatch.setattr(
+        "referee.web.views.speed", lambda _ends_us, missing: Speed(2.5, missing * 400_000)
+    )
+    page = Client(create_app(views, hosts=[HOST])).get("/tournaments/cup").text
+    assert "2.5 games/s in the last minute of play; 40.0 s left at this speed" in page
