@@ -32,6 +32,21 @@ class Mounted:
             timeout=PATIENCE_S,
         )
 
+    @contextmanager
+    def started(self, *arguments):
+        """Start a command of the referee; end it when the context ends."""
+        with subprocess.Popen(
+            [*self._enter, BIN / "referee", *map(str, arguments)],
+            env=self.here.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.terminate()
+
     def referee(self, *arguments):
         """Run a command of the referee to its end, in a process of its own."""
         return self.run(BIN / "referee", *arguments)

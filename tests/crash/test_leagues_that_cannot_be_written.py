@@ -6,10 +6,11 @@ import shutil
 import sqlite3
 from contextlib import closing
 
+import httpx
 import pytest
 from battered import integrity
 from mounts import DISK, READ_ONLY, mounted
-from real_runs import place, read_until
+from real_runs import PATIENCE_S, place, read_until
 
 pytestmark = [
     pytest.mark.unmeasured,
@@ -69,6 +70,24 @@ def test_a_read_only_league_can_be_read_but_not_written(here, played):
             1,
             "attempt to write a readonly database",
         )
+
+
+def test_a_read_only_league_can_be_viewed(here, played):
+    league = here.folder / "league"
+    shutil.copytree(played.folder / "league", league)
+    before = sorted(league.rglob("*"))
+    with (
+        mounted(here, READ_ONLY, league) as inside,
+        inside.started("serve", "--port", "0", "--league", league) as process,
+    ):
+        address = process.stdout.readline().strip()
+        pages = [
+            httpx.get(address + path, timeout=PATIENCE_S, trust_env=False)
+            for path in ("", "games", "tournaments/cup")
+        ]
+    assert [page.status_code for page in pages] == [200, 200, 200]
+    assert "cup-1" in pages[1].text
+    assert sorted(league.rglob("*")) == before
 
 
 def test_a_read_only_league_has_all_games_after_a_kill(here):
