@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # scipy takes a while to load
     from referee.ratings.analysis import Analysis
     from referee.result_columns import Flags, ResultColumns
 
-_STEPS_US = tuple(step * 10**power for power in range(9) for step in (1, 2, 5))
-"""The limits between the classes of times, in microseconds: 1, 2, 5, 10, 20 and so on."""
+_LIMITS_US = (0, *(step * 10**power for power in range(12) for step in (1, 2, 5)))
+"""The limits of the ranges of times, in microseconds: 0, 1, 2, 5, 10, 20 and so on, up to days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def latency_rows(bot: str, records: Iterable[GameRecord]) -> tuple[LatencyRow, .
         records: games in which the bot played.
     """
     counts = Counter(
-        max(1, bisect_right(_STEPS_US, move.elapsed_us))
+        bisect_right(_LIMITS_US, move.elapsed_us)
         for record in records
         for move in record.moves
         if not move.stand_in and str(record.seating[move.seat]) == bot
@@ -114,8 +114,8 @@ def latency_rows(bot: str, records: Iterable[GameRecord]) -> tuple[LatencyRow, .
         return ()
     return tuple(
         LatencyRow(
-            at_least_us=_STEPS_US[place - 1] if place > 1 else 0,
-            below_us=_STEPS_US[place] if place < len(_STEPS_US) else 10 * _STEPS_US[-3],
+            at_least_us=_LIMITS_US[place - 1],
+            below_us=_LIMITS_US[place],
             decisions=counts[place],
             share=counts[place] / counts.total(),
         )

@@ -146,6 +146,9 @@ def _history(
 
 
 def _build_log(views: LeagueViews, bot: StoredBot) -> str:
-    """Return the output of the bot's build; empty if there is none."""
+    """Return the output of the bot's build; empty if there is none, or if this user must not read it."""
     workshop = Workshop(views.league.folder, None, on_build=lambda _: None)
-    return Roster(views.league, workshop).build_log(bot.bot)
+    try:
+        return Roster(views.league, workshop).build_log(bot.bot)
+    except OSError:
+        return ""

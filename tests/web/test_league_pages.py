@@ -1,0 +1,338 @@
+"""The pages of tournaments, bots and pairs show what the command line prints of the same league."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sqlite3
+import zipfile
+from contextlib import closing
+from urllib.parse import quote
+
+import pytest
+from client import HOST, Client
+from html_tables import read_page
+from markupsafe import escape
+from real_runs import SEED, place
+
+from referee.reports.formats import chance, visible
+from referee.store.league import League
+from referee.web.app import create_app
+from referee.web.views import LeagueViews
+
+CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
+HOSTILE = (
+    "<script>alert(1)<b>\u202egnp.exe\x1b[31m\u2028 'quote\" " + 10_000 * "x" + "&amp;{{ 7 * 7 }}"
+)
+REPORT = json.dumps(
+    {
+        "bot": HOSTILE,
+        "ok": True,
+        "steps": [
+            {
+                "number": 1,
+                "name": HOSTILE,
+                "verdict": "pass",
+                "expected": HOSTILE,
+                "came": HOSTILE,
+                "output": HOSTILE,
+                "elapsed_s": 1.0,
+            }
+        ],
+    }
+)
+BOTS = ["bait@1.0", "crashes@1", "greedy@1.0", "random@1.0"]
+PAGES = (
+    "/",
+    "/games",
+    "/tournaments/cup",
+    "/bots/greedy@1.0",
+    "/bots/crashes@1",
+    "/histories/greedy@1.0",
+    "/pairs/bait@1.0/greedy@1.0",
+)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("league")) as made:
+        crashes = made.bot("crashes", CRASH)
+        file = made.tournament(bots=("random", "greedy", "bait", crashes), matches=3)
+        done = made.referee("tournament", "run", file)
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture(scope="module")
+def client(here):
+    with League.open_read_only(here.folder / "league") as league:
+        yield Client(create_app(LeagueViews(league), hosts=[HOST]))
+
+
+@pytest.fixture
+def show(client):
+    """Return a function that reads the tables, charts and links of a page."""
+
+    def read(path):
+        response = client.get(path)
+        assert response.status_code == 200, response.text
+        return read_page(response.text)
+
+    return read
+
+
+@pytest.fixture
+def printed(here):
+    """Return a function that runs a command with `--json` and returns the value."""
+
+    def run(*words):
+        done = here.referee(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def column(table, title):
+    titles, *rows = table
+    return [row[titles.index(title)] for row in rows]
+
+
+def test_standings_of_a_tournament_are_those_of_the_command(show, printed):
+    rows = printed("tournament", "standings", "cup")
+    table = show("/tournaments/cup").tables["Ratings, classic"]
+    assert column(table, "bot") == [row["bot"] for row in rows]
+    assert column(table, "mu") == [f"{row['mu']:.2f}" for row in rows]
+    assert column(table, "rating") == [f"{row['conservative']:.2f}" for row in rows]
+    assert column(table, "forfeits") == [str(row["forfeits"]) for row in rows]
+
+
+def test_chart_of_intervals_has_the_figures_of_the_standings(show, printed):
+    rows = printed("tournament", "standings", "cup")
+    (chart,) = show("/tournaments/cup").charts
+    shown = [(each["fit"], each["low"], each["high"]) for each in chart["data"]["values"]]
+    assert shown == [(row["fit"], row["fit_low"], row["fit_high"]) for row in rows]
+
+
+def test_crosstable_has_the_counts_of_the_pairs_best_bot_first(show, printed):
+    order = [row["bot"] for row in printed("tournament", "standings", "cup")]
+    found = {
+        (
+            row["bot"],
+            row["other"],
+        ): f"{100 * row['better']:.0f} {row['wins']}-{row['draws']}-{row['losses']}"
+        for row in printed("stats", "pairs", "--tournament", "cup")
+    }
+    page = show("/tournaments/cup")
+    lines = page.tables["Crosstable, classic"][1:]
+    assert [line[1] for line in lines] == order
+    assert [line[2:] for line in lines] == [
+        tuple(found.get((bot, other), "·") for other in order) for bot in order
+    ]
+    assert "/pairs/bait@1.0/greedy@1.0" in page.addresses
+
+
+def test_settled_places_and_effects_are_those_of_the_commands(show, printed):
+    tables = show("/tournaments/cup").tables
+    settled = printed("stats", "settled", "--tournament", "cup")
+    assert column(tables["Settled places, classic"], "verdict") == [
+        row["verdict"] for row in settled
+    ]
+    assert column(tables["Settled places, classic"], "P(better)") == [
+        chance(row["chance"]) for row in settled
+    ]
+    seats = printed("stats", "seats", "--tournament", "cup")
+    assert column(tables["Seats, classic"], "seat") == [str(row["seat"]) for row in seats]
+    assert len(tables["Luck, classic"]) == 1 + len(printed("stats", "luck", "--tournament", "cup"))
+
+
+def test_faults_of_a_tournament_are_those_of_its_status(show, printed):
+    faults = printed("tournament", "status", "cup")["faults"]
+    table = show("/tournaments/cup").tables["Faults"]
+    assert column(table, "cause") == [row["cause"] for row in faults]
+    assert column(table, "games") == [str(row["games"]) for row in faults]
+
+
+@pytest.mark.parametrize("kind", ["standings", "pairs"])
+def test_downloads_are_what_the_commands_print(client, here, kind):
+    words = {
+        "standings": ("tournament", "standings", "cup"),
+        "pairs": ("stats", "pairs", "--tournament", "cup"),
+    }
+    for ending in ("csv", "json"):
+        response = client.get(f"/downloads/cup.{kind}.{ending}")
+        assert response.status_code == 200
+        assert response.headers["content-disposition"] == "attachment"
+        assert response.text == here.referee(*words[kind], f"--{ending}").stdout
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/downloads/cup.{kind}.csv").text)))
+    assert {row["bot"] for row in rows} == set(BOTS)
+
+
+def test_archive_of_a_finished_tournament_is_the_one_of_the_command(client, here):
+    exported = here.referee("tournament", "export", "cup", "--output", "cup.zip")
+    assert exported.returncode == 0, exported.stderr
+    assert client.get("/downloads/cup.zip").content == (here.folder / "cup.zip").read_bytes()
+    assert zipfile.is_zipfile(here.folder / "cup.zip")
+
+
+def test_bot_page_has_the_figures_of_the_commands(show, printed):
+    tables = show("/bots/greedy@1.0").tables
+    about = printed("bots", "show", "greedy")
+    rounds = printed("ratings", "--history", "greedy")
+    pairs = [row for row in printed("stats", "pairs") if row["bot"] == "greedy@1.0"]
+    (rating,) = about["ratings"]
+    assert column(tables["Ratings, classic"], "mu") == [f"{rating['mu']:.2f}"]
+    assert column(tables["Rating history, classic"], "mu") == [f"{row['mu']:.2f}" for row in rounds]
+    assert column(tables["Opponents, classic"], "against") == [row["other"] for row in pairs]
+    assert column(tables["Opponents, classic"], "won") == [str(row["wins"]) for row in pairs]
+    assert column(tables["Results, classic"], "games")[0] == str(rating["games"])
+    assert column(tables["Results, classic"], "seat") == ["all", "0", "1"]
+
+
+def test_history_of_a_bot_has_its_chart_on_both_pages(show, printed):
+    rounds = printed("ratings", "--history", "greedy")
+    for path in ("/bots/greedy@1.0", "/histories/greedy@1.0"):
+        chart = show(path).charts[0]
+        assert [each["mu"] for each in chart["data"]["values"]] == [row["mu"] for row in rounds]
+
+
+def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
+    page = show("/bots/greedy@1.0")
+    bars = page.charts[-1]["data"]["values"]
+    table = page.tables["Time of decisions"]
+    assert [str(each["decisions"]) for each in bars] == column(table, "decisions")
+    assert sum(each["decisions"] for each in bars) > 10
+    assert "Time of decisions" not in show("/bots/crashes@1").tables
+
+
+def test_faults_of_a_bot_have_their_evidence(client, printed):
+    text = client.get("/bots/crashes@1").text
+    faults = printed("bots", "log", "crashes", "--limit", "20")
+    assert "Ouch\n" in [fault["stderr_tail"] for fault in faults]
+    for fault in faults:
+        assert str(escape(fault["detail"])) in text
+        assert f"<b>{fault['cause']}</b>" in text
+    assert "Ouch" in text
+
+
+def test_bot_without_a_version_means_the_newest(client):
+    assert client.get("/bots/greedy").text == client.get("/bots/greedy@1.0").text
+
+
+def test_pair_page_has_the_sentence_of_the_command(client, here, show):
+    sentence = here.referee("ratings", "compare", "bait", "greedy").stdout.strip()
+    assert str(escape(sentence)) in client.get("/pairs/bait@1.0/greedy@1.0").text
+    games = show("/pairs/bait@1.0/greedy@1.0").tables["Games"]
+    assert all("bait@1.0" in bots and "greedy@1.0" in bots for bots in column(games, "bots"))
+    assert len(games) == 1 + 6
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/tournaments/nothing",
+        "/bots/nobody",
+        "/bots/greedy@9",
+        "/histories/nobody",
+        "/pairs/greedy@1.0/nobody",
+        "/pairs/greedy@1.0/greedy@1.0",
+        "/downloads/nothing.standings.csv",
+        "/downloads/cup.standings.exe",
+        "/downloads/cup.seed.json",
+        "/downloads/cup",
+    ],
+)
+def test_what_does_not_exist_leads_back_to_the_league(client, path):
+    response = client.get(path)
+    assert response.status_code == 404
+    assert '<a href="/">Back to the league</a>' in response.text
+
+
+def test_seed_is_shown_only_after_the_end(here, client, tmp_path):
+    assert SEED in client.get("/tournaments/cup").text
+    with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
+        database.execute("UPDATE tournaments SET finished_at_us = NULL")
+        database.commit()
+    with League.open_read_only(tmp_path / "league") as league:
+        running = Client(create_app(LeagueViews(league), hosts=[HOST]))
+        page = running.get("/tournaments/cup")
+        assert page.status_code == 200
+        assert SEED not in page.text
+        assert "published when all games are played" in page.text
+        assert running.get("/downloads/cup.zip").status_code == 404
+
+
+def test_tournament_without_games_says_so(here, tmp_path):
+    with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
+        for table in ("faults", "seats", "results", "records"):
+            database.execute(f"DELETE FROM {table}")  # noqa: S608
+        database.execute("UPDATE tournaments SET finished_at_us = NULL")
+        database.commit()
+    with League.open_read_only(tmp_path / "league") as league:
+        empty = Client(create_app(LeagueViews(league), hosts=[HOST]))
+        for path in PAGES:
+            assert empty.get(path).status_code == 200
+        assert "No games yet." in empty.get("/tournaments/cup").text
+
+
+def copy_league(here, folder):
+    """Copy the database of the league; return its file."""
+    (folder / "league").mkdir()
+    target = folder / "league" / "league.db"
+    with here.database() as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy)
+    return target
+
+
+@pytest.fixture(scope="module")
+def hostile(here, tmp_path_factory):
+    """A client of the same league, in which strangers have chosen all names and texts."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with closing(sqlite3.connect(copy_league(here, folder))) as database:
+        (config,) = database.execute("SELECT config FROM tournaments").fetchone()
+        values = json.loads(config) | {"name": HOSTILE}
+        for entry in values["bots"]:
+            entry["text"] = entry["text"].replace("greedy@", f"{HOSTILE}@")
+        changed = {
+            "tournaments SET name = ?, config = ?": (HOSTILE, json.dumps(values)),
+            "bots SET author = ?, folder = ?, check_report = ?": (HOSTILE, HOSTILE, REPORT),
+            "bots SET name = ? WHERE name = 'greedy'": (HOSTILE,),
+            "faults SET detail = ?, stderr_tail = ?": (HOSTILE, HOSTILE),
+            "games SET name = name || ?": (HOSTILE,),
+        }
+        for change, parameters in changed.items():
+            database.execute(f"UPDATE {change}", parameters)
+        database.commit()
+    with League.open_read_only(folder / "league") as league:
+        yield Client(create_app(LeagueViews(league), hosts=[HOST]))
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 200),
+        ("/games", 200),
+        ("/games?bot={}", 200),
+        ("/tournaments/{}", 200),
+        ("/tournaments/{}!", 404),
+        ("/bots/{}@1.0", 200),
+        ("/bots/{}!", 404),
+        ("/bots/crashes@1", 200),
+        ("/histories/{}@1.0", 200),
+        ("/pairs/{}@1.0/bait@1.0", 200),
+    ],
+)
+def test_hostile_texts_appear_only_escaped(hostile, path, status):
+    response = hostile.get(path.format(quote(HOSTILE, safe="")))
+    assert response.status_code == status
+    assert "<script>alert" not in response.text
+    assert (str(escape(visible(HOSTILE[:50]))) in response.text) is (status == 200)
+    shown = re.sub(' value="[^"]*"', "", response.text)  # of a list of games: the exact name
+    assert not {"\u202e", "\x1b", "\u2028"} & set(shown)
+
+
+def test_whole_output_of_a_bot_is_shown_escaped(hostile):
+    text = hostile.get("/bots/crashes@1").text
+    assert str(escape(visible(HOSTILE, lines=True))) in text
