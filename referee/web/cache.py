@@ -19,6 +19,8 @@ Value = TypeVar("Value")
 _PATIENCE = 20
 """An outdated value is used again for this multiple of the time that it took to make. So pages take at most a twentieth of a core."""
 _MAX_PATIENCE_S = 30.0
+_MAKING_S = 1.0
+"""If another thread makes a value anew, the outdated one is used, and is expected to be replaced after this time."""
 
 _PARTS: ContextVar[list[float] | None] = ContextVar("_PARTS", default=None)
 """Where the maker of a value notes when its outdated parts can be made anew; None outside of all makers."""
@@ -77,22 +79,32 @@ class Cache:
             self._entries.move_to_end(key)
             while len(self._entries) > self._limit:
                 self._entries.popitem(last=False)
-        with entry.lock:
-            mark = self._read_mark()
-            is_current = entry.mark == mark and entry.is_whole
-            if entry.mark is None or (not is_current and self._now_s() >= entry.again_at_s):
-                try:
-                    self._renew(entry, mark, make)
-                except BaseException:
-                    self._drop(key, entry)
-                    raise
-                is_current = entry.is_whole
-            value, again_at_s = entry.value, entry.again_at_s
+        if entry.lock.acquire(blocking=entry.mark is None):
+            try:
+                is_current = self._update(key, entry, make)
+                value, again_at_s = entry.value, entry.again_at_s
+            finally:
+                entry.lock.release()
+        else:  # another thread makes the value anew, and may need long
+            is_current, value, again_at_s = False, entry.value, self._now_s() + _MAKING_S
         parts = _PARTS.get()
         if not is_current and parts is not None:
             parts.append(again_at_s)
         newer_in_s = None if is_current else max(0.0, again_at_s - self._now_s())
         return Kept(cast("Any", value), newer_in_s)
+
+    def _update(self, key: Hashable, entry: _Entry, make: Callable[[], object]) -> bool:
+        """Make the value anew if it is outdated and was not made just now. Return True if it is up to date then."""
+        mark = self._read_mark()
+        is_current = entry.mark == mark and entry.is_whole
+        if entry.mark is not None and (is_current or self._now_s() < entry.again_at_s):
+            return is_current
+        try:
+            self._renew(entry, mark, make)
+        except BaseException:
+            self._drop(key, entry)
+            raise
+        return entry.is_whole
 
     def _renew(self, entry: _Entry, mark: int, make: Callable[[], object]) -> None:
         parts: list[float] = []

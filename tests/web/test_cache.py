@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
@@ -113,3 +113,23 @@ def test_threads_that_want_one_value_make_it_once(world):
         found = list(threads.map(look, range(8)))
     assert found == ["a at 1"] * 8
     assert world.made == ["a"]
+
+
+def test_outdated_value_is_used_while_another_thread_makes_it_anew(world):
+    cache, began, may_end = world.cache(), Event(), Event()
+    cache.get("a", world.maker("a"))
+    world.mark = 2
+
+    def slow():
+        began.set()
+        assert may_end.wait(60)
+        return "new"
+
+    with ThreadPoolExecutor(1) as threads:
+        making = threads.submit(cache.get, "a", slow)
+        assert began.wait(60)
+        meanwhile = cache.look_up("a", slow)
+        may_end.set()
+        assert making.result(60) == "new"
+    assert meanwhile == ("a at 1", 1.0)
+    assert cache.look_up("a", slow) == ("new", None)
