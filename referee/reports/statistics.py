@@ -35,11 +35,11 @@ class PairRow:
     """Number of games in which both bots played."""
     matches: Annotated[int, Column("matches", right=True)]
     """Number of matches in which both bots played."""
-    wins: Annotated[int, Column("won", data_only=True)]
+    wins: Annotated[int, Column("won", right=True, data_only=True)]
     """Number of meetings in which `bot` ranked higher than `other`."""
-    draws: Annotated[int, Column("drawn", data_only=True)]
+    draws: Annotated[int, Column("drawn", right=True, data_only=True)]
     """Number of meetings in which both had the same rank."""
-    losses: Annotated[int, Column("lost", data_only=True)]
+    losses: Annotated[int, Column("lost", right=True, data_only=True)]
     """Number of meetings in which `other` ranked higher than `bot`."""
     better: Annotated[float | None, Column("ahead in", right=True, show=percent, drop=2)]
     """Share of the meetings in which `bot` ranked higher than `other`; a tie counts half.

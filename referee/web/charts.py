@@ -87,7 +87,12 @@ def history(rows: Sequence[HistoryRow]) -> Spec:
         values,
         height=_HEIGHT,
         encoding={
-            "x": {"field": "games", "type": "quantitative", "title": "games of the bot"},
+            "x": {
+                "field": "games",
+                "type": "quantitative",
+                "title": "games of the bot",
+                "axis": {"tickMinStep": 1},
+            },
         },
         layer=[
             {
@@ -124,7 +129,12 @@ def latencies(rows: Sequence[LatencyRow]) -> Spec:
         height=_HEIGHT,
         encoding={
             "x": times,
-            "y": {"field": "decisions", "type": "quantitative", "title": "decisions"},
+            "y": {
+                "field": "decisions",
+                "type": "quantitative",
+                "title": "decisions",
+                "axis": {"tickMinStep": 1},
+            },
         },
         mark={"type": "bar"},
     )
