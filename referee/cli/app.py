@@ -117,6 +117,10 @@ _COMMANDS = {
         "web",
         "Show the league as web pages that update themselves while a tournament runs.",
     ),
+    "report": (
+        "web",
+        "Write the pages of a tournament into a folder, with all replays. They open in a browser without a server.",
+    ),
     "verify": (
         "verify",
         "Check stored games: decks against the seed, moves against the rules, results against both.",

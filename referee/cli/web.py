@@ -1,8 +1,9 @@
-"""`referee serve`: show a league in a browser."""
+"""`referee serve` and `referee report`: show a league in a browser, from a server or from files."""
 
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from threading import Thread
 from typing import Annotated
 
@@ -14,16 +15,26 @@ from referee.cli.options import (
     INTERRUPTED,
     DbOption,
     LeagueOption,
+    TournamentArgument,
     console,
     notes,
 )
 from referee.errors import UserError
 from referee.store.league import League
 from referee.web.guard import is_loopback
+from referee.web.report import write_report
 from referee.web.serve import serve as serve_pages
 from referee.web.views import LeagueViews
 
 app = typer.Typer()
+
+SpoilersOption = Annotated[
+    bool,
+    typer.Option(
+        "--spoilers",
+        help="Also show replays of deals that other bots still have to play. Bot authors must not see them.",
+    ),
+]
 
 
 @app.command()
@@ -40,13 +51,7 @@ def serve(
     open_browser: Annotated[
         bool, typer.Option("--open", help="Open the first page in a browser.")
     ] = False,
-    spoilers: Annotated[
-        bool,
-        typer.Option(
-            "--spoilers",
-            help="Also show replays of deals that other bots still have to play. Bot authors must not see them.",
-        ),
-    ] = False,
+    spoilers: SpoilersOption = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
@@ -80,3 +85,25 @@ def serve(
             on_ready=announce,
             exit_code=INTERRUPTED,
         )
+
+
+@app.command()
+def report(
+    name: TournamentArgument,
+    output: Annotated[
+        Path, typer.Option("--output", help="The folder to write. It must not exist, or be empty.")
+    ],
+    spoilers: SpoilersOption = False,
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+) -> None:
+    """Write the pages of a tournament into a folder, with all replays. They open in a browser without a server.
+
+    Example: referee report demo --output demo-report
+    """
+    with League.open_read_only(league, db=db) as store:
+        written = write_report(LeagueViews(store, spoilers=spoilers), name, output)
+    hidden = f"; {written.hidden} are hidden until their deals are played" if written.hidden else ""
+    console.print(
+        Text(f"{output / 'index.html'}: {written.replays} replays{hidden}"), soft_wrap=True
+    )

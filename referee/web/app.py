@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from referee.errors import NotFoundError, RefereeError, UserError
 from referee.store import GameChoice
 from referee.web import pages
+from referee.web.board import board_script, phrases_script
 from referee.web.bot_pages import bot_page, history_page, pair_page
 from referee.web.cache import Cache
 from referee.web.guard import Guard
@@ -30,6 +31,7 @@ from referee.web.templates import Page
 from referee.web.tournament_pages import download, tournament_page
 from referee.web.views import LeagueViews
 
+_SCRIPT = "text/javascript"
 _KEPT_PAGES = 100
 _LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
 """What the address of a list of games can have after the question mark."""
@@ -77,6 +79,12 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
             "/pairs/{bot}/{other}",
             page(lambda request: pair_page(views, LINKS, **request.path_params)),
         ),
+        Route(
+            "/games/{game_id:path}",
+            page(lambda request: pages.game_page(views, LINKS, **request.path_params)),
+        ),
+        Route("/boards/{game_id:path}.js", lambda request: _board(views, request)),
+        Route("/phrases.js", lambda _: Response(phrases_script(), media_type=_SCRIPT)),
         Route("/downloads/{file:path}", lambda request: _download(views, request)),
         Route("/events", feed.respond),
         Mount("/static", Assets(directory=STATIC)),
@@ -88,6 +96,11 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
         exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
     return Guard(app, hosts)
+
+
+def _board(views: LeagueViews, request: Request) -> Response:
+    game_id = request.path_params["game_id"]
+    return Response(board_script(game_id, views.board(game_id)), media_type=_SCRIPT)
 
 
 def _download(views: LeagueViews, request: Request) -> Response:

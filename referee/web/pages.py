@@ -102,7 +102,7 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
         raise
     except (RefereeError, Difference) as error:
         values["problem"] = str(error)
-    return Page("game.html", game_id, values)
+    return Page("game.html", game_id, values, live=values["problem"] == HIDDEN)
 
 
 def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:

@@ -108,6 +108,7 @@ class _Report:
             )
         for bot in bots:
             found[f"bots/{file_name(bot)}"] = partial(bot_pages.bot_page, views, bot=bot)
+            found[f"histories/{file_name(bot)}"] = partial(bot_pages.history_page, views, bot=bot)
         for bot, other in combinations(bots, 2):
             path = f"pairs/{file_name(bot)}/{file_name(other)}"
             found[path] = partial(bot_pages.pair_page, views, bot=bot, other=other)
