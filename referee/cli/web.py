@@ -20,6 +20,7 @@ from referee.cli.options import (
     notes,
 )
 from referee.errors import UserError
+from referee.reports.formats import visible
 from referee.store.league import League
 from referee.web.guard import is_loopback
 from referee.web.report import write_report
@@ -103,7 +104,9 @@ def report(
     """
     with League.open_read_only(league, db=db) as store:
         written = write_report(LeagueViews(store, spoilers=spoilers), name, output)
-    hidden = f"; {written.hidden} are hidden until their deals are played" if written.hidden else ""
-    console.print(
-        Text(f"{output / 'index.html'}: {written.replays} replays{hidden}"), soft_wrap=True
-    )
+    said = f"{output / 'index.html'}: {written.replays} replays"
+    if written.hidden:
+        said += f"; {written.hidden} are hidden until all games with the same cards are played"
+    if written.damaged:
+        said += f"; {written.damaged} games are damaged: referee verify {name}"
+    console.print(Text(visible(said)), soft_wrap=True)

@@ -39,7 +39,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """Id of the newest migration. After it, a database has exactly the tables and views of this module."""
 
 metadata = MetaData(

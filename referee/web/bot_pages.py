@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from referee.errors import NotFoundError
@@ -62,7 +64,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
         name,
         {
             "bot": name,
-            "about": card(own, links),
+            "about": card(replace(own, folder=Path(own.folder).name), links),
             "versions": versions,
             "ratings": tables(
                 RatingRow, [row for row in ratings if row.bot == name], links, "Ratings"

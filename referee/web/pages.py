@@ -98,6 +98,8 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
             values["problem"] = HIDDEN
         elif links.files is None:
             values["log"] = log_lines(record)
+        else:
+            views.board(game_id)  # the template asks for the data only if there is no problem
     except NotFoundError:
         raise
     except (RefereeError, Difference) as error:

@@ -16,7 +16,7 @@ from itertools import combinations
 from math import ceil
 from pathlib import Path
 
-from referee.errors import UserError
+from referee.errors import RefereeError, UserError
 from referee.store import GameChoice
 from referee.web import bot_pages, pages, tournament_pages
 from referee.web.board import board_script, phrases_script
@@ -33,10 +33,12 @@ _LIVE_ONLY = ("live.js", "htmx*")
 class ReportSize:
     """What was written."""
 
-    files: int
     replays: int
+    """Number of games with a replay."""
     hidden: int
     """Number of stored games without a replay, because other games of the same deal are still to be played."""
+    damaged: int
+    """Number of stored games without a replay, because their records cannot be replayed. Their pages say why."""
 
 
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
@@ -83,18 +85,28 @@ class _Report:
         self._pages = self._list_pages(sorted({bot for game in games for bot in game.bots}))
 
     def write(self) -> ReportSize:
+        """Write all files."""
         for path, make in self._pages.items():
             links = Links(root="../" * path.count("/"), files=self._pages.keys(), report=self._name)
             self._write(f"{path}.html", render(make(links), links))
-        for game_id in self._ids:
-            script = board_script(game_id, self._views.board(game_id))
-            self._write(f"boards/{file_name(game_id)}.js", script)
+        replays = sum(map(self._write_board, self._ids))
         self._write("phrases.js", phrases_script())
-        shutil.copytree(
-            _STATIC, self._folder / "static", ignore=shutil.ignore_patterns(*_LIVE_ONLY)
+        ignored = shutil.ignore_patterns(*_LIVE_ONLY)
+        shutil.copytree(_STATIC, self._folder / "static", ignore=ignored)
+        return ReportSize(
+            replays=replays,
+            hidden=self._stored - len(self._ids),
+            damaged=len(self._ids) - replays,
         )
-        files = sum(each.is_file() for each in self._folder.rglob("*"))
-        return ReportSize(files, len(self._ids), self._stored - len(self._ids))
+
+    def _write_board(self, game_id: str) -> bool:
+        """Write the data of a replay. Return False if the record cannot be replayed."""
+        try:
+            script = board_script(game_id, self._views.board(game_id))
+        except RefereeError:
+            return False
+        self._write(f"boards/{file_name(game_id)}.js", script)
+        return True
 
     def _list_pages(self, bots: list[str]) -> dict[str, Callable[[Links], Page]]:
         """Map the path of each page, without `.html`, to the function that makes the page."""

