@@ -26,6 +26,7 @@ PAGES_WITH_EXAMPLES = (
     "tournaments/README.md",
     "referee/ratings/README.md",
     "sample_bots/README.md",
+    "referee/web/README.md",
 )
 """In the order in which a reader would type their examples: each builds on those before."""
 
