@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -85,6 +86,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self._on_ready()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note the signal. From now on, log no lines about responses that are given up."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close all connections."""
         # A thread that makes a page cannot be stopped, and Python waits for its threads. The server only reads, so
@@ -93,9 +99,6 @@ class _Server(uvicorn.Server):
         last_resort.daemon = True
         last_resort.start()
         self._feed.close()
-        logging.getLogger("uvicorn.error").setLevel(
-            logging.CRITICAL
-        )  # no lines about what is given up
         await super().shutdown(sockets)
 
 
