@@ -26,7 +26,7 @@ from referee.store import (
     StoredTournament,
     StoredUsage,
     backends,
-    game_pages,
+    game_lists,
     queries,
     writes,
 )
@@ -94,8 +94,8 @@ class League:
 
         The league shows what other processes write to it meanwhile. Several threads may read from it at once.
         While an SQLite file is open, there are two more files beside it, `-wal` and `-shm`; the next command
-        that writes removes them. If the folder cannot be written and nobody plays, SQLite reads the file as
-        immutable: then open the league again after somebody has begun to play in it.
+        that writes removes them. If this process cannot write to the folder and no process has the league open
+        for writing, SQLite reads the file as immutable: the league stays as it was. Open it again to see changes.
 
         Raises UserError if there is no league, if the database cannot be used, or if another version of the
         referee made its tables. Other arguments: see `open`.
@@ -332,7 +332,7 @@ class League:
         This is fast with a hundred thousand games. `offset` is the number of newer games that are left out.
         """
         with self._database.reading() as connection:
-            return game_pages.find_games(connection, choice, offset, limit)
+            return game_lists.find_games(connection, choice, offset, limit)
 
     def place_of(self, game_id: str) -> GamePlace:
         """Return the place of a game in its tournament, whether or not it is played.
@@ -340,7 +340,7 @@ class League:
         Raises NotFoundError if the league has no game with this id.
         """
         with self._database.reading() as connection:
-            return game_pages.place_of(connection, game_id, self.where)
+            return game_lists.place_of(connection, game_id, self.where)
 
     def faults(
         self, *, tournament: str | None = None, bot: str | None = None, limit: int | None = None
