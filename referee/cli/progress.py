@@ -28,7 +28,7 @@ from referee.ratings.trueskill import Ratings
 from referee.records import Fault, GameRecord, GameResult, ScheduledGame
 from referee.reports.formats import visible
 from referee.reports.rating_rows import StandingRow, Tally
-from referee.reports.selection import GameFilter, sequential
+from referee.reports.selection import GameFilter, rate_in_order
 from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
@@ -84,7 +84,7 @@ def _ratings(league: League, tournament: str, games: int) -> Ratings:
     if not games:
         return Ratings()
     choice = GameFilter(tournament=tournament)
-    return sequential(league, choice, choice.columns(league).select(slice(games)))
+    return rate_in_order(league, choice, choice.columns(league).select(slice(games)))
 
 
 class Interrupts:

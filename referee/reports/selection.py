@@ -86,7 +86,7 @@ def standings(
         games: `choice.columns(league)`.
         analysed: `analyses(games)`.
     """
-    ratings = sequential(league, choice, games).table()
+    ratings = rate_in_order(league, choice, games).table()
     strikes = _strikes(games)
     return [
         row
@@ -95,7 +95,7 @@ def standings(
     ]
 
 
-def sequential(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
+def rate_in_order(league: League, choice: GameFilter, games: ResultColumns) -> Ratings:
     """Return the TrueSkill ratings after `games`, which must be in schedule order.
 
     If the league has a checkpoint for the filter `choice`, the computation continues from the checkpoint. If many

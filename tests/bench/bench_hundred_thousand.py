@@ -33,7 +33,13 @@ import referee.ratings.checkpoint
 import referee.store.columns  # noqa: F401 - loaded before times are taken, as those two
 from referee.protocol import record as wire
 from referee.ratings.trueskill import Ratings
-from referee.reports.selection import GameFilter, analyses, current_ratings, sequential, standings
+from referee.reports.selection import (
+    GameFilter,
+    analyses,
+    current_ratings,
+    rate_in_order,
+    standings,
+)
 from referee.reports.statistics import pair_rows
 from referee.reports.terminal import crosstable
 from referee.rules.ruleset import RULESETS
@@ -83,7 +89,7 @@ def cpu(work, *arguments) -> float:
 
 
 def one_more(league):
-    sequential(league, CHOICE, CHOICE.columns(league))
+    rate_in_order(league, CHOICE, CHOICE.columns(league))
 
 
 def rating_table(league):

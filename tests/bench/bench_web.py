@@ -28,7 +28,7 @@ sys.path[:0] = [str(TESTS / "store"), str(TESTS / "bench")]
 import bench_hundred_thousand
 from records import tournament
 
-from referee.reports.selection import GameFilter, sequential
+from referee.reports.selection import GameFilter, rate_in_order
 from referee.store.league import League
 from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
@@ -85,7 +85,7 @@ def pages(folder: Path, games: int = 100_000) -> None:
             GameFilter(),
             GameFilter(tournament="cup"),
         ):  # make checkpoints, as commands do
-            sequential(league, choice, choice.columns(league))
+            rate_in_order(league, choice, choice.columns(league))
     with serving(folder / "many") as (_, address), httpx.Client(timeout=600) as client:
         for page in PAGES:
             times = []

@@ -9,7 +9,7 @@ import pytest
 
 from referee.errors import StoreError
 from referee.ratings.trueskill import Ratings
-from referee.reports.selection import GameFilter, sequential
+from referee.reports.selection import GameFilter, rate_in_order
 from referee.result_columns import ResultColumns
 
 CUP = GameFilter(tournament="cup")
@@ -50,20 +50,20 @@ def duels(games):
 
 def test_rated_games_are_not_rated_again():
     league, games = Kept(), duels(300)
-    table = sequential(league, CUP, games).table()
+    table = rate_in_order(league, CUP, games).table()
     with patch.object(Ratings, "rate", side_effect=AssertionError):
-        assert sequential(league, CUP, games).table() == table
+        assert rate_in_order(league, CUP, games).table() == table
     with pytest.raises(AssertionError), patch.object(Ratings, "rate", side_effect=AssertionError):
-        sequential(league, GameFilter(tournament="cup", seats=2), games)
+        rate_in_order(league, GameFilter(tournament="cup", seats=2), games)
 
 
 def test_read_only_league_gives_the_same_ratings():
     games = duels(300)
-    refused = sequential(Kept(StoreError("read-only")), CUP, games)
-    assert refused.table() == sequential(Kept(), CUP, games).table()
+    refused = rate_in_order(Kept(StoreError("read-only")), CUP, games)
+    assert refused.table() == rate_in_order(Kept(), CUP, games).table()
 
 
 def test_no_checkpoint_is_stored_after_a_few_games():
     league = Kept()
-    sequential(league, CUP, duels(20))
+    rate_in_order(league, CUP, duels(20))
     assert league.kept == {}
