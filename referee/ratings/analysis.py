@@ -39,6 +39,8 @@ class BotFigures:
     """Number of games in which the bot had rank 1 and did not forfeit. A shared rank 1 counts."""
     forfeits: int
     """Number of games that the bot forfeited."""
+    points: int
+    """Sum of the points in all games."""
     rating: Estimate
     """The skill from `fit.fit`, shifted so that the mean of all bots is `Settings.mu`.
 
@@ -133,6 +135,7 @@ class Analysis:
                 matches=int(self._by_bot.matches[number]),
                 wins=int(wins[number]),
                 forfeits=int(forfeits[number]),
+                points=int(points[number]),
                 rating=ratings[number],
                 score=scores[number],
                 win_share=shares[number],

@@ -48,6 +48,8 @@ class RatingRow:
         Column("won [95 %]", right=True, show=percent_estimate, drop=2, interval=True),
     ]
     """Wins divided by games."""
+    points: Annotated[int, Column("points", right=True, drop=1)]
+    """Sum of the points of the bot in all its games. A forfeit does not change the points."""
     mean_score: Annotated[
         Estimate, Column("score [95 %]", right=True, show=estimate(1), drop=7, interval=True)
     ]
@@ -103,6 +105,7 @@ def rating_rows(
             matches=figures[bot].matches,
             wins=figures[bot].wins,
             win_share=figures[bot].win_share,
+            points=figures[bot].points,
             mean_score=figures[bot].score,
             strikes=strikes.get(bot, 0),
             forfeits=figures[bot].forfeits,

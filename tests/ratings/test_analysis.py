@@ -41,6 +41,7 @@ def simulated(matches=6, bots=5, spread=3.0, seed=1):
 def test_values_are_those_of_the_games():
     found = {each.bot: each for each in analysis(FIRST, FORFEITED, TIED).bots()}
     assert {bot: each.matches for bot, each in found.items()} == {"a": 2, "b": 2, "c": 2}
+    assert {bot: each.points for bot, each in found.items()} == {"a": 20, "b": 18, "c": 5}
     assert found["a"].score.value == pytest.approx(20 / 3)
     assert found["a"].win_share.value == 1
     assert found["b"].win_share.value == pytest.approx(1 / 3)

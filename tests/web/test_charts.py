@@ -28,6 +28,7 @@ def rating(bot, fit, rank=1):
         matches=2,
         wins=1,
         win_share=fit,
+        points=9,
         mean_score=fit,
         strikes=0,
         forfeits=0,
