@@ -119,7 +119,7 @@ _COMMANDS = {
     ),
     "report": (
         "web",
-        "Write the pages of a tournament into a folder, with all replays. They open in a browser without a server.",
+        "Write the pages of a tournament into a folder, with the replays of all games whose deals are played.",
     ),
     "verify": (
         "verify",

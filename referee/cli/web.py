@@ -33,7 +33,7 @@ SpoilersOption = Annotated[
     bool,
     typer.Option(
         "--spoilers",
-        help="Also show replays of deals that other bots still have to play. Bot authors must not see them.",
+        help="Also show replays of games whose deal is still to be played in other seatings. Bot authors must not see them.",
     ),
 ]
 
@@ -92,21 +92,33 @@ def serve(
 def report(
     name: TournamentArgument,
     output: Annotated[
-        Path, typer.Option("--output", help="The folder to write. It must not exist, or be empty.")
+        Path, typer.Option("--output", help="Where to write: a folder that is new or empty.")
     ],
     spoilers: SpoilersOption = False,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
-    """Write the pages of a tournament into a folder, with all replays. They open in a browser without a server.
+    """Write the pages of a tournament into a folder, with the replays of all games whose deals are played.
+
+    The pages open in a browser without a server.
 
     Example: referee report demo --output demo-report
     """
     with League.open_read_only(league, db=db) as store:
         written = write_report(LeagueViews(store, spoilers=spoilers), name, output)
-    said = f"{output / 'index.html'}: {written.replays} replays"
+    lines = [f"{output / 'index.html'}: {_count(written.replays, 'replay')}."]
     if written.hidden:
-        said += f"; {written.hidden} are hidden until all games with the same cards are played"
+        games = _count(written.hidden, "more game")
+        lines.append(
+            f"There is no replay of {games}, because not all games of the same deals are played."
+        )
     if written.damaged:
-        said += f"; {written.damaged} games are damaged: referee verify {name}"
-    console.print(Text(visible(said)), soft_wrap=True)
+        records = _count(written.damaged, "damaged record")
+        lines.append(f"There is no replay of {records}: run `referee verify {name}`.")
+    for line in lines:
+        console.print(Text(visible(line)), soft_wrap=True)
+
+
+def _count(number: int, noun: str) -> str:
+    """Return a number with its noun in the singular or plural."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -78,7 +78,7 @@ def _rows(ruleset: str, games: ResultColumns, bot: str) -> Iterator[SeatResultRo
 def _row(
     ruleset: str, size: int, seat: int | None, games: ResultColumns, own: Flags
 ) -> SeatResultRow:
-    """Return the row of the places in the columns that `own` selects."""
+    """Return the row of one seat, or of all seats. `own` has one value for each seat of each game: True where the bot sat."""
     played = int(own.sum())
     wins = int((own & (games.rank == 1) & ~games.forfeited).sum())
     return SeatResultRow(
@@ -97,8 +97,8 @@ def _row(
 def latency_rows(bot: str, records: Iterable[GameRecord]) -> tuple[LatencyRow, ...]:
     """Return how long the decisions of a bot took, from the shortest to the longest.
 
-    Decisions of the stand-in do not count. Ranges between the shortest and the longest decision are there even if no
-    decision took such a time.
+    Decisions of the stand-in are left out. There is a row for each range from the shortest to the longest decision, also
+    for a range without decisions.
 
     Args:
         bot: `name@version`.

@@ -1,4 +1,4 @@
-"""Say how fast a tournament is played, and how long the missing games take at this speed."""
+"""Compute how fast a tournament is played, and how long the missing games will take at this speed."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import NamedTuple
 from referee.clocks import SECOND_US
 
 SPEED_GAMES = 500
-"""How many of the newest games are enough to compute a speed."""
+"""The speed is computed from at most this number of the newest games, even if more were played in the last minute."""
 _WINDOW_US = 60 * SECOND_US
 
 
 class Speed(NamedTuple):
-    """The speed of the last minute of play."""
+    """The speed of a tournament in the last minute of play."""
 
     games_per_s: float
     left_us: int
-    """Time for the missing games in microseconds, if all of them are played at this speed."""
+    """Time in microseconds for all missing games at this speed."""
 
 
 def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
-    """Return the speed from the ends of the newest games. None if the last minute of play has fewer than two ends.
+    """Return the speed in the last minute of play. Return None if no two games ended at different times in this minute.
 
-    The minute ends with the newest game and not now. So a tournament that was interrupted keeps its speed.
+    The last minute of play ends at the end of the newest game, not now. So an interrupted tournament keeps its speed.
 
     Args:
-        ends_us: when each game ended, in microseconds since 1970-01-01 UTC, in any order.
+        ends_us: when each of the newest games ended, in microseconds since 1970-01-01 UTC, in any order.
         missing: number of games that are not played yet.
     """
     ends = sorted(ends_us)
@@ -34,5 +34,5 @@ def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
     if not recent or recent[-1] == recent[0]:
         return None
     span_us = recent[-1] - recent[0]
-    games = len(recent) - 1  # the first end only begins the span
+    games = len(recent) - 1  # the span begins at the end of the first game
     return Speed(games * SECOND_US / span_us, missing * span_us // games)

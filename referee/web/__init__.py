@@ -2,5 +2,5 @@
 
 A page is made in three steps. `pages` reads rows of `reports` through `LeagueViews` and returns a `Page`: the name of a template and
 its values. `templates` renders it with the addresses of `links`. `app` serves the result, or `report` writes it to a file.
-No figure is computed here.
+`ratings` computes the figures and `reports` makes rows of them. The pages only count, round and arrange them.
 """

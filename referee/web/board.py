@@ -1,7 +1,7 @@
 """Make the data of a replay: one file for each game, and one file with the texts of all games.
 
 The files are classic scripts, because a page that was opened from a folder may load nothing else. `static/replay.js` reads
-them. The script knows no rules: the data say which cards each event moved.
+them. The data say which cards each event moved, so the script does not need to know which moves are legal.
 """
 
 from __future__ import annotations

@@ -21,20 +21,23 @@ from referee.roster.workshop import Workshop
 from referee.store import GameChoice, StoredBot
 from referee.web.charts import history, latencies
 from referee.web.links import Links
-from referee.web.tables import card, tables
+from referee.web.tables import details, tables
 from referee.web.templates import Page
 from referee.web.views import MEASURED, LeagueViews
 
 _MET = 10
-"""Number of games on the page of two bots."""
+"""Maximum number of games on the page of two bots."""
 _EVIDENCE = 20
-"""Number of the newest faults whose evidence is on the page of a bot."""
+"""Maximum number of faults whose evidence is on the page of a bot: those that were stored last."""
 _QUICK = 2_000
 """With more games, the rating history takes more than a second. Then it has a page of its own."""
 
 
 def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
-    """Return the page of a version of a bot, from all games of the league, or in a report from those of the tournament.
+    """Return the page of a version of a bot.
+
+    On a server, all figures are those of the league. In a report, the figures of ratings, results, faults and decisions are those
+    of the tournament; `about`, `versions` and `usage` are those of the league there too.
 
     Args:
         views: the league.
@@ -64,7 +67,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
         name,
         {
             "bot": name,
-            "about": card(replace(own, folder=Path(own.folder).name), links),
+            "about": details(replace(own, folder=Path(own.folder).name), links),
             "versions": versions,
             "ratings": tables(
                 RatingRow, [row for row in ratings if row.bot == name], links, "Ratings"
@@ -75,13 +78,13 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
                 links,
                 "Opponents",
                 data=True,
-                leads={"other": lambda other: links.pair(name, other)},
+                addresses={"other": lambda other: links.pair(name, other)},
             ),
             "seats": tables(SeatResultRow, seat_result_rows(name, analysed), links, "Results"),
             "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
             "evidence": log_rows(faults[: -_EVIDENCE - 1 : -1]),
             "fault_count": len(faults),
-            "usage": None if usage is None else card(usage, links),
+            "usage": None if usage is None else details(usage, links),
             "latencies": tables(LatencyRow, spent, links, "Time of decisions"),
             "latency_chart": latencies(spent),
             "measured": MEASURED,
@@ -124,7 +127,7 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
                     "ruleset": ruleset,
                     "sentence": comparison(ruleset, pair),
                     "pair": pair,
-                    "about": card(pair_rows(ruleset, [pair])[0], links),
+                    "about": details(pair_rows(ruleset, [pair])[0], links),
                 }
                 for ruleset, pair in figures.items()
             ],

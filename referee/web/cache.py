@@ -1,7 +1,7 @@
 """Keep what pages are made of until the league changes.
 
-A value may be made of other values, also of values of another cache: a page is made of ratings. If a part was outdated when
-it was used, the whole is outdated too, and is made anew as soon as the part can be.
+A value may be made from other values, also from values of another cache: a page is made from ratings. These values are its
+inputs. If an input was outdated when it was used, the new value is outdated too. It can be made again when the input can.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 Value = TypeVar("Value")
 
-_PATIENCE = 20
-"""An outdated value is used again for this multiple of the time that it took to make. So pages take at most a twentieth of a core."""
-_MAX_PATIENCE_S = 30.0
+_DELAY_FACTOR = 20
+"""The delay before a value is made again, as a multiple of the time that it took: a value takes a twentieth of a core."""
+_MAX_DELAY_S = 30.0
+"""The longest delay. A value that takes more than 1.5 s to make gets more than a twentieth of a core."""
 _MAKING_S = 1.0
 """If another thread makes a value anew, the outdated one is used, and is expected to be replaced after this time."""
 
-_PARTS: ContextVar[list[float] | None] = ContextVar("_PARTS", default=None)
-"""Where the maker of a value notes when its outdated parts can be made anew; None outside of all makers."""
+_OUTDATED_INPUTS: ContextVar[list[float] | None] = ContextVar("_OUTDATED_INPUTS", default=None)
+"""While a value is made, the times at which its outdated inputs can be made again. None while no value is made."""
 
 
 class Kept(NamedTuple, Generic[Value]):
@@ -40,8 +41,8 @@ class _Entry:
     """Held by the thread that makes the value, so that other threads do not make it too."""
     mark: int | None = None
     """The mark of the league before the value was made; None if there is no value."""
-    is_whole: bool = True
-    """False if a part of the value was outdated."""
+    has_current_inputs: bool = True
+    """False if an input of the value was outdated."""
     again_at_s: float = 0.0
     """When an outdated value may be made anew."""
     value: object = None
@@ -70,9 +71,10 @@ class Cache:
         return self.look_up(key, make).value
 
     def look_up(self, key: Hashable, make: Callable[[], Value]) -> Kept[Value]:
-        """Return the value of `key`. Call `make` if there is none, or if it is outdated and was not made just now.
+        """Return the value of `key`. Call `make` if there is no value, or if it is outdated and its delay is over.
 
-        An error of `make` is raised, and not kept.
+        The delay begins when a value was made; see `_DELAY_FACTOR`. While another thread calls `make`, the outdated value is
+        returned. An error of `make` is raised, and not kept.
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry(Lock()))
@@ -87,16 +89,16 @@ class Cache:
                 entry.lock.release()
         else:  # another thread makes the value anew, and may need long
             is_current, value, again_at_s = False, entry.value, self._now_s() + _MAKING_S
-        parts = _PARTS.get()
-        if not is_current and parts is not None:
-            parts.append(again_at_s)
+        outdated = _OUTDATED_INPUTS.get()
+        if not is_current and outdated is not None:
+            outdated.append(again_at_s)
         newer_in_s = None if is_current else max(0.0, again_at_s - self._now_s())
         return Kept(cast("Any", value), newer_in_s)
 
     def _update(self, key: Hashable, entry: _Entry, make: Callable[[], object]) -> bool:
-        """Make the value anew if it is outdated and was not made just now. Return True if it is up to date then."""
+        """Make the value again if it is outdated and its delay is over. Return True if it is up to date then."""
         mark = self._read_mark()
-        is_current = entry.mark == mark and entry.is_whole
+        is_current = entry.mark == mark and entry.has_current_inputs
         if entry.mark is not None and (is_current or self._now_s() < entry.again_at_s):
             return is_current
         try:
@@ -104,20 +106,20 @@ class Cache:
         except BaseException:
             self._drop(key, entry)
             raise
-        return entry.is_whole
+        return entry.has_current_inputs
 
     def _renew(self, entry: _Entry, mark: int, make: Callable[[], object]) -> None:
-        parts: list[float] = []
-        outer = _PARTS.set(parts)
+        outdated: list[float] = []
+        outer = _OUTDATED_INPUTS.set(outdated)
         began_s = self._now_s()
         try:
             entry.value = make()
         finally:
-            _PARTS.reset(outer)
+            _OUTDATED_INPUTS.reset(outer)
         made_s = self._now_s()
-        entry.mark, entry.is_whole = mark, not parts
-        patience_s = min(_PATIENCE * (made_s - began_s), _MAX_PATIENCE_S)
-        entry.again_at_s = max(made_s + patience_s, min(parts, default=-inf))
+        entry.mark, entry.has_current_inputs = mark, not outdated
+        delay_s = min(_DELAY_FACTOR * (made_s - began_s), _MAX_DELAY_S)
+        entry.again_at_s = max(made_s + delay_s, min(outdated, default=-inf))
 
     def _drop(self, key: Hashable, entry: _Entry) -> None:
         """Forget the key of a value that could not be made, so that unknown keys push no values out."""

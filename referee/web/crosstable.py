@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from referee.reports.statistics import PairRow
 from referee.web.links import Links
-from referee.web.tables import Part, cut
+from referee.web.tables import CellText, cut
 
 _SHADES = 10
 """Number of steps between the darkest and the lightest cell. The style sheet has a class for each shade."""
 
 
-class Square(NamedTuple):
+class CrosstableCell(NamedTuple):
     """A cell of a crosstable: how the bot of the row did against the bot of the column."""
 
     share: str
-    """Percentage of the common games in which the bot of the row ranked higher; empty on the diagonal."""
+    """`PairRow.better` as a percentage, with its weights: ties count half. Empty on the diagonal, `-` if the two bots never met."""
     counts: str
     """Wins, draws and losses."""
     shade: int | None
@@ -27,15 +27,15 @@ class Square(NamedTuple):
     address: str | None
 
 
-class Line(NamedTuple):
+class CrosstableRow(NamedTuple):
     """A row of a crosstable."""
 
-    bot: Part
-    squares: tuple[Square, ...]
+    bot: CellText
+    cells: tuple[CrosstableCell, ...]
 
 
-def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> list[Line]:
-    """Return a line for each bot with a square for each bot, both in the order of `bots`.
+def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> list[CrosstableRow]:
+    """Return a row for each bot with a cell for each bot, both in the order of `bots`.
 
     Args:
         bots: the bots of one ruleset, best first.
@@ -44,22 +44,22 @@ def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> l
     """
     found = {(row.bot, row.other): row for row in pairs}
     return [
-        Line(
-            Part(cut(bot), links.bot(bot)),
-            tuple(_square(found.get((bot, other)), links) for other in bots),
+        CrosstableRow(
+            CellText(cut(bot), links.bot(bot)),
+            tuple(_cell(found.get((bot, other)), links) for other in bots),
         )
         for bot in bots
     ]
 
 
-def _square(row: PairRow | None, links: Links) -> Square:
-    """Return the square of a comparison; `row` is None on the diagonal."""
+def _cell(row: PairRow | None, links: Links) -> CrosstableCell:
+    """Return the cell of a comparison; `row` is None on the diagonal."""
     if row is None:
-        return Square("", "", None, "", None)
+        return CrosstableCell("", "", None, "", None)
     if row.better is None:
-        return Square("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
+        return CrosstableCell("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
     counts = f"{row.wins}-{row.draws}-{row.losses}"
-    return Square(
+    return CrosstableCell(
         share=f"{100 * row.better:.0f}",
         counts=counts,
         shade=round(_SHADES * row.better),

@@ -59,7 +59,10 @@ class Guard:
         """Return the response to a request that is not for the application; None for any other request."""
         name = _name_in(request.headers.get("host", ""))
         if "*" not in self._hosts and name not in self._hosts:
-            return problem(400, "The address of this page has the name of an unknown host.")
+            return problem(
+                400,
+                "This server has another host name. Use the address that it printed at its start.",
+            )
         if request.method not in {"GET", "HEAD"}:
             return problem(405, "This page can only be read.", {"allow": "GET, HEAD"})
         return None
@@ -69,8 +72,8 @@ class KnownHosts(Container[str]):
     """The names under which a server can be reached.
 
     Args:
-        host: the host at which the server listens. If it stands for all addresses of the machine, any address is known,
-            because a stranger's name is not an address, and so is the name of the machine.
+        host: the host at which the server listens. If it stands for all addresses of the machine, such as `0.0.0.0`, the
+            machine's name is known, and so is every address. DNS rebinding needs a name, so addresses are safe.
     """
 
     def __init__(self, host: str) -> None:

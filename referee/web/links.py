@@ -1,7 +1,7 @@
 """Make the addresses of pages and files, for a server and for a folder of files.
 
-The templates ask `Links` for every address. A server and a folder differ only here: on a server an address begins with `/`; in a folder it is
-relative, so that the folder can be moved, and ends with `.html`.
+The templates get every address from `Links`. On a server, an address begins with `/`. In a folder, an address is relative, so
+that the folder can be moved, and the address of a page ends with `.html`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-_PLAIN = re.compile(r"[^A-Za-z0-9._+@-]|^\.")
-"""What a file name cannot have, on any system."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+@-]|^\.")
+"""What the name of a file must not have, because a system forbids it or gives it a meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +101,4 @@ class Links:
 
 def file_name(text: str) -> str:
     """Return a text as a file name that every system allows. Different texts give different names."""
-    return _PLAIN.sub(lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), text)
+    return _UNSAFE.sub(lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), text)

@@ -1,4 +1,4 @@
-"""Say to visitors that the league has changed, by server-sent events.
+"""Send an event to open pages when the league has changed (server-sent events).
 
 One task polls the league for all visitors, and only while there are visitors. It counts the changes. Each visitor's stream
 compares the count with the count of its last event. So nothing is queued for a visitor who does not read.
@@ -21,13 +21,13 @@ from referee.errors import RefereeError
 POLL_S = 0.5
 """Seconds between two polls of the league."""
 PAUSE_S = 1.0
-"""The minimum of seconds between two events for a visitor."""
+"""Minimum time between two events for a visitor, in seconds."""
 STREAMS = 200
 """The limit of open streams."""
 _PING_S = 15
 """Seconds between two comments that show both sides that the connection is alive."""
 _SEND_S = 20.0
-"""A stream ends when the visitor reads nothing for so many seconds, and the buffers of the connection are full."""
+"""Timeout for sending an event, in seconds. It ends the stream of a visitor who does not read, when all buffers are full."""
 _RETRY_MS = 1_000
 """How long a browser waits before it connects again."""
 

@@ -19,7 +19,7 @@ from referee.store import GameChoice
 from referee.web.links import Links
 from referee.web.tables import tables
 from referee.web.templates import Page
-from referee.web.views import HIDDEN, LeagueViews
+from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
 NEWEST = 10
 """Number of games on the page of the league."""
@@ -42,8 +42,8 @@ def league_page(views: LeagueViews, links: Links) -> Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """A list from which the reader chooses one value that restricts the games."""
+class FilterField:
+    """A field of the filter: a list of values, from which the reader chooses one."""
 
     key: str
     label: str
@@ -95,16 +95,16 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
             "charges": charge_rows(record),
         }
         if views.is_spoiler(game_id):
-            values["problem"] = HIDDEN
+            values["problem"] = REPLAY_HIDDEN
         elif links.files is None:
             values["log"] = log_lines(record)
         else:
-            views.board(game_id)  # the template asks for the data only if there is no problem
+            views.board(game_id)  # raises an error if the game cannot be replayed
     except NotFoundError:
         raise
     except (RefereeError, Difference) as error:
         values["problem"] = str(error)
-    return Page("game.html", game_id, values, live=values["problem"] == HIDDEN)
+    return Page("game.html", game_id, values, live=values["problem"] == REPLAY_HIDDEN)
 
 
 def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:
@@ -116,16 +116,17 @@ def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:
     return GameChoice(**{key: query[key] for key in keys if query.get(key)}), int(page)
 
 
-def _filters(views: LeagueViews, choice: GameChoice) -> list[Filter]:
+def _filters(views: LeagueViews, choice: GameChoice) -> list[FilterField]:
     bots = tuple(str(row.bot) for row in views.league.bots())
     options = {
         "tournament": ("tournament", tuple(row.tournament for row in views.tournaments())),
         "bot": ("bot", bots),
-        "other": ("and", bots),
+        "other": ("other bot", bots),
         "ruleset": ("ruleset", tuple(RULESETS)),
         "cause": ("fault", tuple(each.value for each in Cause)),
         "termination": ("ended by", tuple(each.value for each in Termination)),
     }
     return [
-        Filter(key, label, values, getattr(choice, key)) for key, (label, values) in options.items()
+        FilterField(key, label, values, getattr(choice, key))
+        for key, (label, values) in options.items()
     ]

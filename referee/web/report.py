@@ -42,7 +42,7 @@ class ReportSize:
 
 
 def write_report(views: LeagueViews, name: str, output: Path) -> ReportSize:
-    """Write the report of a tournament into the folder `output`, which must not exist or be empty.
+    """Write the report of a tournament into `output`, a folder that is new or empty.
 
     The folder appears only when it is complete. Raises NotFoundError if the tournament does not exist, and UserError
     if the folder has files or cannot be written.

@@ -43,8 +43,9 @@ class Rendered:
     def response(self, request: Request, newer_in_s: float | None) -> Response:
         """Return the page, or only its headers if the browser has it.
 
-        The header `x-newer-in-s` is for `live.js`: an outdated page is loaded again after this time. It is empty if the page is
-        up to date, and not left out, because a browser keeps the old header if a response without a body has none.
+        `live.js` reads the header `x-newer-in-s`: after this time in seconds it loads an outdated page again. The header is
+        empty if the page is up to date. It is never missing, because after a response with status 304 a browser keeps
+        each header of the page that the response does not have.
         """
         headers = {
             "etag": self.etag,

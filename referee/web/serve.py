@@ -38,8 +38,8 @@ def serve(
 ) -> None:
     """Serve the pages until a signal ends the server.
 
-    Signals work as uvicorn handles them: after SIGINT or SIGTERM the server ends, and then the signal has the effect that it
-    had before.
+    uvicorn handles the signals: SIGINT or SIGTERM ends the server. Then uvicorn raises the signal again, and it has the
+    effect that it would have without a server.
 
     Args:
         views: the league.
@@ -71,7 +71,10 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that ends its streams when it shuts down. uvicorn alone would wait until all visitors have left."""
+    """A uvicorn server that calls `on_ready` after its start, and that ends all streams and itself when it shuts down.
+
+    uvicorn alone waits up to `_GRACE_S` for open streams, and without a limit for a thread that makes a page.
+    """
 
     def __init__(
         self, config: uvicorn.Config, feed: Feed, on_ready: Callable[[], object], exit_code: int

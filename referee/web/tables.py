@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 from referee.reports.formats import Field, fields_of, plain, visible
 from referee.web.links import Links
 
-Lead = Callable[[str], str | None]
-"""Returns the address of the page that a value of a column names."""
-Leads = Mapping[str, Lead]
+AddressOf = Callable[[str], str | None]
+"""A function that returns the address of the page for a value, such as the name of a bot. None: there is no page."""
+Addresses = Mapping[str, AddressOf]
+"""The function for each column with links, by the key of the column."""
 _LONGEST = 120
 """A longer text is cut in a table. The page of the bot or of the game has it whole."""
 
 
-class Part(NamedTuple):
-    """A piece of a cell: a text, and the address that it leads to."""
+class CellText(NamedTuple):
+    """A piece of a cell: a text, and the address of its link."""
 
     text: str
     address: str | None = None
@@ -27,7 +28,7 @@ class Part(NamedTuple):
 class Cell(NamedTuple):
     """A cell of a table."""
 
-    parts: tuple[Part, ...]
+    texts: tuple[CellText, ...]
     right: bool
     """Align right, for numbers."""
 
@@ -49,7 +50,7 @@ def tables(
     caption: str,
     *,
     data: bool = False,
-    leads: dict[str, Lead] | None = None,
+    addresses: dict[str, AddressOf] | None = None,
 ) -> list[Table]:
     """Return a table for each section of the rows, or one table if the row type has no sections.
 
@@ -59,9 +60,9 @@ def tables(
         links: the addresses of the page.
         caption: the title of each table, followed by the name of the section.
         data: True to show also the columns that the command line writes only as data.
-        leads: functions that make the address of a column's value, where it is not the usual one.
+        addresses: functions for some columns, by key. They replace those of `_addresses`.
     """
-    found = _leads(links) | (leads or {})
+    found = _addresses(links) | (addresses or {})
     fields = fields_of(row_type)
     section = next((field.key for field in fields if field.column.section), None)
     shown = [
@@ -82,10 +83,10 @@ def tables(
     ]
 
 
-def card(row: object, links: Links) -> list[tuple[str, Cell]]:
+def details(row: object, links: Links) -> list[tuple[str, Cell]]:
     """Return one row as pairs of a title and a cell."""
     return [
-        (field.column.title, _cell(field, row, _leads(links)))
+        (field.column.title, _cell(field, row, _addresses(links)))
         for field in fields_of(type(row))
         if not field.column.data_only
     ]
@@ -96,20 +97,22 @@ def cut(text: str) -> str:
     return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
-def _cell(field: Field, row: object, leads: Leads) -> Cell:
+def _cell(field: Field, row: object, addresses: Addresses) -> Cell:
     value: Any = getattr(row, field.key)
     if value is None:
-        return Cell((Part(field.column.empty),), field.column.right)
-    lead = leads.get(field.key)
-    # A column with such a name can be a number too: `bots` of a tournament.
-    if lead is None or not value or not isinstance(value, str | tuple):
-        return Cell((Part(cut(field.column.show(value))),), field.column.right)
+        return Cell((CellText(field.column.empty),), field.column.right)
+    address_of = addresses.get(field.key)
+    # Some rows have a number under such a key: `bots` of a tournament is the number of its bots.
+    if address_of is None or not value or not isinstance(value, str | tuple):
+        return Cell((CellText(cut(field.column.show(value))),), field.column.right)
     values: Sequence[str] = value if isinstance(value, tuple) else (value,)
-    return Cell(tuple(Part(cut(plain(each)), lead(each)) for each in values), field.column.right)
+    return Cell(
+        tuple(CellText(cut(plain(each)), address_of(each)) for each in values), field.column.right
+    )
 
 
-def _leads(links: Links) -> dict[str, Lead]:
-    """Return the columns that name a page, each with the function that makes the address."""
+def _addresses(links: Links) -> dict[str, AddressOf]:
+    """Return the usual function for each column with links."""
     return {
         "bot": links.bot,
         "bots": links.bot,

@@ -18,7 +18,7 @@ from referee.tournament.archive_writer import export_archive
 from referee.tournament.config import part_title
 from referee.tournament.create import Tournament
 from referee.web.charts import Spec, intervals
-from referee.web.crosstable import Line, crosstable
+from referee.web.crosstable import CrosstableRow, crosstable
 from referee.web.links import Links
 from referee.web.tables import Table, tables
 from referee.web.templates import Page
@@ -27,7 +27,7 @@ from referee.web.views import SETTLED, LeagueViews
 _ARCHIVED = 300
 """A tournament with more games takes more than a second to pack, so the page names the command instead."""
 _HINTS = 20
-"""Number of pairs that are tested for collusion and shown: those with the largest excess."""
+"""Maximum number of pairs in the table of collusion: those with the largest excess of all rulesets. All pairs are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class RulesetPart:
     ruleset: str
     standings: Table
     intervals: Spec
-    crosstable: list[Line]
+    crosstable: list[CrosstableRow]
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class SeedCommitment:
     """The commitment to the seed of a part of a tournament, and the seed if it is public."""
 
     title: str
@@ -72,7 +72,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "collusion": tables(CollusionRow, collusion[:_HINTS], links, "Collusion"),
             "pairs": len(collusion),
             "shown_pairs": _HINTS,
-            "seals": _seals(tournament),
+            "commitments": _commitments(tournament),
             "has_archive": _has_archive(tournament),
         },
     )
@@ -122,9 +122,9 @@ def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[Rule
     return parts
 
 
-def _seals(tournament: Tournament) -> list[Seal]:
+def _commitments(tournament: Tournament) -> list[SeedCommitment]:
     return [
-        Seal(
+        SeedCommitment(
             part_title(number),
             part.commitment,
             None if part.published_seed is None else part.published_seed.hex(),

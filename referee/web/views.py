@@ -45,8 +45,8 @@ from referee.tournament.create import Tournament, find_tournament
 from referee.web.board import board_data
 from referee.web.cache import Cache
 
-HIDDEN = "The replay is hidden until all games with the same cards are played."
-"""What is said instead of a replay that would help the bots of games to come."""
+REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
+"""The text in place of a replay that would show the cards of a deal that is still to be played."""
 SETTLED = StopCondition(confidence=0.95, margin=1.0)
 """When two neighbours in the standings are settled: the defaults of `referee stats settled`."""
 MEASURED = 100
@@ -188,7 +188,8 @@ class LeagueViews:
     ) -> list[ChargedFault]:
         """Return the faults of a tournament, of a bot, or of a bot in a tournament; see `League.faults`."""
         return self._cache.get(
-            ("faults", tournament, bot), lambda: self.league.faults(tournament=tournament, bot=bot)
+            ("faults", tournament, bot),
+            lambda: self.league.faults(tournament=tournament, bot=bot),
         )
 
     def bots(self) -> tuple[BotRow, ...]:
@@ -220,7 +221,9 @@ class LeagueViews:
                 yield self.league.record(game.result.game_id)
 
     def is_spoiler(self, game_id: str) -> bool:
-        """Return True if a replay of this game would tell of games that are still to be played with the same deal.
+        """Return True if the replay must be hidden, because games with the same deal are still to be played.
+
+        Always False if `spoilers` is True.
 
         Raises NotFoundError if the league has no game with this id.
         """
@@ -237,7 +240,7 @@ class LeagueViews:
         RefereeError if the rules do not allow one of its moves.
         """
         if self.is_spoiler(game_id):
-            raise UserError(HIDDEN)
+            raise UserError(REPLAY_HIDDEN)
         try:
             return board_data(self.record(game_id))
         except Difference as difference:

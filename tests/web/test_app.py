@@ -174,7 +174,7 @@ def test_page_is_rendered_once_for_all_visitors(client, monkeypatch):
 def test_page_is_rendered_anew_after_a_change(league, monkeypatch):
     mark = SimpleNamespace(value=1)
     monkeypatch.setattr(league, "change_mark", lambda: mark.value)
-    monkeypatch.setattr("referee.web.cache._PATIENCE", 0)
+    monkeypatch.setattr("referee.web.cache._DELAY_FACTOR", 0)
     client = Client(create_app(LeagueViews(league), hosts=["*"]))
     assert "12:34 title" not in client.get("/").text
     monkeypatch.setattr(

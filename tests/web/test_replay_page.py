@@ -110,9 +110,9 @@ def test_step_buttons_move_by_one_or_to_an_end(page):
         ("One move forward", 1),
         ("One move forward", 2),
         ("One move back", 1),
-        ("Last move", LAST),
+        ("End (End)", LAST),
         ("One move forward", LAST),
-        ("First move", 0),
+        ("Start (Home)", 0),
         ("One move back", 0),
     ):
         press_button(page, name)

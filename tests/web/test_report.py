@@ -16,7 +16,7 @@ from real_runs import place
 from referee.errors import NotFoundError, UserError
 from referee.store.league import League
 from referee.web.report import write_report
-from referee.web.views import HIDDEN, LeagueViews
+from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
 ADDRESS = re.compile(r"""(?:href|src|action)="([^"#]*)[^"]*\"""")
 CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
@@ -112,7 +112,7 @@ def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path)
         written = write_report(LeagueViews(opened), "cup", tmp_path / "pages")
         assert (written.replays, written.hidden) == (played - len(others) + 1, len(others) - 1)
         assert not [each for each in others if (tmp_path / "pages/games" / f"{each}.html").exists()]
-        with pytest.raises(UserError, match=re.escape(HIDDEN)):
+        with pytest.raises(UserError, match=re.escape(REPLAY_HIDDEN)):
             LeagueViews(opened).board(others[1])
         spoilt = write_report(LeagueViews(opened, spoilers=True), "cup", tmp_path / "spoilt")
         assert (spoilt.replays, spoilt.hidden) == (played, 0)

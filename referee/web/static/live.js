@@ -12,7 +12,7 @@
   let source = null; // the open stream
   let connection = "Connecting";
   let isHeld = false;
-  let timer = 0; // of the next refresh of a page that the server did not make anew yet
+  let timer = 0; // for the next refresh; it runs while the page is outdated, because the server has not made it again yet
 
   const showState = () => {
     const text = isHeld ? HELD : connection;
@@ -45,7 +45,8 @@
     if (!Number.isNaN(seconds)) timer = setTimeout(refresh, 1000 * Math.max(seconds, 0.5));
   });
 
-  // A browser opens few connections to one server, so only the visible tab has a stream. A stream begins with an event.
+  // A browser limits the connections to one server, so a hidden tab closes its stream. A new stream begins with an event, which
+  // refreshes the page.
   document.addEventListener("visibilitychange", () => {
     const stream = document.getElementById("stream");
     if (document.hidden) {

@@ -5,7 +5,8 @@
  * calls `linkoGame`. `referee/web/board.py` describes both values.
  *
  * Part 1 makes the tables and sentences of a game. It knows no page, so that Node can test it. Part 2 shows them.
- * No rule of the game is here: an event says which cards moved, and `CHANGES` moves them.
+ * An event says which cards moved, and `CHANGES` moves them. Only three rules of the game are here: the points of a seat, which
+ * seat is active, and what a seat may see.
  */
 "use strict";
 
@@ -108,7 +109,7 @@
       for (const event of move.events) CHANGES[event.kind](table, event);
       tables.push(copy(table));
     }
-    // Before the first event of a turn, the seat that is to play is the active seat already.
+    // The event `Played` begins a turn. The table before this event already shows the number and the active seat of the turn.
     moves.forEach((move, index) => {
       if (move.events[0].kind !== "Played") return;
       tables[index].active = move.seat;
@@ -219,7 +220,7 @@
     return { bot, layerName, groupName, countsName, cardName: (card) => names[card], lines, lastLine };
   }
 
-  /* Return microseconds as text, as `duration` in `referee/reports/formats.py` does, which rounds exact halves to even. */
+  /* Return microseconds as text, like `duration` in `referee/reports/formats.py`. Exact halves are rounded up here, to even there. */
   function duration(us) {
     if (us < 1e3) return `${us} µs`;
     if (us < 1e6) return `${(us / 1e3).toFixed(1)} ms`;
