@@ -49,6 +49,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
     found = look_up_bot(views.league, bot)
     name, choice = str(found.bot), GameFilter(tournament=links.report)
     faults = views.faults(tournament=choice.tournament, bot=name)
+    last_faults = views.faults(tournament=choice.tournament, bot=name, limit=_EVIDENCE)
     analysed, ratings = views.analyses(choice), views.standings(choice)
     versions = [row for row in views.bots() if BotId.parse(row.bot).name == found.name]
     (own,) = (row for row in versions if row.bot == name)
@@ -82,7 +83,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
             ),
             "seats": tables(SeatResultRow, seat_result_rows(name, analysed), links, "Results"),
             "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
-            "evidence": log_rows(faults[: -_EVIDENCE - 1 : -1]),
+            "evidence": log_rows(last_faults[::-1]),
             "fault_count": len(faults),
             "usage": None if usage is None else details(usage, links),
             "latencies": tables(LatencyRow, spent, links, "Time of decisions"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 from referee.errors import NotFoundError
 from referee.reports.bot_rows import FaultRow, fault_rows
@@ -69,7 +70,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "neighbours": tables(NeighbourRow, views.neighbours(choice), links, "Settled places"),
             "seats": tables(SeatWorthRow, views.seat_worths(choice), links, "Seats"),
             "luck": tables(LuckRow, views.luck(choice), links, "Luck"),
-            "collusion": tables(CollusionRow, collusion[:_HINTS], links, "Collusion"),
+            "collusion": tables(CollusionRow, _largest(collusion), links, "Collusion"),
             "pairs": len(collusion),
             "shown_pairs": _HINTS,
             "commitments": _commitments(tournament),
@@ -120,6 +121,12 @@ def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[Rule
         grid = crosstable([row.bot for row in rows], compared, links)
         parts.append(RulesetPart(ruleset, table, intervals(rows), grid))
     return parts
+
+
+def _largest(collusion: Sequence[CollusionRow]) -> list[CollusionRow]:
+    """Return the `_HINTS` rows with the largest excess, in the order of `collusion`, which is ruleset by ruleset."""
+    largest = nlargest(_HINTS, collusion, key=lambda row: row.excess.value)
+    return [row for row in collusion if row in largest]
 
 
 def _commitments(tournament: Tournament) -> list[SeedCommitment]:

@@ -184,12 +184,12 @@ class LeagueViews:
         return self._cache.get(("speed", name), make)
 
     def faults(
-        self, *, tournament: str | None = None, bot: str | None = None
+        self, *, tournament: str | None = None, bot: str | None = None, limit: int | None = None
     ) -> list[ChargedFault]:
         """Return the faults of a tournament, of a bot, or of a bot in a tournament; see `League.faults`."""
         return self._cache.get(
-            ("faults", tournament, bot),
-            lambda: self.league.faults(tournament=tournament, bot=bot),
+            ("faults", tournament, bot, limit),
+            lambda: self.league.faults(tournament=tournament, bot=bot, limit=limit),
         )
 
     def bots(self) -> tuple[BotRow, ...]:

@@ -17,9 +17,14 @@ from html_tables import read_page
 from markupsafe import escape
 from real_runs import SEED, place
 
+from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, visible
+from referee.reports.statistics import CollusionRow
 from referee.store.league import League
+from referee.web import bot_pages, tournament_pages
 from referee.web.app import create_app
+from referee.web.links import Links
+from referee.web.templates import render
 from referee.web.views import LeagueViews
 
 CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
@@ -66,9 +71,27 @@ def here(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client(here):
-    with League.open_read_only(here.folder / "league") as league:
-        yield Client(create_app(LeagueViews(league), hosts=[HOST]))
+def league(here):
+    with League.open_read_only(here.folder / "league") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(league):
+    return Client(create_app(LeagueViews(league), hosts=[HOST]))
+
+
+def hint(ruleset, excess):
+    return CollusionRow(
+        ruleset=ruleset,
+        bot="bait@1.0",
+        other="greedy@1.0",
+        matches=3,
+        with_other=1.0,
+        without_other=None,
+        excess=Estimate(float(excess), None, None),
+        suspicious=False,
+    )
 
 
 @pytest.fixture
@@ -106,6 +129,7 @@ def test_standings_of_a_tournament_are_those_of_the_command(show, printed):
     assert column(table, "bot") == [row["bot"] for row in rows]
     assert column(table, "mu") == [f"{row['mu']:.2f}" for row in rows]
     assert column(table, "rating") == [f"{row['conservative']:.2f}" for row in rows]
+    assert column(table, "points") == [str(row["points"]) for row in rows]
     assert column(table, "forfeits") == [str(row["forfeits"]) for row in rows]
 
 
@@ -215,6 +239,34 @@ def test_faults_of_a_bot_have_their_evidence(client, printed):
         assert str(escape(fault["detail"])) in text
         assert f"<b>{fault['cause']}</b>" in text
     assert "Ouch" in text
+
+
+def test_fault_has_the_same_move_on_the_pages_of_its_bot_and_its_game(client, printed):
+    fault = printed("bots", "log", "crashes")[-1]
+    move = f"move {fault['move'] + 1}"
+    text = client.get("/bots/crashes@1").text
+    assert re.search(rf"{fault['game_id']}</bdi></a>, {move}</p>", text)
+    assert f"{move}</a>" in client.get(f"/games/{fault['game_id']}").text
+
+
+def test_bot_page_has_the_evidence_of_the_faults_that_were_stored_last(league, monkeypatch):
+    monkeypatch.setattr(bot_pages, "_EVIDENCE", 2)
+    last = league.faults(bot="crashes@1", limit=2)
+    assert len(league.faults(bot="crashes@1")) > len(last)
+    page = bot_pages.bot_page(LeagueViews(league), Links(), "crashes")
+    assert [row.game_id for row in page.values["evidence"]] == [each.game_id for each in last[::-1]]
+    assert "The evidence of the 2 faults that were stored last" in render(page, Links())
+
+
+def test_table_of_collusion_has_the_largest_excess_of_all_rulesets(league, monkeypatch):
+    hints = [hint("basic", excess) for excess in range(30, 0, -1)]
+    monkeypatch.setattr(LeagueViews, "collusion", lambda *_: (*hints, hint("duel", 40)))
+    page = tournament_pages.tournament_page(LeagueViews(league), Links(), "cup")
+    tables = page.values["collusion"]
+    assert [(table.caption, len(table.rows)) for table in tables] == [
+        ("Collusion, basic", 19),
+        ("Collusion, duel", 1),
+    ]
 
 
 def test_bot_without_a_version_means_the_newest(client):
