@@ -92,6 +92,7 @@ def test_page_of_a_bot_does_not_name_the_folder_of_its_author(folder, here):
     assert str(here.folder) not in text
 
 
+@pytest.mark.extended("writes more reports")
 def test_replays_of_unfinished_deals_are_hidden_without_spoilers(here, tmp_path):
     copy = tmp_path / "league"
     copy.mkdir()
@@ -131,6 +132,7 @@ def test_unknown_tournament_leaves_no_folder(league, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.extended("writes more reports")
 def test_damaged_record_is_said_on_its_page_and_other_pages_are_whole(here, tmp_path):
     copy = tmp_path / "league"
     copy.mkdir()

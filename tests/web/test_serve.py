@@ -68,6 +68,7 @@ def test_all_responses_have_a_strict_policy(served):
     ] == [True] * 6
 
 
+@pytest.mark.extended("starts more servers")
 def test_stream_is_not_compressed_and_not_kept(served):
     with served.stream() as (stream, events):
         assert stream.headers["content-type"].startswith("text/event-stream")
@@ -86,6 +87,7 @@ def test_game_that_another_process_stores_is_announced_and_shown(served, here):
     assert served.shows("games", "announced")
 
 
+@pytest.mark.extended("starts more servers")
 def test_viewing_writes_nothing(here):
     before = contents(here.folder / "league")
     with serving(here) as server:
@@ -96,6 +98,7 @@ def test_viewing_writes_nothing(here):
     assert contents(here.folder / "league") == before
 
 
+@pytest.mark.extended("starts more servers")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_signal_ends_a_server_with_an_open_stream(here, number):
     with serving(here) as server, server.stream() as (_, events):
@@ -105,6 +108,7 @@ def test_signal_ends_a_server_with_an_open_stream(here, number):
         assert server.process.stdout.read() == ""
 
 
+@pytest.mark.extended("starts more servers")
 def test_port_in_use_is_refused(here, served):
     done = here.referee("serve", "--port", served.port)
     assert done.returncode == 2
@@ -113,6 +117,7 @@ def test_port_in_use_is_refused(here, served):
     )
 
 
+@pytest.mark.extended("starts more servers")
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -129,6 +134,7 @@ def test_wrong_option_is_refused_in_one_line(here, words, text):
     assert not (here.folder / "nothing").exists()
 
 
+@pytest.mark.extended("starts more servers")
 def test_host_that_others_reach_prints_a_warning(here):
     with here.started("serve", "--port", "0", "--host", "0.0.0.0") as process:  # noqa: S104
         lines = [process.stdout.readline() for _ in range(2)]
@@ -136,6 +142,7 @@ def test_host_that_others_reach_prints_a_warning(here):
     assert lines[1].startswith("http://0.0.0.0:")
 
 
+@pytest.mark.extended("starts more servers")
 def test_server_listens_at_ipv6(here):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
