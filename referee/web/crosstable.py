@@ -23,7 +23,7 @@ class CrosstableCell(NamedTuple):
     shade: int | None
     """From 0, always lower, to 10, always higher; None if the two bots never met."""
     label: str
-    """The same as a sentence."""
+    """What a screen reader says. It begins with the visible text, so that a reader who speaks that text finds the link."""
     address: str | None
 
 
@@ -58,11 +58,12 @@ def _cell(row: PairRow | None, links: Links) -> CrosstableCell:
         return CrosstableCell("", "", None, "", None)
     if row.better is None:
         return CrosstableCell("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
-    counts = f"{row.wins}-{row.draws}-{row.losses}"
+    share, counts = f"{100 * row.better:.0f}", f"{row.wins}-{row.draws}-{row.losses}"
     return CrosstableCell(
-        share=f"{100 * row.better:.0f}",
+        share=share,
         counts=counts,
         shade=round(_SHADES * row.better),
-        label=f"{cut(row.bot)} against {cut(row.other)}: {row.wins} won, {row.draws} drawn, {row.losses} lost",
+        label=f"{share} {counts}: {cut(row.bot)} against {cut(row.other)},"
+        f" {row.wins} won, {row.draws} drawn, {row.losses} lost",
         address=links.pair(row.bot, row.other),
     )

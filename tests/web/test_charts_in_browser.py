@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import threading
 
 import pytest
-import uvicorn
-from playwright.sync_api import expect, sync_playwright
-from real_runs import place
-
-from referee.store.league import League
-from referee.web.app import create_app
-from referee.web.views import LeagueViews
+from playwright.sync_api import expect
 
 pytestmark = [
     pytest.mark.extended("opens pages in a browser"),
@@ -22,55 +14,6 @@ pytestmark = [
 ]
 PATHS = {"/tournaments/cup": 1, "/bots/greedy@1.0": 2, "/histories/greedy@1.0": 1}
 """The number of charts of each page."""
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """Return the address of a server that shows a league in which a tournament was played."""
-    with place(tmp_path_factory.mktemp("charts")) as here:
-        done = here.referee("tournament", "run", here.tournament(matches=3))
-        assert done.returncode == 0, done.stderr
-        with League.open_read_only(here.folder / "league") as league:
-            app = create_app(LeagueViews(league), hosts=["127.0.0.1"])
-            config = uvicorn.Config(
-                app, port=0, log_level="error", timeout_graceful_shutdown=1, lifespan="off"
-            )
-            server, started = uvicorn.Server(config), threading.Event()
-            startup = server.startup
-
-            async def start(sockets=None):
-                await startup(sockets)
-                started.set()
-
-            server.startup = start
-            thread = threading.Thread(target=server.run)
-            thread.start()
-            assert started.wait(60)
-            port = server.servers[0].sockets[0].getsockname()[1]
-            yield f"http://127.0.0.1:{port}"
-            server.should_exit = True
-            thread.join(60)
-
-
-@pytest.fixture
-def open_page(address):
-    """Return a function that opens a page. At the end of the test, no page may have had a message in its console."""
-    messages = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-
-        def open_path(path, **options):
-            page = browser.new_page(**options)
-            page.on("console", lambda message: messages.append(message.text))
-            page.on("pageerror", lambda error: messages.append(str(error)))
-            page.goto(address + path)
-            return page
-
-        yield open_path
-        browser.close()
-    assert messages == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
