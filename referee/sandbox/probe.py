@@ -48,9 +48,8 @@ _COMPETE_NS = 20_000_000
 """The CPU time for which the probe competes with a program that must leave the core to others."""
 _IDLE_SHARE = 0.25
 """A program with a larger share does not leave the core to others. With normal scheduling it gets at least half."""
-_PROBE_LIMIT_S = 60.0
-"""The time limit of the whole probe, which takes a fraction of a second on an idle machine. On a machine with much other
-work it took more than 20 seconds; with a lower limit, bots would then get a weaker isolation."""
+_PROBE_LIMIT_S = 20.0
+"""The time limit of the whole probe, which takes a fraction of a second on an idle machine."""
 _EXIT_LIMIT_S = 2.0
 """How long to wait until processes are gone, or a program is stopped or throttled."""
 
