@@ -17,12 +17,7 @@ from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.sandbox import Access, Limits, TotalUsage
 from referee.sandbox.cgroups import Cgroup, Cgroups
 from referee.sandbox.folders import walk_folders
-from referee.sandbox.user_ids import (
-    kill_processes,
-    lease_user_id,
-    remove_leftovers,
-    send_kill,
-)
+from referee.sandbox.user_ids import lease_user_id, remove_leftovers
 
 _READABLE_FOR_ALL = 0o005
 """The mode bits that let other users read and enter a folder."""
@@ -104,19 +99,19 @@ class SandboxResources:
         """Send SIGKILL to all processes of the program's user, and do not wait for their end."""
         with self._lock:
             if self._lease is not None:
-                send_kill(self._lease.uid)
+                self._lease.send_kill()
 
     def kill_processes(self) -> None:
         """Kill all processes of the program's user, and wait until none runs."""
         with self._lock:
             if self._lease is not None:
-                kill_processes(self._lease.uid)
+                self._lease.kill_processes()
 
     def remove_leftovers(self) -> None:
         """Kill all processes of the program's user, and remove what the user has left in shared folders and memory."""
         with self._lock:
             if self._lease is not None:
-                kill_processes(self._lease.uid)
+                self._lease.kill_processes()
                 remove_leftovers(self._lease.uid)
 
     def release(self) -> None:
@@ -129,7 +124,7 @@ class SandboxResources:
             lease, self._lease = self._lease, None
             folders, self._folders = self._folders, []
             if lease is not None:
-                kill_processes(lease.uid)
+                lease.kill_processes()
             if self.cgroup is not None:
                 self.cgroup.remove()
             for folder in folders:

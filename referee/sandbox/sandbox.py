@@ -246,15 +246,21 @@ class SandboxedProgram:
                     self._program.pid = self.scheduler.group = child
 
     async def _explain_failure(self, line: str, program: str) -> Forfeit | VoidGame:
-        """Return the failure that `line` reports. If `line` is empty, quote the error output of bubblewrap."""
+        """Return the failure that `line` reports. If `line` is empty, quote the error output of bubblewrap.
+
+        If that is empty too, give the exit code of bubblewrap.
+        """
         if line.startswith("refused "):
             return parse_failure(line.removeprefix("refused "), program)
         assert self._bubblewrap.stderr is not None  # noqa: S101 - it was started with pipes
         errors = self._bubblewrap.stderr
         text = line or (await errors.read(_MESSAGE_BYTES)).decode("utf-8", "replace")
-        return VoidGame(
-            f"the sandbox cannot be set up: {text.strip() or 'bubblewrap printed no reason'}"
-        )
+        if not text.strip():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._bubblewrap.wait(), _EXIT_LIMIT_S)
+            code = self._bubblewrap.returncode
+            text = f"bubblewrap printed no reason; its exit code is {code}"
+        return VoidGame(f"the sandbox cannot be set up: {text.strip()}")
 
     def _find_init(self) -> psutil.Process | None:
         """Return process 1 of the sandbox; None if it does not exist."""

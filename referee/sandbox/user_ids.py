@@ -36,7 +36,7 @@ A program gets an even id. The odd id above it belongs to the helper that ends t
 `sweeper.py`.
 """
 _KILL_LIMIT_S = 20.0
-"""After this time, `kill_processes` gives up. Only a process that the kernel cannot end lasts so long."""
+"""After this time, `UserIdLease.kill_processes` gives up. Only a process that the kernel cannot end lasts so long."""
 _PAUSE_S = 0.005
 _FOLDER = "referee-user-ids"
 _PARENTS = ("/run", "/var/lib", tempfile.gettempdir())
@@ -63,6 +63,31 @@ class UserIdLease:
         """The locked file."""
         self._lock: int | None = lock
         """The file descriptor of the locked file; None after `release`."""
+
+    def send_kill(self) -> None:
+        """Send SIGKILL to all processes of the user, and do not wait for their end. Call this before `release`.
+
+        The helper kills all of them at once, so no process can escape by starting others faster than they are killed.
+        The helper holds the lock too. If the referee is killed, the helper may still run. Without the lock, another
+        referee could give the user id to a program, and the helper would kill that program.
+        """
+        assert self._lock is not None  # noqa: S101 - the caller still has the lease
+        command = [*SWEEPER, str(self.uid)]
+        with suppress(OSError):  # no room for the helper; `kill_processes` tries again
+            subprocess.run(
+                command, env={}, stdin=subprocess.DEVNULL, pass_fds=(self._lock,), check=False
+            )
+
+    def kill_processes(self) -> None:
+        """Kill all processes of the user, and wait until none runs. Call this before `release`.
+
+        A process ends only when it gets a core. So give its cgroup the normal scheduling between `send_kill` and this
+        call.
+        """
+        until_s = time.monotonic() + _KILL_LIMIT_S
+        while list_pids(self.uid) and time.monotonic() < until_s:
+            self.send_kill()
+            time.sleep(_PAUSE_S)
 
     def release(self) -> None:
         """Free the user id. Call this when no process has it any more. A second call does nothing."""
@@ -103,26 +128,6 @@ def lease_user_id() -> UserIdLease | None:
 def list_pids(uid: int) -> list[int]:
     """Return the processes of a user that still run. A zombie does not run."""
     return [pid for pid, owner in _list_owners() if owner == uid and not has_ended(pid)]
-
-
-def kill_processes(uid: int) -> None:
-    """Kill all processes of a user of a lease, and wait until none runs.
-
-    A process ends only when it gets a core. So give its cgroup the normal scheduling between `send_kill` and this call.
-    """
-    until_s = time.monotonic() + _KILL_LIMIT_S
-    while list_pids(uid) and time.monotonic() < until_s:
-        send_kill(uid)
-        time.sleep(_PAUSE_S)
-
-
-def send_kill(uid: int) -> None:
-    """Send SIGKILL to all processes of a user of a lease, and do not wait for their end.
-
-    The helper kills all of them at once, so no process can escape by starting others faster than they are killed.
-    """
-    with suppress(OSError):  # no room for the helper; `kill_processes` tries again
-        subprocess.run([*SWEEPER, str(uid)], env={}, stdin=subprocess.DEVNULL, check=False)
 
 
 def remove_leftovers(uid: int) -> None:

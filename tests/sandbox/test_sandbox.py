@@ -183,7 +183,7 @@ async def test_launch_cancelled_while_the_shim_is_created_leaves_nothing(place):
 
 async def test_sandbox_that_cannot_be_set_up_voids_the_game(place):
     launcher = SandboxLauncher(Path("/bin/false"), Cgroups(()))
-    with pytest.raises(VoidGame, match="the sandbox cannot be set up"):
+    with pytest.raises(VoidGame, match=r"cannot be set up: .* no reason; its exit code is 1"):
         await launcher.launch(["true"], folder=place / "own", environment={})
     launcher = SandboxLauncher(Path("/no/such/bwrap"), Cgroups(()))
     with pytest.raises(VoidGame, match="the sandbox cannot be set up"):

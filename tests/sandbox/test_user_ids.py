@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,14 @@ user_ids._PARENTS, user_ids._USER_IDS = ({place!r},), ({ids!r},)
 print(user_ids.lease_user_id().uid, flush=True)
 os.read(0, 1)
 """
+
+KILLING_HOLDER = """
+from referee.sandbox import user_ids
+user_ids._PARENTS, user_ids._USER_IDS = ({place!r},), ({ids!r},)
+user_ids.SWEEPER = ["/bin/sh", "-c", "echo $$ $0; exec sleep 1000"]
+user_ids.lease_user_id().send_kill()
+"""
+"""A referee whose helper takes 1000 seconds, and prints its own pid and the user id."""
 
 
 @pytest.fixture
@@ -63,6 +72,24 @@ def test_lock_of_a_killed_referee_is_free(own_ids):
     afterwards = lease_user_id()
     assert while_held.uid > uid == afterwards.uid
     for lease in (while_held, afterwards):
+        lease.release()
+
+
+def test_helper_that_outlives_a_killed_referee_keeps_the_lock(own_ids):
+    place, ids = own_ids
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLING_HOLDER.format(place=str(place), ids=ids)],
+        stdout=subprocess.PIPE,
+    ) as holder:
+        helper, uid = map(int, holder.stdout.readline().split())
+        holder.kill()
+        holder.wait()
+        while_it_runs = lease_user_id()
+        os.kill(helper, signal.SIGKILL)
+        assert holder.stdout.read() == b""  # the helper has ended
+    afterwards = lease_user_id()
+    assert while_it_runs.uid > uid == afterwards.uid
+    for lease in (while_it_runs, afterwards):
         lease.release()
 
 
