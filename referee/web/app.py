@@ -60,29 +60,18 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
 
         return respond
 
+    def page_of(make: Callable[..., Page]) -> Callable[[Request], Response]:
+        """Return an endpoint that shows a page. `make` gets the parts of the page's path by name."""
+        return page(lambda request: make(views, LINKS, **request.path_params))
+
     routes = [
         Route("/", page(lambda _: pages.league_page(views, LINKS))),
         Route("/games", page(lambda request: _games(views, request.query_params), *_LIST_KEYS)),
-        Route(
-            "/tournaments/{name:path}",
-            page(lambda request: tournament_page(views, LINKS, **request.path_params)),
-        ),
-        Route(
-            "/bots/{bot:path}",
-            page(lambda request: bot_page(views, LINKS, **request.path_params)),
-        ),
-        Route(
-            "/histories/{bot:path}",
-            page(lambda request: history_page(views, LINKS, **request.path_params)),
-        ),
-        Route(
-            "/pairs/{bot}/{other}",
-            page(lambda request: pair_page(views, LINKS, **request.path_params)),
-        ),
-        Route(
-            "/games/{game_id:path}",
-            page(lambda request: pages.game_page(views, LINKS, **request.path_params)),
-        ),
+        Route("/tournaments/{name:path}", page_of(tournament_page)),
+        Route("/bots/{bot:path}", page_of(bot_page)),
+        Route("/histories/{bot:path}", page_of(history_page)),
+        Route("/pairs/{bot}/{other}", page_of(pair_page)),
+        Route("/games/{game_id:path}", page_of(pages.game_page)),
         Route("/boards/{game_id:path}.js", lambda request: _board(views, request)),
         Route("/phrases.js", lambda _: Response(phrases_script(), media_type=_SCRIPT)),
         Route("/downloads/{file:path}", lambda request: _download(views, request)),

@@ -16,16 +16,34 @@ from referee.web.views import LeagueViews
 
 PATIENCE_MS = 120_000
 expect.set_options(timeout=PATIENCE_MS)  # a machine may be busy
+CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """Give a folder with a league in which a tournament was played. One of the bots, `crashes`, has ended in each game."""
+    with place(tmp_path_factory.mktemp("league")) as made:
+        crashes = made.bot("crashes", CRASH)
+        file = made.tournament(bots=("random", "greedy", "bait", crashes), matches=3)
+        done = made.referee("tournament", "run", file)
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture(scope="module")
+def league(here):
+    with League.open_read_only(here.folder / "league") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """Return the address of a server that shows a league in which a tournament was played."""
-    with place(tmp_path_factory.mktemp("charts")) as here:
-        done = here.referee("tournament", "run", here.tournament(matches=3))
+    with place(tmp_path_factory.mktemp("charts")) as made:
+        done = made.referee("tournament", "run", made.tournament(matches=3))
         assert done.returncode == 0, done.stderr
-        with League.open_read_only(here.folder / "league") as league:
-            app = create_app(LeagueViews(league), hosts=["127.0.0.1"])
+        with League.open_read_only(made.folder / "league") as opened:
+            app = create_app(LeagueViews(opened), hosts=["127.0.0.1"])
             config = uvicorn.Config(
                 app, port=0, log_level="error", timeout_graceful_shutdown=1, lifespan="off"
             )

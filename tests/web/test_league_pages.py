@@ -15,7 +15,7 @@ import pytest
 from client import HOST, Client
 from html_tables import read_page
 from markupsafe import escape
-from real_runs import SEED, place
+from real_runs import SEED
 
 from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, visible
@@ -27,7 +27,6 @@ from referee.web.links import Links
 from referee.web.templates import render
 from referee.web.views import LeagueViews
 
-CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
 HOSTILE = (
     "<script>alert(1)<b>\u202egnp.exe\x1b[31m\u2028 'quote\" " + 10_000 * "x" + "&amp;{{ 7 * 7 }}"
 )
@@ -58,22 +57,6 @@ PAGES = (
     "/histories/greedy@1.0",
     "/pairs/bait@1.0/greedy@1.0",
 )
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory):
-    with place(tmp_path_factory.mktemp("league")) as made:
-        crashes = made.bot("crashes", CRASH)
-        file = made.tournament(bots=("random", "greedy", "bait", crashes), matches=3)
-        done = made.referee("tournament", "run", file)
-        assert done.returncode == 0, done.stderr
-        yield made
-
-
-@pytest.fixture(scope="module")
-def league(here):
-    with League.open_read_only(here.folder / "league") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

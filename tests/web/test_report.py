@@ -11,7 +11,6 @@ from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
-from real_runs import place
 
 from referee.errors import NotFoundError, UserError
 from referee.store.league import League
@@ -19,23 +18,6 @@ from referee.web.report import write_report
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
 ADDRESS = re.compile(r"""(?:href|src|action)="([^"#]*)[^"]*\"""")
-CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
-
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory):
-    with place(tmp_path_factory.mktemp("report")) as made:
-        crashes = made.bot("crashes", CRASH)
-        file = made.tournament(bots=("random", "greedy", "bait", crashes), matches=3)
-        done = made.referee("tournament", "run", file)
-        assert done.returncode == 0, done.stderr
-        yield made
-
-
-@pytest.fixture(scope="module")
-def league(here):
-    with League.open_read_only(here.folder / "league") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
