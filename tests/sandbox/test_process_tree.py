@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from contextlib import suppress
 
 import psutil
@@ -408,6 +409,8 @@ def test_process_that_got_the_pid_of_an_ended_program_is_spared(monkeypatch):
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
         [child] = psutil.Process(other.pid).children()
+        while (child.name(), child.status()) != ("sleep", psutil.STATUS_SLEEPING):
+            time.sleep(0.01)
         with monkeypatch.context() as patched:
             patched.setattr(os, "pidfd_open", lambda _: pidfd)
             trees.add(other.pid)
