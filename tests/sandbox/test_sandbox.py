@@ -80,12 +80,20 @@ async def first_line(launched):
 def list_leftovers():
     """Return the cgroups and child processes of this process.
 
-    Zombies may belong to other tests. The sweeper is a child of process 1, which may be this process.
+    Zombies may belong to other tests. The sweeper is a child of process 1, which may be this process. A process that is
+    just ending has no command line any more.
     """
     cgroups = (each.folder.glob(f"referee-{os.getpid()}-*") for each in Cgroups.find()._hierarchies)
     children = [child for child in psutil.Process().children() if child.status() != "zombie"]
-    others = [child for child in children if not {*child.cmdline()}.intersection(SWEEPER[-1:])]
+    others = [child for child in children if (words := _words(child)) and SWEEPER[-1] not in words]
     return [*(path for found in cgroups for path in found), *others]
+
+
+def _words(process):
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 @pytest.fixture(autouse=True)
