@@ -35,11 +35,13 @@ from referee.cli.options import (
 )
 from referee.errors import NotFoundError, UserError
 from referee.match.play import Watcher
-from referee.records import GameRecord
+from referee.records import GameRecord, Move
 from referee.reports.formats import json_text
 from referee.reports.game_rows import record_json
 from referee.reports.playthrough import Narrator
 from referee.roster.roster import Roster
+from referee.rules.actions import Decision
+from referee.rules.events import Event
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
@@ -186,4 +188,9 @@ def _check_bots(specs: Sequence[BotSpec], rules: Ruleset) -> None:
 
 def _make_watcher(specs: Sequence[BotSpec]) -> Watcher:
     narrator = Narrator([spec.bot.name for spec in specs])
-    return lambda event: console.print(narrator.line(event))
+
+    def watch(_decision: Decision, _move: Move, events: tuple[Event, ...]) -> None:
+        for event in events:
+            console.print(narrator.line(event))
+
+    return watch

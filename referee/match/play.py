@@ -71,8 +71,8 @@ class EventLog:
         return tuple(events)
 
 
-Watcher = Callable[[Event], None]
-"""Receives every event of a game as it happens, unredacted."""
+Watcher = Callable[[Decision, Move, tuple[Event, ...]], None]
+"""Gets every move of a game as it is made: the decision, the move, and its events, unredacted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ async def play_game(
         monotonic_us: returns the time of any monotonic clock in microseconds; only for the
             duration in the record.
         game: an unstarted game built from `setup`; created here if None.
-        watch: called with every event.
+        watch: called after every move.
         on_forfeit: called with the number of a seat as soon as the seat forfeits. The seat gets no
             further request. `on_forfeit` is not called for a seat whose player could not start.
 
@@ -218,8 +218,8 @@ class _Run:
                 continue
             elapsed_us = reply.elapsed_us
             clock.spend(elapsed_us)
-            moves.append(Move(number, reply.action, elapsed_us, reply.lag_us, stand_in=False))
-            self._record_events(events)
+            move = Move(number, reply.action, elapsed_us, reply.lag_us, stand_in=False)
+            self._record_move(decision, move, events)
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
 
@@ -238,14 +238,14 @@ class _Run:
         after the limit. Both are 0 if the bot got no request.
         """
         action = stand_in_action(decision)
-        self.moves.append(Move(decision.seat, action, elapsed_us, lag_us, stand_in=True))
-        self._record_events(self.game.apply(action))
+        move = Move(decision.seat, action, elapsed_us, lag_us, stand_in=True)
+        self._record_move(decision, move, self.game.apply(action))
 
-    def _record_events(self, events: tuple[Event, ...]) -> None:
+    def _record_move(self, decision: Decision, move: Move, events: tuple[Event, ...]) -> None:
+        self.moves.append(move)
         self.event_log.add(events)
         if self._watch is not None:
-            for event in events:
-                self._watch(event)
+            self._watch(decision, move, events)
 
     def _charge(self, number: int, fault: BotFault) -> None:
         """Record a fault of seat `number`. After strike number `max_strikes`, also record the forfeit."""

@@ -9,7 +9,7 @@ from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.match import stand_in_action
 from referee.match.play import play_game
-from referee.match.replay import check_record
+from referee.match.replay import check_record, replay_moves
 from referee.records import Reply, Request
 from referee.rules.actions import Choice, Decision, DecisionKind, Play
 from referee.rules.events import Drawn, GameOver, Played
@@ -77,7 +77,7 @@ async def test_record_has_every_decision_with_its_times():
 async def test_requests_of_a_seat_have_every_event_once_in_order_and_redacted():
     table = players(3)
     seen = []
-    played = await play(setup(), table, watch=seen.append)
+    played = await play(setup(), table, watch=lambda _decision, _move, events: seen.extend(events))
     for seat, player in enumerate(table):
         received = [event for request in player.requests for event in request.events] + list(
             played.unseen_events[seat]
@@ -232,11 +232,16 @@ def stand_in_of(legal):
     return stand_in_action(Decision(0, DecisionKind.PLAY, tuple(legal)))
 
 
-async def test_watcher_gets_the_first_play_first():
+async def test_watcher_gets_each_move_with_its_decision_and_events():
     seen = []
-    await play(setup(), [FunctionPlayer(first_legal) for _ in range(3)], watch=seen.append)
-    assert isinstance(seen[0], Played)
-    assert seen[0].seat == 0
+    table = [FunctionPlayer(first_legal), Faulty(strike(), at=2), *players(1)]
+    record = (await play(setup(), table, watch=lambda *move: seen.append(move))).record
+    assert tuple(move for _, move, _ in seen) == record.moves
+    assert all(decision.seat == move.seat for decision, move, _ in seen)
+    assert all(move.action in decision.legal for decision, move, _ in seen)
+    replayed = [step.events for step in replay_moves(record)]
+    assert [events for *_, events in seen] == replayed
+    assert replayed[0][0] == Played(0, record.moves[0].action.layer)
 
 
 @pytest.mark.parametrize(
