@@ -144,6 +144,11 @@ class League:
         """
         return self._database.change_mark()
 
+    def check_writable(self) -> None:
+        """Raise StoreError if nothing can be written to the database at the moment."""
+        with self._database.writing():
+            pass
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the lock of the league. Only one referee at a time can hold the lock and play in the league.
