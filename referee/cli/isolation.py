@@ -23,7 +23,7 @@ from referee.reports.checks import ProtectionRow, RefusalRow, protection_rows, r
 from referee.reports.formats import json_text
 from referee.reports.terminal import RowsTable
 from referee.roster import find_bot
-from referee.roster.roster import Roster, is_sample_bot
+from referee.roster.roster import Roster, check_unisolated
 from referee.roster.workshop import Workshop
 from referee.sandbox import Isolation, Rung
 from referee.sandbox.ladder import select_isolation
@@ -98,10 +98,7 @@ def select_isolation_for(
     and one of the bots is not a sample bot.
     """
     isolation = uvloop.run(select_isolation(wanted, parse_rung("--require-isolation", required)))
-    if isolation.is_fallback:
-        for bot in list_bots():
-            if not is_sample_bot(bot):
-                raise UserError(_refusal(bot, isolation))
+    check_unisolated(isolation, list_bots)
     return isolation
 
 
@@ -161,16 +158,6 @@ def find_bots(
             for name in names:
                 with suppress(NotFoundError):
                     yield find_bot(store, name)
-
-
-def _refusal(bot: Path | StoredBot, isolation: Isolation) -> str:
-    """Return the message which says that a bot may not run without isolation, and what the user can do."""
-    name = bot.bot if isinstance(bot, StoredBot) else bot
-    strongest = isolation.refusals[0]
-    return (
-        f"{name}: this machine cannot isolate bots ({strongest.reason}), and only the sample bots play without"
-        f" isolation; to isolate bots: {strongest.advice}; if you trust the bots: --isolation none"
-    )
 
 
 def _description(isolation: Isolation) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,7 @@ from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
+from referee.sandbox import Isolation
 from referee.sandbox.folders import remove_folder
 from referee.store import StoredBot
 from referee.store.league import League
@@ -57,6 +59,28 @@ def is_sample_bot(bot: Path | StoredBot) -> bool:
         return name in hashes and hashes[name] == hash_content(bot)
     except UserError:  # the folder is no bot
         return False
+
+
+def check_unisolated(
+    isolation: Isolation, list_bots: Callable[[], Iterable[Path | StoredBot]]
+) -> None:
+    """Raise UserError if this machine gives no isolation and one of the bots is not a sample bot.
+
+    Args:
+        isolation: the isolation of the bots. If the user has chosen the rung `none`, all bots may play.
+        list_bots: returns the bots, each as a folder or as a version of a league. It is called only if this machine gives
+            no isolation.
+    """
+    if not isolation.is_fallback:
+        return
+    for bot in list_bots():
+        if not is_sample_bot(bot):
+            strongest = isolation.refusals[0]
+            raise UserError(
+                f"{bot.bot if isinstance(bot, StoredBot) else bot}: this machine cannot isolate bots"
+                f" ({strongest.reason}), and only the sample bots play without isolation; to isolate bots:"
+                f" {strongest.advice}; if you trust the bots: --isolation none"
+            )
 
 
 def hash_content(folder: Path) -> str:

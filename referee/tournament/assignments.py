@@ -31,8 +31,8 @@ class GameTask:
     """A game to play, with everything that a worker needs for it."""
 
     setup: GameSetup
-    bots: tuple[BotSpec, ...]
-    """The bot of each seat, seat 0 first."""
+    bots: tuple[BotSpec | None, ...]
+    """The bot of each seat, seat 0 first; None for the seat of a person."""
     opaque_id: str
     """The id of the game as the bots see it."""
     seeds: tuple[int, ...]

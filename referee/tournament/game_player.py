@@ -12,7 +12,8 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.match.play import GameSetup, RecordedGame, Watcher, play_game
 from referee.protocol import messages
-from referee.records import Fault, GameRecord
+from referee.records import BotId, Fault, GameRecord, Player
 from referee.rules.game import Game
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
@@ -101,6 +102,15 @@ class GamePlayer:
                 raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {void}") from void
         return [records[task.setup.game_id] for task in tasks]
 
+    async def play_with_person(
+        self, task: GameTask, person: Player, watch: Watcher | None = None
+    ) -> GameRecord:
+        """Play one game in which `person` has the seat without a bot.
+
+        A void game is not played again, because the person has seen the deal. Raises VoidGame.
+        """
+        return await self._play_task(0, task, watch, person)
+
     async def close(self) -> None:
         """End all bot processes."""
         await self._pool.close()
@@ -117,23 +127,20 @@ class GamePlayer:
             spec.bot: spec
             for task in assignment.tasks
             for spec in task.bots
-            if str(spec.bot) not in task.suspended
+            if spec is not None and str(spec.bot) not in task.suspended
         }
         capacities = (self._pool.find_capacity(assignment.lane, spec) for spec in specs.values())
         return min([len(assignment.tasks), *await asyncio.gather(*capacities)])
 
-    async def _play_task(self, lane: int, task: GameTask, watch: Watcher | None) -> GameRecord:
+    async def _play_task(
+        self, lane: int, task: GameTask, watch: Watcher | None, person: Player | None = None
+    ) -> GameRecord:
         setup = task.setup
         encoder = messages.RequestEncoder(task.opaque_id)
         game = Game(setup.ruleset, len(setup.seating), setup.deck)
-        seats = range(len(task.bots))
-        seated = await asyncio.gather(
-            *(self._seat_bot(lane, task, seat, encoder, game) for seat in seats),
-            return_exceptions=True,
-        )
-        _split(seated, Forfeit)  # raises any other error
-        # If a bot failed, the item of its seat is a Forfeit, and the stand-in decides for the seat.
-        players = [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
+        players = await self._seat_all(lane, task, encoder, game)
+        if person is not None:
+            players.insert(task.bots.index(None), person)
         # in a task of its own, so that a reply resumes only the functions of the game
         played = await asyncio.create_task(
             play_game(
@@ -151,6 +158,18 @@ class GamePlayer:
         self._launcher.reap()
         return record
 
+    async def _seat_all(
+        self, lane: int, task: GameTask, encoder: messages.RequestEncoder, game: Game
+    ) -> list[Player | Forfeit]:
+        """Make all bots of a game ready, and return their players. A bot that failed gets a `Forfeit`."""
+        bots = (seat for seat, spec in enumerate(task.bots) if spec is not None)
+        seated = await asyncio.gather(
+            *(self._seat_bot(lane, task, seat, encoder, game) for seat in bots),
+            return_exceptions=True,
+        )
+        _split(seated, Forfeit)  # raises any other error
+        return [player for player in seated if isinstance(player, BotPlayer | Forfeit)]
+
     async def _seat_bot(
         self, lane: int, task: GameTask, seat: int, encoder: messages.RequestEncoder, game: Game
     ) -> BotPlayer:
@@ -159,6 +178,7 @@ class GamePlayer:
         Raises Forfeit if the bot fails or is suspended, and VoidGame if the machine lacks resources for its process.
         """
         spec = task.bots[seat]
+        assert spec is not None  # noqa: S101 - the caller leaves out the seat of a person
         if str(spec.bot) in task.suspended:
             raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
         start = messages.game_start(
@@ -196,12 +216,12 @@ def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[lis
     return values, errors
 
 
-def _note_forfeit(player: BotPlayer | Forfeit) -> None:
+def _note_forfeit(player: Player | Forfeit) -> None:
     if isinstance(player, BotPlayer):
         player.on_forfeit()
 
 
-def _add_process_data(record: GameRecord, players: Sequence[BotPlayer | Forfeit]) -> GameRecord:
+def _add_process_data(record: GameRecord, players: Sequence[Player | Forfeit]) -> GameRecord:
     """Add data about the bot processes to a record: standard error, usage, and the number of dropped messages."""
     dropped = tuple(player.dropped if isinstance(player, BotPlayer) else 0 for player in players)
     return replace(
@@ -214,20 +234,20 @@ def _add_process_data(record: GameRecord, players: Sequence[BotPlayer | Forfeit]
     )
 
 
-def _add_stderr(fault: Fault, player: BotPlayer | Forfeit) -> Fault:
-    if isinstance(player, Forfeit) or fault.evidence.stderr_tail:
+def _add_stderr(fault: Fault, player: Player | Forfeit) -> Fault:
+    if not isinstance(player, BotPlayer) or fault.evidence.stderr_tail:
         return fault
     return replace(fault, evidence=replace(fault.evidence, stderr_tail=player.stderr_tail()))
 
 
 async def _say_game_end(
-    game_id: str, players: Sequence[BotPlayer | Forfeit], played: RecordedGame
+    game_id: str, players: Sequence[Player | Forfeit], played: RecordedGame
 ) -> None:
     """Send the end of the game to every bot that was seated."""
     record = played.record
     forfeits = {fault.seat: fault for fault in record.faults if fault.forfeit}
     for seat, player in enumerate(players):
-        if isinstance(player, Forfeit):
+        if not isinstance(player, BotPlayer):
             continue
         fault = forfeits.get(seat)
         await player.leave(
@@ -242,12 +262,12 @@ async def _say_game_end(
 
 
 def make_free_task(
-    specs: Sequence[BotSpec], rules: Ruleset, text: str, isolation: Isolation
+    players: Sequence[BotSpec | BotId], rules: Ruleset, text: str, isolation: Isolation
 ) -> GameTask:
     """Return the task of a game outside of tournaments, with default clocks.
 
     Args:
-        specs: the bots, seat 0 first; all different.
+        players: the bots, seat 0 first; all different. A `BotId` without a `BotSpec` is the id of a person.
         rules: the ruleset.
         text: any text; the deal and the seeds of the bots are derived from the text.
         isolation: the isolation of the bots.
@@ -258,27 +278,23 @@ def make_free_task(
         setup=GameSetup(
             game_id=game_id,
             ruleset=rules,
-            seating=tuple(spec.bot for spec in specs),
+            seating=tuple(each if isinstance(each, BotId) else each.bot for each in players),
             deck=deals.deck(seed, "play", rules),
             clocks=Clocks(),
             max_strikes=FREE_GAME_MAX_STRIKES,
             isolation=isolation.summary,
         ),
-        bots=tuple(specs),
+        bots=tuple(None if isinstance(each, BotId) else each for each in players),
         opaque_id=deals.opaque_id(seed, "play"),
-        seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(specs))),
+        seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(players))),
         names=(),
         suspended=frozenset(),
     )
 
 
-async def play_free_game(
-    task: GameTask, isolation: Isolation, watch: Watcher | None = None
-) -> GameRecord:
-    """Play a game in this process, with bots that are started for this game only.
-
-    Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
-    """
+@asynccontextmanager
+async def free_player(task: GameTask, isolation: Isolation) -> AsyncIterator[GamePlayer]:
+    """Provide a player for one game in this process. At the end, all its bots are ended."""
     with run_folder() as folder:
         player = GamePlayer(
             WorkerSettings(
@@ -291,7 +307,18 @@ async def play_free_game(
             )
         )
         try:
-            (record,) = await player.play_assignment(Assignment(0, (task,)), watch)
+            yield player
         finally:
             await player.close()
+
+
+async def play_free_game(
+    task: GameTask, isolation: Isolation, watch: Watcher | None = None
+) -> GameRecord:
+    """Play a game in this process, with bots that are started for this game only.
+
+    Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
+    """
+    async with free_player(task, isolation) as player:
+        (record,) = await player.play_assignment(Assignment(0, (task,)), watch)
     return record

@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,23 +60,33 @@ _WORKERS: list[Worker] = []
 
 
 def initialize_worker(settings: WorkerSettings) -> None:
-    """Make this process a worker: it runs on the cores of `settings`, ignores Ctrl-C, and dies when the driver dies."""
+    """Make this process a worker, on the cores of `settings`; see `prepare_process`."""
+    prepare_process(settings.parent_pid, settings.cores)
+    _WORKERS.append(Worker(settings))
+
+
+def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> None:
+    """Prepare this process for playing games: it ignores Ctrl-C, and it dies when its parent dies.
+
+    Args:
+        parent_pid: the process id of the parent.
+        cores: the CPU cores for this process and its bots; empty for all cores.
+    """
     configure_process()
-    for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - bots must not inherit the executor's pipes
+    for descriptor in os.listdir("/dev/fd"):  # noqa: PTH208 - bots must not inherit the pipes to the parent
         with suppress(OSError):
             os.set_inheritable(int(descriptor), int(descriptor) <= _STDERR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked while the process started
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if settings.cores:
+        if cores:
             with suppress(OSError):  # without pinning, games are slower but still correct
-                os.sched_setaffinity(0, settings.cores)
-    if os.getppid() != settings.parent_pid:
-        os._exit(1)  # the driver died before the death signal was set
+                os.sched_setaffinity(0, cores)
+    if os.getppid() != parent_pid:
+        os._exit(1)  # the parent died before the death signal was set
     os.setsid()  # Linux divides a core among sessions, and the worker needs its own share
     _raise_priority()
-    _WORKERS.append(Worker(settings))
 
 
 def play_games(assignment: Assignment) -> list[GameRecord]:
