@@ -1,23 +1,34 @@
-"""Make the data of a replay: one file for each game, and one file with the texts of all games.
+"""Make the data of the board: one file for each stored game, and one file with the texts of all games.
 
-The files are classic scripts, because a page that was opened from a folder may load nothing else. `static/replay.js` reads
+The files are classic scripts, because a page that was opened from a folder may load nothing else. `static/board.js` reads
 them. The data say which cards each event moved, so the script does not need to know which moves are legal.
+
+While a person plays a game, `sitting` sends its data move by move. They have only what the person may see.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, get_args
 
-from referee.match.replay import ReplayedMove, replay_moves
-from referee.records import GameRecord
-from referee.reports.formats import visible
+from referee.match.replay import replay_moves
+from referee.records import GameRecord, Move
+from referee.reports.formats import group_name, layer_name, visible
 from referee.reports.playthrough import PARTS, PHRASES
-from referee.rules.actions import DecisionKind
-from referee.rules.events import Event
+from referee.rules.actions import (
+    Action,
+    Choice,
+    Decision,
+    DecisionKind,
+    DrawDisplay,
+    Play,
+    SnatchGhost,
+)
+from referee.rules.events import Event, View
 from referee.rules.game import Game
-from referee.rules.ruleset import HIDDEN, JOKER, card_name
+from referee.rules.ruleset import EMPTY, HIDDEN, JOKER, Layer, card_name
 
 _KINDS: tuple[type[Event], ...] = get_args(Event)
 """The kinds of events. In the data, the index in this tuple is the code of a kind."""
@@ -30,6 +41,14 @@ _DECISIONS = {
     DecisionKind.GHOST_SET: "to choose a set of the ghost",
 }
 """What the board writes at the seat that decides. In the data, the index in this dict is the code of a decision."""
+_CHOICES = {
+    Choice.TAKE: "take the layer",
+    Choice.LEAVE: "leave the layer to its owner",
+    Choice.RECLAIM: "take the layer back",
+    Choice.DISCARD: "discard the layer, and draw as many cards",
+    Choice.PASS: "draw nothing",
+}
+"""What a person reads on the button of an action."""
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
 _DECISION_CODES = {kind: code for code, kind in enumerate(_DECISIONS)}
 _UNSAFE = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -55,18 +74,13 @@ def board_data(record: GameRecord) -> dict[str, Any]:
 
     Raises `referee.match.replay.Difference` if the record cannot be replayed.
     """
-    moves = [_move(step) for step in replay_moves(record)]
+    moves = [move_data(step.decision, step.move, step.events) for step in replay_moves(record)]
     view = Game(record.ruleset, len(record.seating), record.deck)
     views = [view.view(seat) for seat in range(view.players)]
     return {
         "ruleset": record.ruleset.name,
         "bots": [visible(bot.name) for bot in record.seating],
-        "start": {
-            "hands": [list(each.hand) for each in views],
-            "display": list(map(list, views[0].display)),
-            "deck": views[0].deck_size,
-            "ghost": None if views[0].ghost is None else list(views[0].ghost),
-        },
+        "start": _start(views[0], [list(each.hand) for each in views]),
         "moves": moves,
         "stand_ins": [index for index, move in enumerate(record.moves) if move.stand_in],
         "faults": [
@@ -79,19 +93,88 @@ def board_data(record: GameRecord) -> dict[str, Any]:
             ]
             for fault in record.faults
         ],
-        "result": {
-            "termination": record.termination.value,
-            "scores": list(record.scores),
-            "ranks": list(record.ranks),
-            "forfeited": list(record.forfeited),
-        },
+        "result": result_data(record),
     }
 
 
-def _move(step: ReplayedMove) -> list[Any]:
-    move, decision = step.move, step.decision
-    events = ([_CODES[type(event)], *map(_plain, event)] for event in step.events)
-    return [move.seat, _DECISION_CODES[decision.kind], move.elapsed_us, *events]
+def result_data(record: GameRecord) -> dict[str, Any]:
+    """Return `result` of `board_data`."""
+    return {
+        "termination": record.termination.value,
+        "scores": list(record.scores),
+        "ranks": list(record.ranks),
+        "forfeited": list(record.forfeited),
+    }
+
+
+def move_data(decision: Decision, move: Move, events: tuple[Event, ...]) -> list[Any]:
+    """Return a move as an item of `moves` in `board_data`."""
+    shown = ([_CODES[type(event)], *map(_plain, event)] for event in events)
+    return [move.seat, _DECISION_CODES[decision.kind], move.elapsed_us, *shown]
+
+
+def seat_data(view: View, ruleset: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return the start of a game as one seat sees it, as a JSON value.
+
+    The keys are `seat`, and `ruleset`, `bots` and `start` of `board_data`. In the hands of other seats, all cards are hidden.
+
+    Args:
+        view: the view of the seat before the first move.
+        ruleset: the name of the ruleset.
+        names: the name of each seat.
+    """
+    hands = [[size, *EMPTY[1:]] for size in view.hand_sizes]
+    hands[view.seat] = list(view.hand)
+    return {
+        "ruleset": ruleset,
+        "bots": list(map(visible, names)),
+        "start": _start(view, hands),
+        "seat": view.seat,
+    }
+
+
+def decision_data(number: int, decision: Decision, view: View) -> dict[str, Any]:
+    """Return a decision with its legal actions, as a JSON value.
+
+    The keys are `number`, `kind` (an index in `decisions` of `phrases_script`) and `choices`. Each choice has a `text`. The
+    choice of a layer also has `layer`, a draw from the display has `slot`, and a draw from the deck has `deck`.
+
+    Args:
+        number: the number of the decision in the game, from 1.
+        decision: the decision.
+        view: what its seat sees.
+    """
+    return {
+        "number": number,
+        "kind": _DECISION_CODES[decision.kind],
+        "choices": [_choice(action, view) for action in decision.legal],
+    }
+
+
+def _choice(action: Action, view: View) -> dict[str, Any]:
+    match action:
+        case Play(layer):
+            return {"text": f"play {layer_name(layer)}", "layer": list(layer)}
+        case SnatchGhost(value):
+            assert view.ghost is not None  # noqa: S101 - only a duel has this action
+            layer = Layer(value, view.ghost[value])
+            return {"text": f"snatch {layer_name(layer)} from the ghost", "layer": list(layer)}
+        case DrawDisplay(slot, _):
+            cards = group_name(view.display[slot])
+            return {"text": f"draw {cards} from slot {slot}", "slot": slot}
+        case Choice.DRAW_DECK:
+            return {"text": "draw from the deck", "deck": True}
+        case _:
+            return {"text": _CHOICES[action]}
+
+
+def _start(view: View, hands: list[list[int]]) -> dict[str, Any]:
+    return {
+        "hands": hands,
+        "display": list(map(list, view.display)),
+        "deck": view.deck_size,
+        "ghost": None if view.ghost is None else list(view.ghost),
+    }
 
 
 def _plain(value: object) -> object:

@@ -9,6 +9,7 @@ from typing import Any
 
 from referee.errors import Cause, NotFoundError, RefereeError, UserError
 from referee.match.replay import Difference
+from referee.records import GameRecord
 from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows, seat_rows
 from referee.reports.playthrough import log_lines
 from referee.reports.rating_rows import RatingRow
@@ -86,14 +87,10 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     If the record is damaged or must not be shown yet, the page says so.
     """
     values: dict[str, Any] = {"game_id": game_id, "head": None, "seats": [], "charges": []}
-    values |= {"log": None, "problem": None}
+    values |= {"log": None, "problem": None, "board_file": links.board(game_id), "linked": True}
     try:
         record = views.record(game_id)
-        values |= {
-            "head": game_head(record),
-            "seats": seat_rows(record),
-            "charges": charge_rows(record),
-        }
+        values |= _game_values(record)
         if views.is_spoiler(game_id):
             values["problem"] = REPLAY_HIDDEN
         elif links.files is None:
@@ -105,6 +102,26 @@ def game_page(views: LeagueViews, links: Links, game_id: str) -> Page:
     except (RefereeError, Difference) as error:
         values["problem"] = str(error)
     return Page("game.html", game_id, values, live=values["problem"] == REPLAY_HIDDEN)
+
+
+def unstored_game_page(record: GameRecord, board_file: str) -> Page:
+    """Return the page of a finished game that the league does not have.
+
+    Args:
+        record: the game.
+        board_file: the address of the data file of its replay.
+    """
+    values: dict[str, Any] = {"game_id": record.game_id, "log": log_lines(record), "problem": None}
+    values |= {"board_file": board_file, "linked": False}
+    return Page("game.html", record.game_id, values | _game_values(record), live=False)
+
+
+def _game_values(record: GameRecord) -> dict[str, Any]:
+    return {
+        "head": game_head(record),
+        "seats": seat_rows(record),
+        "charges": charge_rows(record),
+    }
 
 
 def read_choice(query: Mapping[str, str]) -> tuple[GameChoice, int]:

@@ -25,7 +25,7 @@ from referee.web.templates import Page, render
 from referee.web.views import LeagueViews
 
 _STATIC = Path(__file__).with_name("static")
-_LIVE_ONLY = ("live.js", "htmx*")
+_LIVE_ONLY = ("live.js", "sit.*", "htmx*")
 """The assets that only a server needs."""
 
 

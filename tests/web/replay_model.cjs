@@ -1,9 +1,10 @@
 // Print what the replay makes of some games: the tables, the lines of each view, and durations as text.
-// The input is a JSON object with `script` (the path of replay.js), `phrases`, `games` and `durations`.
+// The input is a JSON object with `script` (the path of board.js), `phrases`, `games`, `running` and `durations`. A value in
+// `running` is a game as a seat gets it. Its moves are appended one after the other.
 "use strict";
 
 const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
-const { readGame, narrator, pointsOf, duration } = require(input.script);
+const { readGame, appendMoves, narrator, pointsOf, duration } = require(input.script);
 
 function show(data) {
   const game = readGame(input.phrases, data);
@@ -19,5 +20,19 @@ function show(data) {
   };
 }
 
-const output = { games: input.games.map(show), durations: input.durations.map(duration) };
+function grow({ moves, ...start }) {
+  const game = readGame(input.phrases, start);
+  const names = narrator(input.phrases, game);
+  const lines = moves.map((move, index) => {
+    appendMoves(input.phrases, game, { moves: [move], stand_ins: start.stand_ins });
+    return names.lines(index, start.seat);
+  });
+  return { tables: game.tables, lines, lastLine: names.lastLine() };
+}
+
+const output = {
+  games: input.games.map(show),
+  running: input.running.map(grow),
+  durations: input.durations.map(duration),
+};
 process.stdout.write(JSON.stringify(output));

@@ -63,8 +63,8 @@ def test_report_has_a_page_and_data_for_each_game(folder, league):
 
 def test_report_has_no_script_of_the_server(folder):
     names = {path.name for path in (folder / "static").rglob("*.js")}
-    assert {"replay.js", "charts.js", "vega.js"} <= names
-    assert not {name for name in names if name == "live.js" or name.startswith("htmx")}
+    assert {"board.js", "replay.js", "charts.js", "vega.js"} <= names
+    assert not {name for name in names if name in {"live.js", "sit.js"} or name.startswith("htmx")}
     assert not [page for page, address in addresses(folder) if "htmx" in address]
 
 
