@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from referee.cli.isolation import IsolationOption, parse_rung
 from referee.cli.options import (
     DEFAULT_LEAGUE,
     INTERRUPTED,
@@ -23,6 +24,7 @@ from referee.errors import UserError
 from referee.reports.formats import visible
 from referee.store.league import League
 from referee.web.guard import is_loopback
+from referee.web.lobby import Lobby
 from referee.web.report import write_report
 from referee.web.serve import serve as serve_pages
 from referee.web.views import LeagueViews
@@ -53,20 +55,25 @@ def serve(
         bool, typer.Option("--open", help="Open the first page in a browser.")
     ] = False,
     spoilers: SpoilersOption = False,
+    isolation: IsolationOption = None,
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
-    """Show the league as web pages that update themselves while a tournament runs.
+    """Show the league as web pages that update themselves while a tournament runs, and let people play against its bots.
 
-    The server only reads. Ctrl-C ends it.
+    The command prints two addresses: of the league, and of the seat for people. Keep the second one for those who may
+    start games. Ctrl-C ends the server.
 
     Example: referee serve --port 8000 --open
     """
     if not host:
         raise UserError("--host: the name or address is missing")
 
-    def announce(address: str) -> None:
+    rung = parse_rung("--isolation", isolation)
+
+    def announce(address: str, seat: str) -> None:
         console.print(Text(address), soft_wrap=True)
+        console.print(Text(f"{seat} (play against bots)"), soft_wrap=True)
         if (
             open_browser
         ):  # in a thread, because a browser in the terminal would keep the server waiting
@@ -81,6 +88,7 @@ def serve(
             )
         serve_pages(
             LeagueViews(store, spoilers=spoilers),
+            Lobby(store, lambda: League.open(league, create=False, db=db), rung),
             host=host,
             port=port,
             on_ready=announce,

@@ -26,22 +26,26 @@ from referee.web.bot_pages import bot_page, history_page, pair_page
 from referee.web.cache import Cache
 from referee.web.guard import Guard
 from referee.web.live import Feed
-from referee.web.responses import COMPRESSION, LINKS, STATIC, Assets, Rendered, problem
+from referee.web.lobby import Lobby
+from referee.web.responses import COMPRESSION, LINKS, SCRIPT, STATIC, Assets, Rendered, problem
+from referee.web.seat_pages import SEAT, seat_routes
 from referee.web.templates import Page
 from referee.web.tournament_pages import download, tournament_page
 from referee.web.views import LeagueViews
 
-_SCRIPT = "text/javascript"
 _KEPT_PAGES = 100
 _LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
 """What the address of a list of games can have after the question mark."""
 
 
-def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None = None) -> ASGIApp:
+def create_app(
+    views: LeagueViews, lobby: Lobby, *, hosts: Container[str], feed: Feed | None = None
+) -> ASGIApp:
     """Return the application.
 
     Args:
         views: the league to show.
+        lobby: the games with people.
         hosts: the accepted values of the header Host, without a port. `*` accepts all.
         feed: the changes of the league.
     """
@@ -73,9 +77,10 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
         Route("/pairs/{bot}/{other}", page_of(pair_page)),
         Route("/games/{game_id:path}", page_of(pages.game_page)),
         Route("/boards/{game_id:path}.js", lambda request: _board(views, request)),
-        Route("/phrases.js", lambda _: Response(phrases_script(), media_type=_SCRIPT)),
+        Route("/phrases.js", lambda _: Response(phrases_script(), media_type=SCRIPT)),
         Route("/downloads/{file:path}", lambda request: _download(views, request)),
         Route("/events", feed.respond),
+        *seat_routes(lobby),
         Mount("/static", Assets(directory=STATIC)),
     ]
     handlers = (NotFoundError, RefereeError, HTTPException, Exception)
@@ -84,12 +89,12 @@ def create_app(views: LeagueViews, *, hosts: Container[str], feed: Feed | None =
         middleware=[Middleware(GZipMiddleware, compresslevel=COMPRESSION)],
         exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
-    return Guard(app, hosts)
+    return Guard(app, hosts, forms=SEAT)
 
 
 def _board(views: LeagueViews, request: Request) -> Response:
     game_id = request.path_params["game_id"]
-    return Response(board_script(game_id, views.board(game_id)), media_type=_SCRIPT)
+    return Response(board_script(game_id, views.board(game_id)), media_type=SCRIPT)
 
 
 def _download(views: LeagueViews, request: Request) -> Response:

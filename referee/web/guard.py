@@ -33,11 +33,13 @@ class Guard:
     Args:
         app: answers all other requests.
         hosts: the accepted names in the header Host. `*` accepts all.
+        forms: the path below which POST requests are accepted too.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Container[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Container[str], *, forms: str) -> None:
         self._app = app
         self._hosts = hosts
+        self._forms = forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -63,7 +65,8 @@ class Guard:
                 400,
                 "This server has another host name. Use the address that it printed at its start.",
             )
-        if request.method not in {"GET", "HEAD"}:
+        is_form = request.method == "POST" and request.url.path.startswith(f"{self._forms}/")
+        if request.method not in {"GET", "HEAD"} and not is_form:
             return problem(405, "This page can only be read.", {"allow": "GET, HEAD"})
         return None
 

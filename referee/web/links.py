@@ -70,6 +70,10 @@ class Links:
         query = urlencode(wanted | ({"page": str(page)} if page > 1 else {}))
         return f"{self.root}games?{query}" if query else f"{self.root}games"
 
+    def seat(self) -> str | None:
+        """Return the address of the page that leads people to the seat."""
+        return f"{self.root}sit" if self.files is None else None
+
     def board(self, game_id: str) -> str:
         """Return the address of the data file of a replay."""
         return f"{self.root}boards/{self.segment(game_id)}.js"

@@ -21,6 +21,7 @@ from referee.web.templates import Page, render
 STATIC = Path(__file__).with_name("static")
 LINKS = Links(version=f"?v={__version__}")
 """The addresses of all pages of the server."""
+SCRIPT = "text/javascript"
 COMPRESSION = 5
 """The level of gzip. Higher levels take more time and save little."""
 

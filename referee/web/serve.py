@@ -16,6 +16,8 @@ from referee.errors import UserError
 from referee.web.app import create_app
 from referee.web.guard import KnownHosts, with_brackets
 from referee.web.live import STREAMS, Feed
+from referee.web.lobby import Lobby
+from referee.web.seat_pages import SEAT
 from referee.web.views import LeagueViews
 
 _NICE = 10
@@ -30,10 +32,11 @@ _GRACE_S = 1
 
 def serve(
     views: LeagueViews,
+    lobby: Lobby,
     *,
     host: str,
     port: int,
-    on_ready: Callable[[str], object],
+    on_ready: Callable[[str, str], object],
     exit_code: int,
 ) -> None:
     """Serve the pages until a signal ends the server.
@@ -43,9 +46,10 @@ def serve(
 
     Args:
         views: the league.
+        lobby: the games with people. They end with the server.
         host: the name or address at which the server listens.
         port: the port; 0 for a free one.
-        on_ready: called with the address of the first page when the server accepts connections.
+        on_ready: called with the addresses of the first page and of the seat when the server accepts connections.
         exit_code: the exit code of this process if a page is still in the making `_GRACE_S` after a signal.
 
     Raises UserError if the server cannot listen at the host or the port.
@@ -53,7 +57,7 @@ def serve(
     with _listen(host, port) as listener:
         feed = Feed(views.league.change_mark)
         config = uvicorn.Config(
-            create_app(views, hosts=KnownHosts(host), feed=feed),
+            create_app(views, lobby, hosts=KnownHosts(host), feed=feed),
             http="h11",
             ws="none",
             lifespan="off",
@@ -66,21 +70,31 @@ def serve(
             timeout_graceful_shutdown=_GRACE_S,
         )
         os.nice(_NICE)
-        address = f"http://{with_brackets(host)}:{listener.getsockname()[1]}/"
-        _Server(config, feed, lambda: on_ready(address), exit_code).run(sockets=[listener])
+        address = f"http://{with_brackets(host)}:{listener.getsockname()[1]}"
+
+        def announce() -> None:
+            on_ready(f"{address}/", f"{address}{SEAT}/{lobby.token}")
+
+        _Server(config, feed, lobby, announce, exit_code).run(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that calls `on_ready` after its start, and that ends all streams and itself when it shuts down.
+    """A uvicorn server that calls `on_ready` after its start, and that ends all games, streams and itself when it shuts down.
 
     uvicorn alone waits up to `_GRACE_S` for open streams, and without a limit for a thread that makes a page.
     """
 
     def __init__(
-        self, config: uvicorn.Config, feed: Feed, on_ready: Callable[[], object], exit_code: int
+        self,
+        config: uvicorn.Config,
+        feed: Feed,
+        lobby: Lobby,
+        on_ready: Callable[[], object],
+        exit_code: int,
     ) -> None:
         super().__init__(config)
         self._feed = feed
+        self._lobby = lobby
         self._on_ready = on_ready
         self._exit_code = exit_code
 
@@ -95,9 +109,10 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close all connections."""
-        # A thread that makes a page cannot be stopped, and Python waits for its threads. The server only reads, so
-        # the process can end at any moment.
+        """End all games, then close all connections."""
+        await self._lobby.close()
+        # A thread that makes a page cannot be stopped, and Python waits for its threads. Pages only read, so
+        # the process can end now at any moment.
         last_resort = threading.Timer(_GRACE_S, os._exit, [self._exit_code])
         last_resort.daemon = True
         last_resort.start()

@@ -6,7 +6,20 @@ import asyncio
 
 import httpx
 
+from referee.sandbox import Rung
+from referee.web.app import create_app
+from referee.web.lobby import Lobby
+
 HOST = "referee.test"
+
+
+def make_app(views, hosts=(HOST,)):
+    """Return the application for a league. Nothing can be stored."""
+    return create_app(views, Lobby(views.league, _refuse, Rung.NONE), hosts=hosts)
+
+
+def _refuse():
+    raise AssertionError("this league is open for reading only")
 
 
 class Client:

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 import uvicorn
+from client import make_app
 from playwright.sync_api import expect, sync_playwright
 from real_runs import place
 
 from referee.store.league import League
-from referee.web.app import create_app
 from referee.web.views import LeagueViews
 
 PATIENCE_MS = 120_000
@@ -43,7 +43,7 @@ def address(tmp_path_factory):
         done = made.referee("tournament", "run", made.tournament(matches=3))
         assert done.returncode == 0, done.stderr
         with League.open_read_only(made.folder / "league") as opened:
-            app = create_app(LeagueViews(opened), hosts=["127.0.0.1"])
+            app = make_app(LeagueViews(opened), ["127.0.0.1"])
             config = uvicorn.Config(
                 app, port=0, log_level="error", timeout_graceful_shutdown=1, lifespan="off"
             )

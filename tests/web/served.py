@@ -19,6 +19,7 @@ class Served:
     def __init__(self, process, address):
         self.process = process
         self.address = address
+        self.seat = process.stdout.readline().split(" (")[0]
 
     @property
     def port(self):

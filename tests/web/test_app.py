@@ -6,14 +6,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from client import HOST, Client
+from client import HOST, Client, make_app
 from real_runs import place
 
 from referee.errors import RefereeError
 from referee.reports.speed import Speed
 from referee.store.league import League
 from referee.web import pages, responses
-from referee.web.app import create_app
 from referee.web.guard import KnownHosts, is_loopback
 from referee.web.views import LeagueViews
 
@@ -37,7 +36,7 @@ def views(league):
 
 @pytest.fixture
 def client(views):
-    return Client(create_app(views, hosts=[HOST]))
+    return Client(make_app(views))
 
 
 def fail(error):
@@ -175,7 +174,7 @@ def test_page_is_rendered_anew_after_a_change(league, monkeypatch):
     mark = SimpleNamespace(value=1)
     monkeypatch.setattr(league, "change_mark", lambda: mark.value)
     monkeypatch.setattr("referee.web.cache._DELAY_FACTOR", 0)
-    client = Client(create_app(LeagueViews(league), hosts=["*"]))
+    client = Client(make_app(LeagueViews(league), ["*"]))
     assert "12:34 title" not in client.get("/").text
     monkeypatch.setattr(
         pages,
@@ -211,5 +210,5 @@ def test_unfinished_tournament_shows_its_speed_and_the_time_left(client, views, 
     monkeypatch.setattr(
         "referee.web.views.speed", lambda _ends_us, missing: Speed(2.5, missing * 400_000)
     )
-    page = Client(create_app(views, hosts=[HOST])).get("/tournaments/cup").text
+    page = Client(make_app(views)).get("/tournaments/cup").text
     assert "2.5 games/s in the last minute of play; 40.0 s left at this speed" in page

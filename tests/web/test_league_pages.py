@@ -12,7 +12,7 @@ from contextlib import closing
 from urllib.parse import quote
 
 import pytest
-from client import HOST, Client
+from client import Client, make_app
 from html_tables import read_page
 from markupsafe import escape
 from real_runs import SEED
@@ -22,7 +22,6 @@ from referee.reports.formats import chance, visible
 from referee.reports.statistics import CollusionRow
 from referee.store.league import League
 from referee.web import bot_pages, tournament_pages
-from referee.web.app import create_app
 from referee.web.links import Links
 from referee.web.templates import render
 from referee.web.views import LeagueViews
@@ -61,7 +60,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def client(league):
-    return Client(create_app(LeagueViews(league), hosts=[HOST]))
+    return Client(make_app(LeagueViews(league)))
 
 
 def hint(ruleset, excess):
@@ -291,7 +290,7 @@ def test_seed_is_shown_only_after_the_end(here, client, tmp_path):
         database.execute("UPDATE tournaments SET finished_at_us = NULL")
         database.commit()
     with League.open_read_only(tmp_path / "league") as league:
-        running = Client(create_app(LeagueViews(league), hosts=[HOST]))
+        running = Client(make_app(LeagueViews(league)))
         page = running.get("/tournaments/cup")
         assert page.status_code == 200
         assert SEED not in page.text
@@ -306,7 +305,7 @@ def test_tournament_without_games_says_so(here, tmp_path):
         database.execute("UPDATE tournaments SET finished_at_us = NULL")
         database.commit()
     with League.open_read_only(tmp_path / "league") as league:
-        empty = Client(create_app(LeagueViews(league), hosts=[HOST]))
+        empty = Client(make_app(LeagueViews(league)))
         for path in PAGES:
             assert empty.get(path).status_code == 200
         assert "No games yet." in empty.get("/tournaments/cup").text
@@ -341,7 +340,7 @@ def hostile(here, tmp_path_factory):
             database.execute(f"UPDATE {change}", parameters)
         database.commit()
     with League.open_read_only(folder / "league") as league:
-        yield Client(create_app(LeagueViews(league), hosts=[HOST]))
+        yield Client(make_app(LeagueViews(league)))
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,13 @@ from referee.rules.actions import DecisionKind
 from referee.rules.events import redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
+from referee.tournament.person import Dealt, Moved
 from referee.web.board import board_data, phrases_script
+from referee.web.sitting import ShownGame
 
 pytestmark = [pytest.mark.toolchain("node"), pytest.mark.unmeasured]
 
-SCRIPT = Path(referee.web.__file__).with_name("static") / "replay.js"
+SCRIPT = Path(referee.web.__file__).with_name("static") / "board.js"
 PROGRAM = Path(__file__).with_name("replay_model.cjs")
 PHRASES = json.loads(phrases_script().removeprefix("linkoPhrases(").removesuffix(");\n"))
 DURATIONS_US = (
@@ -66,6 +68,7 @@ def shown():
                 "script": str(SCRIPT),
                 "phrases": PHRASES,
                 "games": [board_data(game) for game in GAMES],
+                "running": [seat_data(game, 1) for game in GAMES],
                 "durations": DURATIONS_US,
             }
         ),
@@ -76,6 +79,18 @@ def shown():
     )
     assert (result.returncode, result.stderr) == (0, "")
     return json.loads(result.stdout)
+
+
+def seat_data(game, seat):
+    """Return a whole game as the page of a running game gets it for a seat."""
+    table = Game(game.ruleset, len(game.seating), game.deck)
+    running = ShownGame(game.ruleset.name, [bot.name for bot in game.seating])
+    running.take(Dealt(game.game_id, table.view(seat)))
+    for step in replay_moves(game):
+        events = tuple(redact(event, seat) for event in step.events)
+        running.take(Moved(step.decision, step.move, events))
+    news = running.news(-1)
+    return news["game"] | {"moves": news["moves"], "stand_ins": news["stand_ins"]}
 
 
 def tables_of(game):
@@ -144,6 +159,29 @@ def test_lines_that_a_seat_sees_have_only_what_the_seat_knew(number):
                 expected[len(own)] += PARTS["stand_in"]
             lines = shown()["games"][number]["lines"][1 + seat][at]
             assert [starting(line) for line in lines] == expected
+
+
+@every_game
+def test_running_game_has_the_tables_that_its_seat_may_see(number):
+    running = shown()["running"][number]
+    expected = list(tables_of(GAMES[number]))
+    assert len(running["tables"]) == len(expected)
+    for table, known in zip(running["tables"], expected, strict=True):
+        hands, whole = table.pop("hands"), known.pop("hands")
+        assert table == known
+        assert hands[1] == whole[1]
+        assert list(map(sum, hands)) == list(map(sum, whole))
+        for hand, cards in zip(hands, whole, strict=True):
+            known_of_hand = zip(hand[1:], cards[1:], strict=True)
+            assert all(0 <= seen <= held for seen, held in known_of_hand)
+
+
+@every_game
+def test_lines_of_a_running_game_are_those_that_its_seat_sees(number):
+    running, stored = shown()["running"][number], shown()["games"][number]
+    events = [[line for line in move if line["kind"] != "charge"] for move in stored["lines"][2]]
+    assert running["lines"] == events
+    assert not running["lastLine"]
 
 
 @every_game

@@ -43,8 +43,9 @@ def contents(folder):
     }
 
 
-def test_server_prints_its_address_and_shows_pages(served):
+def test_server_prints_its_addresses_and_shows_pages(served):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", served.address)
+    assert served.seat.startswith(f"{served.address}sit/")
     for path, text in (("", "cup"), ("games", "cup-1")):
         page = served.request(path)
         assert page.status_code == 200
@@ -137,9 +138,10 @@ def test_wrong_option_is_refused_in_one_line(here, words, text):
 @pytest.mark.extended("starts more servers")
 def test_host_that_others_reach_prints_a_warning(here):
     with here.started("serve", "--port", "0", "--host", "0.0.0.0") as process:  # noqa: S104
-        lines = [process.stdout.readline() for _ in range(2)]
+        lines = [process.stdout.readline() for _ in range(3)]
     assert "everybody who reaches this machine can read the league" in lines[0]
     assert lines[1].startswith("http://0.0.0.0:")
+    assert lines[2].startswith(f"{lines[1].strip()}sit/")
 
 
 @pytest.mark.extended("starts more servers")

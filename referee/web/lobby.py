@@ -1,0 +1,184 @@
+"""Keep the games that people play on the server: who may start one, with which bots, and how many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from starlette.concurrency import run_in_threadpool
+
+from referee.bots.manifest import BotSpec
+from referee.errors import NotFoundError, UserError
+from referee.records import GameRecord
+from referee.roster import find_bot
+from referee.roster.people import PERSON, enter_person, person_id
+from referee.roster.roster import Roster
+from referee.roster.workshop import Workshop
+from referee.rules.ruleset import RULESETS, Ruleset
+from referee.sandbox import Rung
+from referee.store import StoredBot
+from referee.store.league import League
+from referee.tournament.person import PersonGame
+from referee.web.sitting import Sitting
+
+YOU = "you"
+"""The value of a seat in the form that stands for the person. No bot has it, because each has a version after `@`."""
+SEATS = max(rules.max_players for rules in RULESETS.values())
+"""The number of seats in the form."""
+_EXAMPLE_SEATS = 4
+GAMES = 4
+"""The limit of games that are played at the same time."""
+KEPT = 20
+"""How many finished games the lobby remembers."""
+AWAY_S = 300.0
+"""If no page has asked for news of a game for this time, in seconds, a new game may take its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The game that a person wants to play, as the form says it."""
+
+    name: str
+    """The name of the person."""
+    ruleset: str
+    seats: tuple[str, ...]
+    """`SEATS` values, seat 0 first: `YOU`, a bot as `name@version`, or nothing for no player."""
+    store: bool
+    """Whether the league stores the finished game."""
+
+    @classmethod
+    def read(cls, form: Mapping[str, str]) -> Self:
+        """Return the wish from the fields of a form. Missing fields are empty."""
+        return cls(
+            form.get("name", ""),
+            form.get("ruleset", ""),
+            tuple(form.get(f"seat-{seat}", "") for seat in range(SEATS)),
+            "store" in form,
+        )
+
+    @classmethod
+    def example(cls, bots: Sequence[str]) -> Self:
+        """Return the wish that the empty form shows: the person, and up to three of the bots."""
+        players = (YOU, *bots[: _EXAMPLE_SEATS - 1])
+        return cls("guest", "basic", (*players, *[""] * (SEATS - len(players))), store=True)
+
+
+class Lobby:
+    """The games with people on one server. Use it in one event loop.
+
+    Args:
+        league: the league, open for reading.
+        open_league: opens the league for writing.
+        isolation: the rung of the bots; None for the strongest rung of this machine.
+    """
+
+    def __init__(
+        self, league: League, open_league: Callable[[], League], isolation: Rung | None
+    ) -> None:
+        self.token = secrets.token_urlsafe(16)
+        """Whoever knows it may start games."""
+        self._league = league
+        self._open_league = open_league
+        self._isolation = isolation
+        self._games: dict[str, Sitting] = {}
+
+    def games(self) -> Iterator[tuple[str, Sitting]]:
+        """Yield each game with its id, the newest first."""
+        yield from reversed(self._games.items())
+
+    def game(self, number: str) -> Sitting:
+        """Return a game by its id. Raises NotFoundError if the lobby has no such game."""
+        try:
+            return self._games[number]
+        except KeyError:
+            raise NotFoundError("There is no such game. It may have been forgotten.") from None
+
+    def bots(self) -> list[StoredBot]:
+        """Return the versions of all bots that can play."""
+        return [row for row in self._league.bots() if row.retired_at_us is None]
+
+    async def start(self, wish: Wish) -> str:
+        """Start a game, and return its id in the lobby.
+
+        Raises UserError if the wish cannot be fulfilled, or if `GAMES` games are being played.
+        """
+        order = await run_in_threadpool(self._order, wish)
+        await self._make_room()
+        number = secrets.token_hex(4)
+        self._games[number] = Sitting(order, self._store if wish.store else None)
+        return number
+
+    async def leave(self, number: str) -> None:
+        """End a game and forget it. Raises NotFoundError if the lobby has no such game."""
+        sitting = self.game(number)
+        del self._games[number]
+        await sitting.close()
+
+    async def close(self) -> None:
+        """End all games."""
+        await asyncio.gather(*map(self.leave, list(self._games)))
+
+    async def _make_room(self) -> None:
+        """Forget old games. Raises UserError if too many games are being played."""
+        over = [number for number, game in self._games.items() if game.shown.is_over]
+        for number in over[: -KEPT + 1]:
+            await self.leave(number)
+        played = {number: game for number, game in self._games.items() if not game.shown.is_over}
+        if len(played) < GAMES:
+            return
+        longest = min(played, key=lambda number: played[number].seen_at_s)
+        if time.monotonic() - played[longest].seen_at_s < AWAY_S:
+            raise UserError(f"{GAMES} games are being played here; wait until one of them is over")
+        await self.leave(longest)
+
+    def _order(self, wish: Wish) -> PersonGame:
+        rules, seats = _read_table(wish)
+        person = person_id(self._league, wish.name)
+        if wish.store:
+            with self._open_league() as league:
+                league.check_writable()
+        stored = {seat: find_bot(self._league, seat) for seat in seats if seat != YOU}
+        specs = {seat: self._spec(seat, rules) for seat in stored}
+        return PersonGame(
+            players=tuple(specs.get(seat, person) for seat in seats),
+            ruleset=rules,
+            isolation=self._isolation,
+            stored=tuple(stored.values()),
+            parent_pid=os.getpid(),
+        )
+
+    def _spec(self, bot: str, rules: Ruleset) -> BotSpec:
+        workshop = Workshop(self._league.folder, None, on_build=lambda _: None)
+        spec = Roster(self._league, workshop).active_spec(bot)
+        if rules.name not in spec.rulesets:
+            raise UserError(f"{bot} does not play {rules.name}")
+        return spec
+
+    def _store(self, record: GameRecord) -> None:
+        person = next(each for each in record.seating if each.version == PERSON)
+        with self._open_league() as league:
+            enter_person(league, person, now_us=time.time_ns() // 1000)
+            league.add_game(record)
+
+
+def _read_table(wish: Wish) -> tuple[Ruleset, list[str]]:
+    """Return the ruleset, and who plays. Raises UserError if they do not fit."""
+    rules = RULESETS.get(wish.ruleset)
+    if rules is None:
+        raise UserError(f"ruleset: there is no ruleset {wish.ruleset!r}")
+    seats = [seat for seat in wish.seats if seat]
+    if seats.count(YOU) != 1:
+        raise UserError("seats: choose one seat for yourself")
+    twins = {seat for seat in seats if seats.count(seat) > 1}
+    if twins:
+        raise UserError(f"seats: {min(twins)} has more than one seat")
+    if not rules.min_players <= len(seats) <= rules.max_players:
+        few, many = rules.min_players, rules.max_players
+        wanted = f"{few}" if few == many else f"{few} to {many}"
+        raise UserError(f"seats: {rules.name} is for {wanted} players, not {len(seats)}")
+    return rules, seats

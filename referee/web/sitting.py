@@ -1,0 +1,231 @@
+"""Let a person play against bots of the league: start the game, and keep what its page shows.
+
+Each game has a process of its own (`referee.tournament.person`), because bots need a referee that does nothing else. A thread
+reads what the process says and hands it to the event loop, which alone changes a `Sitting`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any
+
+from referee.errors import RefereeError
+from referee.records import BotId, GameRecord
+from referee.tournament.person import (
+    Chosen,
+    Dealt,
+    Ended,
+    Failed,
+    Moved,
+    News,
+    PersonGame,
+    Requested,
+    play_with_person,
+)
+from referee.web.board import decision_data, move_data, result_data, seat_data
+
+_END_S = 5.0
+"""How long the process of a game may take to end its bots, before it is killed."""
+
+
+class ShownGame:
+    """What the page of a game with a person shows. It grows with the news of the game.
+
+    Args:
+        ruleset: the name of the ruleset.
+        names: the name of each seat.
+    """
+
+    def __init__(self, ruleset: str, names: Sequence[str]) -> None:
+        self.record: GameRecord | None = None
+        """The record of the finished game; None before."""
+        self.problem: str | None = None
+        """Why the game could not be played or stored; None without a problem."""
+        self._ruleset = ruleset
+        self._names = names
+        self._start: dict[str, Any] | None = None
+        self._moves: list[list[Any]] = []
+        self._stand_ins: list[int] = []
+        self._request: Requested | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen in the game."""
+        return self.record is not None or self.problem is not None
+
+    def take(self, news: News) -> None:
+        """Add news of the game. Nothing changes after the end of the game."""
+        if self.is_over:
+            return
+        match news:
+            case Dealt(_, view):
+                self._start = seat_data(view, self._ruleset, self._names)
+            case Moved(decision, move, events):
+                if move.stand_in:
+                    self._stand_ins.append(len(self._moves))
+                self._moves.append(move_data(decision, move, events))
+            case Requested():
+                self._request = news
+            case Ended(record):
+                self.record = record
+            case Failed(reason):
+                self.problem = reason
+
+    def choose(self, number: int, choice: int) -> bool:
+        """Note that the person has decided. Return False if decision `number` is not pending, or has no such choice."""
+        request = self._request
+        if request is None or request.number != number:
+            return False
+        if choice not in range(len(request.decision.legal)):
+            return False
+        self._request = None
+        return True
+
+    def has_news(self, moves: int, decision: int) -> bool:
+        """Return True if a page must be told something; the arguments are those of `news`."""
+        number = 0 if self._request is None else self._request.number
+        is_dealt = self._start is not None and moves < 0
+        return (
+            is_dealt
+            or self.is_over
+            or len(self._moves) > max(moves, 0)
+            or number not in {0, decision}
+        )
+
+    def news(self, moves: int) -> dict[str, Any]:
+        """Return what a page does not know yet, as a JSON value.
+
+        The keys are `game` (see `seat_data`; null if the page has it, and before the deal), `moves` and `stand_ins` (as in
+        `board_data`, without the moves that the page has), `decision` (see `decision_data`; null if the person need not decide
+        now), `over` (whether nothing more will happen), `result` (as in `board_data`; null without a result) and `problem` (a
+        text or null).
+
+        Args:
+            moves: the number of moves that the page has; -1 if it does not have `game` either.
+        """
+        known, request = max(moves, 0), self._request
+        return {
+            "game": self._start if moves < 0 else None,
+            "moves": self._moves[known:],
+            "stand_ins": [index for index in self._stand_ins if index >= known],
+            "decision": None if request is None or self.is_over else decision_data(*request),
+            "over": self.is_over,
+            "result": None if self.record is None else result_data(self.record),
+            "problem": self.problem,
+        }
+
+
+class Sitting:
+    """A game with a person, from its start until the server forgets it. Use it in one event loop.
+
+    Args:
+        order: the game to play.
+        store: called with the record of the finished game, in a thread; None if the game is not to be stored.
+    """
+
+    def __init__(self, order: PersonGame, store: Callable[[GameRecord], None] | None) -> None:
+        self.order = order
+        self.shown = ShownGame(order.ruleset.name, self.names)
+        self.is_stored = False
+        """Whether the league has the game."""
+        self.seen_at_s = time.monotonic()
+        """When the page of the game asked for news last, on the monotonic clock."""
+        self._store = store
+        self._news = asyncio.Event()
+        """Set at the next news, and then replaced."""
+        self._loop = asyncio.get_running_loop()
+        own, other = get_context("spawn").Pipe()
+        self._connection: Connection = own
+        self._process = get_context("spawn").Process(
+            target=play_with_person, args=(other, order), daemon=True
+        )
+        self._reader = Thread(target=self._run, args=(other,), daemon=True)
+        self._reader.start()
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each seat."""
+        return [
+            each.name if isinstance(each, BotId) else each.bot.name for each in self.order.players
+        ]
+
+    async def news(self, *, moves: int, decision: int, patience_s: float) -> dict[str, Any]:
+        """Return `ShownGame.news` as soon as there is something new; wait for it at most `patience_s` seconds.
+
+        Args:
+            moves: see `ShownGame.news`.
+            decision: the number of the decision that the page shows; 0 if it shows none.
+            patience_s: how long to wait.
+        """
+        self.seen_at_s = time.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while not self.shown.has_news(moves, decision):
+                    await self._news.wait()
+        self.seen_at_s = time.monotonic()
+        return self.shown.news(moves)
+
+    def choose(self, number: int, choice: int) -> bool:
+        """Pass on the decision of the person. Return False, and do nothing, if `ShownGame.choose` returns False."""
+        if not self.shown.choose(number, choice):
+            return False
+        with suppress(OSError):  # the process has ended, and `_run` says so
+            self._connection.send(Chosen(number, choice))
+        return True
+
+    async def close(self) -> None:
+        """End the game if it is not over, and wait until its process and all bots have ended."""
+        self._take(Failed("The game was left."))
+        await asyncio.to_thread(self._disconnect)
+
+    def _disconnect(self) -> None:
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as end, suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)  # ends the process; closing alone does not wake `_run`
+        self._reader.join()
+        self._connection.close()
+
+    def _run(self, other: Connection) -> None:
+        """Start the process, hand over its news, and see that it ends.
+
+        The kernel kills the process when the thread that has started it ends, so this thread lives longer.
+        """
+        last: News
+        try:
+            with other:
+                self._process.start()
+            while not isinstance(last := self._connection.recv(), Ended | Failed):
+                self._hand_over(last)
+        except (EOFError, OSError) as error:
+            last = Failed(f"The process of the game has ended. {error}".strip())
+        self._hand_over(last)
+        if self._process.pid is not None:
+            self._process.join(_END_S)
+            self._process.kill()
+            self._process.join()
+
+    def _hand_over(self, news: News) -> None:
+        """Pass news to the event loop. First store the game if it is over."""
+        problem = None
+        if isinstance(news, Ended) and self._store is not None:
+            try:
+                self._store(news.record)
+            except RefereeError as error:
+                problem = f"The game is not stored: {error}"
+        with suppress(RuntimeError):  # the loop is closed: the server ends
+            self._loop.call_soon_threadsafe(self._take, news, problem)
+
+    def _take(self, news: News, problem: str | None = None) -> None:
+        self.shown.take(news)
+        if isinstance(news, Ended) and self.shown.record is news.record:
+            self.shown.problem = problem
+            self.is_stored = self._store is not None and problem is None
+        self._news.set()
+        self._news = asyncio.Event()
