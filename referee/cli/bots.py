@@ -167,7 +167,7 @@ def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption
 
 
 def _rows(store: League) -> tuple[BotRow, ...]:
-    return bot_rows(store.bots(), store.results(free=True), store.faults())
+    return bot_rows(store.bots(), store.game_counts(), store.faults())
 
 
 def _usage(store: League, bot: str) -> UsageRow | None:

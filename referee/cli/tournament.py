@@ -52,7 +52,7 @@ from referee.tournament.config import (
     part_title,
 )
 from referee.tournament.config_reader import load_tournament
-from referee.tournament.create import Tournament, find_tournament
+from referee.tournament.create import TournamentState, find_state
 
 app = typer.Typer()
 
@@ -172,12 +172,11 @@ def status(
             rows = tournament_rows(store.tournaments())
             show_rows(TournamentRow, rows, title="tournaments", as_json=as_json, as_csv=as_csv)
             return
-        tournament = find_tournament(store, name)
-        durations = {game.game_id: game.duration_us for game in store.games(tournament=name)}
-        rounds = status_rows(tournament.schedule, durations)
+        tournament = find_state(store, name)
+        rounds = status_rows(store.progress(name))
         faults = fault_rows(store.faults(tournament=name))
     if as_json:
-        finished = len(durations) == len(tournament.schedule)
+        finished = rounds[-1].done == rounds[-1].games
         write(json_text(_status_object(tournament, rounds, faults, finished=finished)))
         return
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
@@ -190,7 +189,7 @@ def status(
 
 
 def _status_object(
-    tournament: Tournament,
+    tournament: TournamentState,
     rounds: Sequence[StatusRow],
     faults: Sequence[FaultRow],
     *,
@@ -252,7 +251,7 @@ def _print_seed(number: int, part: Part) -> None:
     )
 
 
-def describe_stop(tournament: Tournament) -> str:
+def describe_stop(tournament: TournamentState) -> str:
     """Return a sentence that says after how many rounds a tournament ended. The tournament file must have `until`."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from referee.errors import Cause
-from referee.records import ChargedFault, GameResult
+from referee.records import ChargedFault
 from referee.reports.formats import Column, duration, memory, moment, visible
 from referee.store import StoredBot, StoredUsage
 
@@ -78,10 +78,15 @@ class LogRow:
 
 
 def bot_rows(
-    bots: Iterable[StoredBot], games: Iterable[GameResult], faults: Iterable[ChargedFault]
+    bots: Iterable[StoredBot], games: Mapping[str, int], faults: Iterable[ChargedFault]
 ) -> tuple[BotRow, ...]:
-    """Return a row for each version in `bots`, in the order of `bots`."""
-    played = Counter(bot for game in games for bot in game.bots)
+    """Return a row for each version in `bots`, in the order of `bots`.
+
+    Args:
+        bots: the versions.
+        games: the number of games of each version that has played, by `name@version`.
+        faults: all faults.
+    """
     charged = defaultdict[str, Counter[bool]](Counter)
     for each in faults:
         charged[each.bot][each.fault.forfeit] += 1
@@ -93,7 +98,7 @@ def bot_rows(
             added_at_us=row.added_at_us,
             checked_at_us=row.checked_at_us,
             retired_at_us=row.retired_at_us,
-            games=played[name],
+            games=games.get(name, 0),
             strikes=charged[name][False],
             forfeits=charged[name][True],
             folder=row.folder,

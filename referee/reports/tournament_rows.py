@@ -15,7 +15,7 @@ from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import ScheduledGame
 from referee.reports.formats import Column, duration, moment, percent
-from referee.store import StoredTournament
+from referee.store import RoundProgress, StoredTournament
 from referee.tournament.config import from_canonical_json
 
 
@@ -81,29 +81,16 @@ def _tournament_row(tournament: StoredTournament) -> TournamentRow:
     )
 
 
-def status_rows(
-    schedule: Iterable[ScheduledGame], durations_us: Mapping[str, int]
-) -> tuple[StatusRow, ...]:
-    """Return a row for each round number, then a row for the whole schedule.
-
-    Args:
-        schedule: the games of the tournament.
-        durations_us: the duration of each finished game, by game id. Games outside the schedule are ignored.
-    """
-    games = Counter[int]()
-    done = defaultdict[int, list[int]](list)
-    for game in schedule:
-        games[game.round] += 1
-        if game.game_id in durations_us:
-            done[game.round].append(durations_us[game.game_id])
-    rounds = [_status(number, games[number], done[number]) for number in sorted(games)]
-    everything = [duration_us for durations in done.values() for duration_us in durations]
-    return (*rounds, _status(None, games.total(), everything))
+def status_rows(rounds: Sequence[RoundProgress]) -> tuple[StatusRow, ...]:
+    """Return a row for each round, then a row for all rounds of a tournament."""
+    games, done = sum(each.games for each in rounds), sum(each.done for each in rounds)
+    everything = _status(None, games, done, sum(each.playing_us for each in rounds))
+    rows = (_status(each.round, each.games, each.done, each.playing_us) for each in rounds)
+    return (*rows, everything)
 
 
-def _status(number: int | None, games: int, durations_us: list[int]) -> StatusRow:
+def _status(number: int | None, games: int, done: int, playing_us: int) -> StatusRow:
     """Return the row of a round number; `number` is None for the whole tournament."""
-    done, playing_us = len(durations_us), sum(durations_us)
     return StatusRow(
         round=number,
         done=done,

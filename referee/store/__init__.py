@@ -92,6 +92,22 @@ class StoredExtension(NewExtension):
 
     finished_at_us: int | None
     """When the last game of the extension ended; None until all of its games are played."""
+    first_game: int | None
+    """Index, in the schedule, of the extension's first game; None if the database is damaged and has no such game."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundProgress:
+    """How far a round is. Rounds of several stages with equal numbers are one round."""
+
+    round: int
+    """Round number inside a stage, from 0."""
+    games: int
+    """Number of scheduled games."""
+    done: int
+    """Number of stored games."""
+    playing_us: int
+    """Sum of the durations of the stored games."""
 
 
 @dataclass(frozen=True, slots=True)

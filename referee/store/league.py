@@ -20,6 +20,7 @@ from referee.store import (
     ListedGame,
     NewExtension,
     NewTournament,
+    RoundProgress,
     StoredBot,
     StoredExtension,
     StoredGame,
@@ -262,6 +263,11 @@ class League:
         with self._database.reading() as connection:
             return queries.extensions(connection, tournament)
 
+    def progress(self, tournament: str) -> list[RoundProgress]:
+        """Return how far each round of a tournament is, in the order of the rounds; empty for an unknown tournament."""
+        with self._database.reading() as connection:
+            return queries.progress(connection, tournament)
+
     def schedule(self, tournament: str) -> list[ScheduledGame]:
         """Return all games of a tournament, played or not, in schedule order."""
         with self._database.reading() as connection:
@@ -321,6 +327,11 @@ class League:
         """
         with self._database.reading() as connection:
             return queries.results(connection, tournament, free=free)
+
+    def game_counts(self) -> dict[str, int]:
+        """Return the number of stored games of each bot that has played, free games included, by `name@version`."""
+        with self._database.reading() as connection:
+            return queries.game_counts(connection)
 
     def columns(self, *, tournament: str | None = None) -> ResultColumns:
         """Return the same results as `results` with `free=False`, but as arrays. `columns` is much faster."""

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Select, func, select, true
 from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
 from referee.store import (
+    RoundProgress,
     StoredBot,
     StoredExtension,
     StoredGame,
@@ -88,8 +89,17 @@ def tournament(connection: Connection, name: str, where: str) -> StoredTournamen
 
 def extensions(connection: Connection, name: str) -> list[StoredExtension]:
     """See `League.extensions`."""
-    table = schema.extensions
-    columns = [table.c[field.name] for field in fields(StoredExtension)]
+    table, match = schema.extensions, schema.matches.c
+    columns: list[Any] = [
+        table.c[field.name] for field in fields(StoredExtension) if field.name in table.c
+    ]
+    first_game = (
+        select(func.min(schema.games.c.position))
+        .select_from(schema.games.join(schema.matches))
+        .where(match.tournament_id == table.c.tournament_id, match.number == table.c.first_match)
+        .scalar_subquery()
+    )
+    columns.append(first_game.label("first_game"))
     rows = connection.execute(
         select(*columns)
         .select_from(table.join(schema.tournaments))
@@ -97,6 +107,28 @@ def extensions(connection: Connection, name: str) -> list[StoredExtension]:
         .order_by(table.c.first_match)
     )
     return [StoredExtension(*row) for row in rows]
+
+
+def progress(connection: Connection, name: str) -> list[RoundProgress]:
+    """See `League.progress`."""
+    match, result = schema.matches.c, schema.results.c
+    rows = connection.execute(
+        select(
+            match.round,
+            func.count(schema.games.c.id),
+            func.count(result.game_id),
+            func.coalesce(func.sum(result.duration_us), 0),
+        )
+        .select_from(
+            schema.games.join(schema.matches)
+            .join(schema.tournaments)
+            .outerjoin(schema.results, result.game_id == schema.games.c.id)
+        )
+        .where(schema.tournaments.c.name == name)
+        .group_by(match.round)
+        .order_by(match.round)
+    )
+    return [RoundProgress(number, games, done, int(us)) for number, games, done, us in rows]
 
 
 def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
@@ -205,6 +237,17 @@ def results(connection: Connection, tournament_name: str | None, *, free: bool) 
     elif not free:
         query = query.where(schema.games.c.match_id.is_not(None))
     return load_results(connection, query)
+
+
+def game_counts(connection: Connection) -> dict[str, int]:
+    """See `League.game_counts`."""
+    bot = schema.bots.c
+    rows = connection.execute(
+        select(bot.name, bot.version, func.count())
+        .select_from(schema.seats.join(schema.bots))
+        .group_by(bot.id)
+    )
+    return {f"{name}@{version}": count for name, version, count in rows}
 
 
 def select_results() -> Select[Any]:

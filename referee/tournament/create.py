@@ -7,7 +7,6 @@ before the first game. `conduct` plays the games.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -36,17 +35,13 @@ from referee.tournament.config_file import MAX_GAMES
 
 
 @dataclass(frozen=True, slots=True)
-class Tournament:
-    """A tournament that is stored in a league."""
+class TournamentState:
+    """A tournament that is stored in a league, without its schedule, which takes long to read."""
 
     config: TournamentConfig
     parts: tuple[Part, ...]
     """The part that the tournament was created with, then one part for each extension. Every part has its seed."""
-    schedule: tuple[ScheduledGame, ...]
-    """All games, those of extensions included."""
-    bots: dict[str, BotId]
-    """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
-    stopped_after: int | None = None
+    stopped_after: int | None
     """How many rounds were played when the tournament stopped early; None if it did not stop early."""
 
     @property
@@ -58,6 +53,21 @@ class Tournament:
     def may_stop(self) -> bool:
         """Return True if the tournament may still stop early."""
         return self.config.until is not None and not self.parts[0].finished
+
+    @property
+    def games(self) -> int:
+        """The number of games in the schedule."""
+        return sum(part.games for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament(TournamentState):
+    """A tournament that is stored in a league."""
+
+    schedule: tuple[ScheduledGame, ...]
+    """All games, those of extensions included."""
+    bots: dict[str, BotId]
+    """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
 
 
 def check_bots(config: TournamentConfig, roster: Roster | None) -> None:
@@ -149,7 +159,7 @@ def create_tournament(
         schedule,
     )
     part = Part(0, len(schedule), None, commitment, seed, finished=False)
-    return Tournament(stored_config, (part,), schedule, versions)
+    return Tournament(stored_config, (part,), None, schedule, versions)
 
 
 def find_tournament(league: League, name: str) -> Tournament:
@@ -158,21 +168,33 @@ def find_tournament(league: League, name: str) -> Tournament:
     Raises NotFoundError if the league has no tournament of this name, UserError if this version of the referee does
     not know the format of the stored configuration, and RefereeError if the stored tournament is damaged.
     """
+    state = find_state(league, name)
+    schedule = tuple(league.schedule(name))
+    scheduled_bots = {bot for game in schedule for bot in game.bots}
+    if missing := [entry.text for entry in state.config.bots if entry.text not in scheduled_bots]:
+        raise _damage_error(league, name, f"{missing[0]} has no game")
+    versions = {entry.text: BotId.parse(entry.text) for entry in state.config.bots}
+    return Tournament(state.config, state.parts, state.stopped_after, schedule, versions)
+
+
+def find_state(league: League, name: str) -> TournamentState:
+    """Return a tournament of the league without its schedule. Raises the same errors as `find_tournament`."""
     row = league.tournament(name)
     try:
         config = from_canonical_json(row.config)
-        schedule = tuple(league.schedule(name))
-        scheduled_bots = {bot: BotId.parse(bot) for game in schedule for bot in game.bots}
-        versions = {entry.text: scheduled_bots[entry.text] for entry in config.bots}
-        parts = _stored_parts(row, league.extensions(name), schedule)
-    except (ValueError, LookupError) as error:
-        raise RefereeError(
-            f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
-            " not fit each other"
-        ) from error
+        parts = _stored_parts(row, league.extensions(name))
+    except ValueError as error:
+        raise _damage_error(league, name, str(error)) from error
     except UserError as error:
         raise UserError(f"{league.where}: tournament {name}: {error}") from error
-    return Tournament(config, parts, schedule, versions, row.stopped_after)
+    return TournamentState(config, parts, row.stopped_after)
+
+
+def _damage_error(league: League, name: str, reason: str) -> RefereeError:
+    return RefereeError(
+        f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
+        f" not fit each other: {reason}"
+    )
 
 
 def extend_tournament(
@@ -221,15 +243,15 @@ def extend_tournament(
     return find_tournament(league, config.name)
 
 
-def _stored_parts(
-    row: StoredTournament, extensions: Sequence[StoredExtension], schedule: Sequence[ScheduledGame]
-) -> tuple[Part, ...]:
-    """Return the parts of a tournament from the rows of its creation and of its extensions."""
-    firsts = [
-        bisect_left(schedule, extension.first_match, key=lambda game: game.match)
-        for extension in extensions
-    ]
-    ends = [*firsts, len(schedule)]
+def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) -> tuple[Part, ...]:
+    """Return the parts of a tournament from the rows of its creation and of its extensions.
+
+    Raises ValueError if an extension has no games.
+    """
+    firsts = [each.first_game for each in extensions if each.first_game is not None]
+    if len(firsts) < len(extensions):
+        raise ValueError("an extension has no games")
+    ends = [*firsts, row.games]
     rows: list[StoredTournament | StoredExtension] = [row, *extensions]
     return tuple(
         Part(

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 
 from referee.errors import NotFoundError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import csv_text, json_text
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
-from referee.reports.statistics import CollusionRow, LuckRow, NeighbourRow, PairRow, SeatWorthRow
+from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorthRow
 from referee.reports.tournament_rows import StatusRow
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.tournament.archive_writer import export_archive
 from referee.tournament.config import part_title
-from referee.tournament.create import Tournament
+from referee.tournament.create import TournamentState
 from referee.web.charts import Spec, intervals
 from referee.web.crosstable import CrosstableRow, crosstable
 from referee.web.links import Links
@@ -27,8 +26,6 @@ from referee.web.views import SETTLED, LeagueViews
 
 _ARCHIVED = 300
 """A tournament with more games takes more than a second to pack, so the page names the command instead."""
-_HINTS = 20
-"""Maximum number of pairs in the table of collusion: those with the largest excess of all rulesets. All pairs are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
     """Return the page of a tournament. Raises NotFoundError if the league has no such tournament."""
     tournament, choice = views.tournament(name), GameFilter(tournament=name)
     (row,) = (row for row in views.tournaments() if row.tournament == name)
-    status, collusion = views.status(name), views.collusion(choice)
+    status = views.status(name)
     return Page(
         "tournament.html",
         name,
@@ -70,9 +67,6 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "neighbours": tables(NeighbourRow, views.neighbours(choice), links, "Settled places"),
             "seats": tables(SeatWorthRow, views.seat_worths(choice), links, "Seats"),
             "luck": tables(LuckRow, views.luck(choice), links, "Luck"),
-            "collusion": tables(CollusionRow, _largest(collusion), links, "Collusion"),
-            "pairs": len(collusion),
-            "shown_pairs": _HINTS,
             "commitments": _commitments(tournament),
             "has_archive": _has_archive(tournament),
         },
@@ -123,13 +117,7 @@ def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[Rule
     return parts
 
 
-def _largest(collusion: Sequence[CollusionRow]) -> list[CollusionRow]:
-    """Return the `_HINTS` rows with the largest excess, in the order of `collusion`, which is ruleset by ruleset."""
-    largest = nlargest(_HINTS, collusion, key=lambda row: row.excess.value)
-    return [row for row in collusion if row in largest]
-
-
-def _commitments(tournament: Tournament) -> list[SeedCommitment]:
+def _commitments(tournament: TournamentState) -> list[SeedCommitment]:
     return [
         SeedCommitment(
             part_title(number),
@@ -140,6 +128,6 @@ def _commitments(tournament: Tournament) -> list[SeedCommitment]:
     ]
 
 
-def _has_archive(tournament: Tournament) -> bool:
+def _has_archive(tournament: TournamentState) -> bool:
     finished = all(part.finished for part in tournament.parts)
-    return finished and len(tournament.schedule) <= _ARCHIVED
+    return finished and tournament.games <= _ARCHIVED

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
-from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.stopping import StopCondition, compare_neighbours
-from referee.ratings.trueskill import rating_histories
 from referee.records import ChargedFault, GameRecord
 from referee.reports.bot_results import LatencyRow, latency_rows
 from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
@@ -21,12 +19,10 @@ from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.speed import SPEED_GAMES, Speed, speed
 from referee.reports.statistics import (
-    CollusionRow,
     LuckRow,
     NeighbourRow,
     PairRow,
     SeatWorthRow,
-    collusion_rows,
     luck_rows,
     neighbour_rows,
     pair_rows,
@@ -41,9 +37,10 @@ from referee.reports.tournament_rows import (
 from referee.result_columns import ResultColumns
 from referee.store import GameChoice, ListedGame
 from referee.store.league import League
-from referee.tournament.create import Tournament, find_tournament
+from referee.tournament.create import TournamentState, find_state
 from referee.web.board import board_data
 from referee.web.cache import Cache
+from referee.web.histories import HistoryKeeper
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
@@ -77,6 +74,7 @@ class LeagueViews:
         self.league = league
         self.spoilers = spoilers
         self._cache = Cache(league.change_mark, now_s, limit=_KEPT)
+        self._keepers: dict[GameFilter, HistoryKeeper] = {}
 
     def tournaments(self) -> tuple[TournamentRow, ...]:
         """Return a row for each tournament, newest first."""
@@ -125,10 +123,6 @@ class LeagueViews:
         """Return how much luck decides, ruleset by ruleset."""
         return self._rows(choice, luck_rows, lambda each: luck_figures(each.results))
 
-    def collusion(self, choice: GameFilter) -> tuple[CollusionRow, ...]:
-        """Return the hints at collusion, ruleset by ruleset, largest excess first."""
-        return self._rows(choice, collusion_rows, lambda each: collusion_figures(each.results))
-
     def _rows(
         self,
         choice: GameFilter,
@@ -145,29 +139,30 @@ class LeagueViews:
             ),
         )
 
-    def history(self, choice: GameFilter, bot: str) -> tuple[HistoryRow, ...]:
-        """Return the rating of a bot after each round, ruleset by ruleset. With many games, the first call is slow."""
-        histories = self._cache.get(
-            ("histories", choice),
-            lambda: rating_histories(
-                choice.games(self.league), predecessors=choice.predecessors(self.league)
-            ),
-        )
-        return history_rows(histories.get(bot, {}))
+    def history(
+        self, choice: GameFilter, bot: str, *, patience_s: float | None
+    ) -> tuple[HistoryRow, ...] | None:
+        """Return the rating of a bot after each round, ruleset by ruleset.
 
-    def tournament(self, name: str) -> Tournament:
-        """Return a tournament with its schedule. Raises NotFoundError if it does not exist."""
-        return self._cache.get(("tournament", name), lambda: find_tournament(self.league, name))
+        Return None if the histories of this league are not computed within `patience_s` seconds. The computation goes on.
+        """
+        histories = self._history_keeper(choice).get(patience_s)
+        return None if histories is None else history_rows(histories.get(bot, {}))
+
+    def history_share(self, choice: GameFilter) -> float:
+        """Return the share of the games that the computation for `history` has rated."""
+        return self._history_keeper(choice).share
+
+    def _history_keeper(self, choice: GameFilter) -> HistoryKeeper:
+        return self._keepers.setdefault(choice, HistoryKeeper(self.league, choice))
+
+    def tournament(self, name: str) -> TournamentState:
+        """Return the state of a tournament. Raises NotFoundError if it does not exist."""
+        return self._cache.get(("tournament", name), lambda: find_state(self.league, name))
 
     def status(self, name: str) -> tuple[StatusRow, ...]:
         """Return the progress of each round of a tournament; the last row is for all rounds."""
-
-        def make() -> tuple[StatusRow, ...]:
-            games = self.league.games(tournament=name)
-            durations_us = {game.game_id: game.duration_us for game in games}
-            return status_rows(self.tournament(name).schedule, durations_us)
-
-        return self._cache.get(("status", name), make)
+        return self._cache.get(("status", name), lambda: status_rows(self.league.progress(name)))
 
     def speed(self, name: str) -> Speed | None:
         """Return how fast a tournament is played; None if no game is missing, or if it cannot be known yet."""
@@ -196,7 +191,7 @@ class LeagueViews:
         """Return a row for each version of each bot, in the order of submission."""
         league = self.league
         return self._cache.get(
-            "bots", lambda: bot_rows(league.bots(), league.results(free=True), self.faults())
+            "bots", lambda: bot_rows(league.bots(), league.game_counts(), self.faults())
         )
 
     def usage(self, bot: str) -> UsageRow | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hand_made import charged_fault, game_result
+from hand_made import charged_fault
 from rich.console import Console
 
 from referee.records import BotId
@@ -27,12 +27,11 @@ def fault(*, forfeit, stderr_tail=""):
 
 def test_each_version_has_its_own_games_and_faults():
     bots = [Known(BotId("a", "1")), Known(BotId("a", "2"), retired_at_us=9), Known(BotId("b", "1"))]
-    games = [game_result(bots, (1, 2)) for bots in (("a@1", "b@1"), ("b@1", "a@1"), ("a@2", "b@1"))]
     faults = [fault(forfeit=False), fault(forfeit=True), fault(forfeit=False)]
-    rows = bot_rows(bots, games, faults)
+    rows = bot_rows(bots, {"a@1": 2, "b@1": 3}, faults)
     assert [(row.bot, row.games, row.strikes, row.forfeits) for row in rows] == [
         ("a@1", 2, 2, 1),
-        ("a@2", 1, 0, 0),
+        ("a@2", 0, 0, 0),
         ("b@1", 3, 0, 0),
     ]
     assert [row.retired_at_us for row in rows] == [None, 9, None]

@@ -9,11 +9,10 @@ from played import record
 
 from referee.clocks import Clocks
 from referee.errors import Cause, UserError
-from referee.records import ScheduledGame
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.game_rows import charge_rows, game_head, game_rows, seat_rows
 from referee.reports.tournament_rows import StatusRow, status_rows, tournament_rows
-from referee.store import StoredTournament
+from referee.store import RoundProgress, StoredTournament
 
 
 def test_faults_are_counted_by_bot_and_cause():
@@ -65,26 +64,8 @@ def test_tournament_of_an_unknown_format_is_named_in_the_error():
         tournament_rows([stored_tournament('{"format": 99}')])
 
 
-def scheduled(game_id: str, round_number: int) -> ScheduledGame:
-    return ScheduledGame(
-        index=0,
-        stage=0,
-        round=round_number,
-        match=0,
-        seating=0,
-        lane=0,
-        bots=("a@1", "b@1"),
-        deal_id="cup-deal-1",
-        game_id=game_id,
-    )
-
-
 def test_status_has_each_round_and_the_sum():
-    schedule = [
-        scheduled(game_id, number)
-        for game_id, number in [("g1", 0), ("g3", 1), ("g2", 0), ("g4", 1)]
-    ]
-    rows = status_rows(schedule, {"g1": 100, "g2": 201, "g4": 50, "other-1": 1_000})
+    rows = status_rows([RoundProgress(0, 2, 2, 301), RoundProgress(1, 2, 1, 50)])
     assert rows == (
         StatusRow(round=0, done=2, games=2, share=1.0, playing_us=301, mean_us=150),
         StatusRow(round=1, done=1, games=2, share=0.5, playing_us=50, mean_us=50),
@@ -93,7 +74,7 @@ def test_status_has_each_round_and_the_sum():
 
 
 def test_status_before_the_first_game_has_no_mean_time():
-    (only, everything) = status_rows([scheduled("g1", 0)], {})
+    (only, everything) = status_rows([RoundProgress(0, 1, 0, 0)])
     assert (only.done, only.games, only.share, only.mean_us) == (0, 1, 0.0, None)
     assert everything.round is None
 

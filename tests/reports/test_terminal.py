@@ -24,6 +24,7 @@ from referee.reports.game_rows import (
 from referee.reports.rating_rows import StandingRow
 from referee.reports.terminal import RowsTable, card, stderr_tails
 from referee.reports.tournament_rows import StatusRow, status_rows
+from referee.store import RoundProgress
 
 NAMES = ("small_beasts", "final_sprint", "greedy", "counter", "b" * 32)
 GAMES = [
@@ -43,7 +44,7 @@ TABLES = {
     "games": RowsTable(GameRow, game_rows(GAMES)),
     "seats": RowsTable(SeatRow, seat_rows(CHARGED)),
     "charges": RowsTable(ChargeRow, charge_rows(CHARGED)),
-    "status": RowsTable(StatusRow, status_rows(GAMES, {"all-rulesets-1000": 123_456})),
+    "status": RowsTable(StatusRow, status_rows([RoundProgress(0, 3, 1, 123_456)])),
     "card": card(game_head(CHARGED)),
 }
 

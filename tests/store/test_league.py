@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from records import NAMES, SEED, bot, faulty, filled, played, schedule, tourname
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId, Usage
-from referee.store import NewExtension, StoredUsage
+from referee.store import NewExtension, RoundProgress, StoredUsage
 from referee.store.league import League
 
 TWICE = "UNIQUE|unique"
@@ -162,6 +163,33 @@ def test_free_games_are_listed_only_on_request(league):
     assert league.tournament("cup").stored == 1
     assert league.record("play-1").game_id == "play-1"
     assert [row.game_id for row in league.games()] == ["cup-1", "play-1"]
+
+
+def test_games_of_each_bot_are_counted_with_free_games(league):
+    rows = filled(league)
+    league.add_games(map(played, rows[:3]))
+    league.add_game(replace(played(rows[3]), game_id="free"))
+    stored = Counter(bot for game in league.results(free=True) for bot in game.bots)
+    assert len(league.results(free=True)) == 4
+    assert league.game_counts() == stored
+
+
+def test_progress_has_the_stored_games_of_each_round(league):
+    rows = filled(league)
+    filled(league, "other")
+    league.add_games(map(played, rows[1:4]))
+    league.add_game(replace(played(rows[0]), game_id="free"))
+    rounds = sorted({row.round for row in rows})
+    assert league.progress("cup") == [
+        RoundProgress(
+            number,
+            sum(row.round == number for row in rows),
+            done := sum(row.round == number for row in rows[1:4]),
+            done * played(rows[0]).duration_us,
+        )
+        for number in rounds
+    ]
+    assert league.progress("nothing") == []
 
 
 def test_last_missing_game_finishes_the_tournament(league):
@@ -321,6 +349,10 @@ def test_tournament_and_extensions_are_finished_separately(league):
     assert [row.first_match for row in league.extensions("cup")] == [
         more[0].match,
         more[half].match,
+    ]
+    assert [row.first_game for row in league.extensions("cup")] == [
+        more[0].index,
+        more[half].index,
     ]
     assert league.extensions("other") == []
     assert [row.game_id for row in league.schedule("cup")] == [
