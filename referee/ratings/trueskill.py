@@ -253,20 +253,57 @@ def rating_histories(
     settings: Settings | None = None,
     *,
     predecessors: Mapping[str, str] | None = None,
-) -> dict[str, dict[str, list[Point]]]:
-    """Return the `rating_history` of every bot, by bot and ruleset."""
-    ratings = Ratings(settings, predecessors=predecessors)
-    played = Counter[tuple[str, str]]()
-    points: dict[tuple[str, str], dict[tuple[str, int], Point]] = {}
+) -> Histories:
+    """Return the `rating_history` of every bot."""
+    histories = RatingHistories(settings, predecessors=predecessors)
     for game in games:
-        ratings.add(game)
+        histories.add(game)
+    return histories.histories()
+
+
+Histories = dict[str, dict[str, list[Point]]]
+"""A rating history for each bot and ruleset, by bot, then by ruleset."""
+
+
+class RatingHistories:
+    """The rating histories of all bots after all games added so far.
+
+    Args:
+        settings: see `Ratings`.
+        predecessors: see `Ratings`.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, *, predecessors: Mapping[str, str] | None = None
+    ) -> None:
+        self._settings = settings
+        self._ratings = Ratings(settings, predecessors=predecessors)
+        self._played = Counter[tuple[str, str]]()
+        self._points: dict[tuple[str, str], dict[tuple[str, int], Point]] = {}
+
+    def add(self, game: GameResult) -> None:
+        """Rate one game. Raises ValueError in the same cases as `Ratings.rate`."""
+        self._ratings.add(game)
         for bot in game.bots:
             key = bot, game.ruleset
-            played[key] += 1
-            points.setdefault(key, {})[game.tournament, game.round] = Point(
-                game.tournament, game.round, played[key], ratings.rating(game.ruleset, bot)
+            self._played[key] += 1
+            rating = self._ratings.rating(game.ruleset, bot)
+            self._points.setdefault(key, {})[game.tournament, game.round] = Point(
+                game.tournament, game.round, self._played[key], rating
             )
-    histories: dict[str, dict[str, list[Point]]] = {}
-    for bot, ruleset in sorted(points):
-        histories.setdefault(bot, {})[ruleset] = list(points[bot, ruleset].values())
-    return histories
+
+    def copy(self, *, predecessors: Mapping[str, str] | None = None) -> RatingHistories:
+        """Return a copy that continues with `predecessors`."""
+        other = RatingHistories(self._settings, predecessors=predecessors)
+        table = self._ratings.table()
+        other._ratings = Ratings.from_table(table, self._settings, predecessors=predecessors)
+        other._played = self._played.copy()
+        other._points = {key: dict(points) for key, points in self._points.items()}
+        return other
+
+    def histories(self) -> Histories:
+        """Return all histories."""
+        histories: Histories = {}
+        for bot, ruleset in sorted(self._points):
+            histories.setdefault(bot, {})[ruleset] = list(self._points[bot, ruleset].values())
+        return histories

@@ -29,6 +29,8 @@ _MET = 10
 """Maximum number of games on the page of two bots."""
 _EVIDENCE = 20
 """Maximum number of faults whose evidence is on the page of a bot: those that were stored last."""
+_PATIENCE_S = 0.3
+"""How long the page of a rating history waits for the computation of the history."""
 _QUICK = 2_000
 """With more games, the rating history takes more than a second. Then it has a page of its own."""
 
@@ -97,10 +99,21 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
 
 
 def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
-    """Return the page of the rating history of a bot. Raises NotFoundError if the league has no such bot."""
-    name = str(look_up_bot(views.league, bot).bot)
-    shown = _history(views, links, GameFilter(tournament=links.report), name)
-    return Page("history.html", f"Rating history of {name}", {"bot": name, "history": shown})
+    """Return the page of the rating history of a bot. Raises NotFoundError if the league has no such bot.
+
+    On a server, the page says how far the computation is if that is not finished after `_PATIENCE_S`.
+    """
+    name, choice = str(look_up_bot(views.league, bot).bot), GameFilter(tournament=links.report)
+    patience_s = _PATIENCE_S if links.files is None else None
+    return Page(
+        "history.html",
+        f"Rating history of {name}",
+        {
+            "bot": name,
+            "history": _history(views, links, choice, name, patience_s=patience_s),
+            "share": views.history_share(choice),
+        },
+    )
 
 
 def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
@@ -139,10 +152,17 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
 
 
 def _history(
-    views: LeagueViews, links: Links, choice: GameFilter, bot: str
-) -> list[dict[str, Any]]:
-    """Return for each ruleset its name, a chart and a table."""
-    rows = views.history(choice, bot)
+    views: LeagueViews,
+    links: Links,
+    choice: GameFilter,
+    bot: str,
+    *,
+    patience_s: float | None = None,
+) -> list[dict[str, Any]] | None:
+    """Return for each ruleset its name, a chart and a table. Return None if `LeagueViews.history` returns None."""
+    rows = views.history(choice, bot, patience_s=patience_s)
+    if rows is None:
+        return None
     found = []
     for ruleset in dict.fromkeys(row.ruleset for row in rows):
         own = [row for row in rows if row.ruleset == ruleset]

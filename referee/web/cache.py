@@ -27,6 +27,17 @@ _OUTDATED_INPUTS: ContextVar[list[float] | None] = ContextVar("_OUTDATED_INPUTS"
 """While a value is made, the times at which its outdated inputs can be made again. None while no value is made."""
 
 
+def note_outdated_input(again_at_s: float) -> None:
+    """Say that the value that is being made has an outdated input that no `Cache` keeps.
+
+    Args:
+        again_at_s: when the input can be made anew, on the clock of the cache.
+    """
+    outdated = _OUTDATED_INPUTS.get()
+    if outdated is not None:
+        outdated.append(again_at_s)
+
+
 class Kept(NamedTuple, Generic[Value]):
     """A value of a cache."""
 
@@ -89,9 +100,8 @@ class Cache:
                 entry.lock.release()
         else:  # another thread makes the value anew, and may need long
             is_current, value, again_at_s = False, entry.value, self._now_s() + _MAKING_S
-        outdated = _OUTDATED_INPUTS.get()
-        if not is_current and outdated is not None:
-            outdated.append(again_at_s)
+        if not is_current:
+            note_outdated_input(again_at_s)
         newer_in_s = None if is_current else max(0.0, again_at_s - self._now_s())
         return Kept(cast("Any", value), newer_in_s)
 

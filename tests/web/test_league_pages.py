@@ -17,11 +17,9 @@ from html_tables import read_page
 from markupsafe import escape
 from real_runs import SEED
 
-from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, visible
-from referee.reports.statistics import CollusionRow
 from referee.store.league import League
-from referee.web import bot_pages, tournament_pages
+from referee.web import bot_pages
 from referee.web.links import Links
 from referee.web.templates import render
 from referee.web.views import LeagueViews
@@ -61,19 +59,6 @@ PAGES = (
 @pytest.fixture(scope="module")
 def client(league):
     return Client(make_app(LeagueViews(league)))
-
-
-def hint(ruleset, excess):
-    return CollusionRow(
-        ruleset=ruleset,
-        bot="bait@1.0",
-        other="greedy@1.0",
-        matches=3,
-        with_other=1.0,
-        without_other=None,
-        excess=Estimate(float(excess), None, None),
-        suspicious=False,
-    )
 
 
 @pytest.fixture
@@ -204,6 +189,14 @@ def test_history_of_a_bot_has_its_chart_on_both_pages(show, printed):
         assert [each["mu"] for each in chart["data"]["values"]] == [row["mu"] for row in rounds]
 
 
+def test_page_of_a_history_that_is_not_computed_says_how_far_it_is(league, monkeypatch):
+    monkeypatch.setattr(LeagueViews, "history", lambda *_args, **_words: None)
+    monkeypatch.setattr(LeagueViews, "history_share", lambda *_: 0.255)
+    page = Client(make_app(LeagueViews(league))).get("/histories/greedy@1.0")
+    assert page.status_code == 200
+    assert "The history is being computed: 26 % of the games are rated." in page.text
+
+
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
     page = show("/bots/greedy@1.0")
     bars = page.charts[-1]["data"]["values"]
@@ -238,17 +231,6 @@ def test_bot_page_has_the_evidence_of_the_faults_that_were_stored_last(league, m
     page = bot_pages.bot_page(LeagueViews(league), Links(), "crashes")
     assert [row.game_id for row in page.values["evidence"]] == [each.game_id for each in last[::-1]]
     assert "The evidence of the 2 faults that were stored last" in render(page, Links())
-
-
-def test_table_of_collusion_has_the_largest_excess_of_all_rulesets(league, monkeypatch):
-    hints = [hint("basic", excess) for excess in range(30, 0, -1)]
-    monkeypatch.setattr(LeagueViews, "collusion", lambda *_: (*hints, hint("duel", 40)))
-    page = tournament_pages.tournament_page(LeagueViews(league), Links(), "cup")
-    tables = page.values["collusion"]
-    assert [(table.caption, len(table.rows)) for table in tables] == [
-        ("Collusion, basic", 19),
-        ("Collusion, duel", 1),
-    ]
 
 
 def test_bot_without_a_version_means_the_newest(client):
