@@ -115,7 +115,7 @@ _COMMANDS = {
     "game replay": ("games", "Show a stored game move by move."),
     "serve": (
         "web",
-        "Show the league as web pages that update themselves while a tournament runs.",
+        "Show the league as live web pages, with a seat for people who want to play against its bots.",
     ),
     "report": (
         "web",

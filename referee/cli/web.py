@@ -59,7 +59,7 @@ def serve(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
-    """Show the league as web pages that update themselves while a tournament runs, and let people play against its bots.
+    """Show the league as live web pages, with a seat for people who want to play against its bots.
 
     The command prints two addresses: of the league, and of the seat for people. Keep the second one for those who may
     start games. Ctrl-C ends the server.

@@ -21,7 +21,10 @@ def write_replay(
 ) -> Path:
     """Return the page of the game. Its files are in `folder`, which may have other games already."""
     name = file_name(record.game_id)
+    links = Links(root="../", files=_FILES)
     values = {
+        "board_file": links.board(record.game_id),
+        "linked": True,
         "game_id": record.game_id,
         "head": game_head(record),
         "seats": seat_rows(record),
@@ -29,7 +32,6 @@ def write_replay(
         "log": log,
         "problem": problem,
     }
-    links = Links(root="../", files=_FILES)
     shutil.copytree(STATIC, folder / "static", dirs_exist_ok=True)
     for part in ("games", "boards"):
         (folder / part).mkdir(exist_ok=True)

@@ -6,12 +6,12 @@ import random
 import re
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 from games_to_show import HOSTILE
 from playwright.sync_api import expect, sync_playwright
 from replay_page import STATIC
+from sights import keep_screenshot, violations
 from sit_server import ScriptedGame, SitServer
 
 from referee.reports.formats import counts_name, visible
@@ -24,8 +24,6 @@ pytestmark = [
     pytest.mark.unmeasured,
 ]
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 PATIENCE_MS = 30_000
 FAST = "8"
 
@@ -118,14 +116,6 @@ def choose_until_bots_move(page, server):
         choose(page, server, 0)
         if server.running.moves > number:
             return number
-
-
-def violations(page):
-    """Return what axe finds against WCAG 2.2, levels A and AA."""
-    page.evaluate(AXE.read_text())  # the policy of the page forbids a script tag
-    result = page.evaluate("rules => axe.run({runOnly: rules})", RULES)
-    assert len(result["passes"]) > 10
-    return [(each["id"], node["target"]) for each in result["violations"] for node in each["nodes"]]
 
 
 def count_moves(page):
@@ -404,6 +394,7 @@ def test_no_decision_violates_wcag_or_scrolls_sideways(sit_down, width, scheme):
         if decision.kind not in kinds:
             kinds.add(decision.kind)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+            keep_screenshot(page, f"seat-{decision.kind.value}-{width}-{scheme}")
             found[decision.kind] = violations(page)
         choose(page, server, chance.randrange(len(decision.legal)))
     assert found == {kind: [] for kind in DecisionKind}
