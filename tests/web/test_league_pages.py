@@ -194,7 +194,7 @@ def test_page_of_a_history_that_is_not_computed_says_how_far_it_is(league, monke
     monkeypatch.setattr(LeagueViews, "history_share", lambda *_: 0.255)
     page = Client(make_app(LeagueViews(league))).get("/histories/greedy@1.0")
     assert page.status_code == 200
-    assert "The history is being computed: 26 % of the games are rated." in page.text
+    assert "The history is being computed: 25.5 % of the games are rated." in page.text
 
 
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
