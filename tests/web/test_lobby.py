@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from referee.errors import NotFoundError, UserError
+from referee.errors import NotFoundError, StoreError, UserError
 from referee.roster.roster import SAMPLE_BOTS, Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox import Rung
@@ -90,3 +90,14 @@ def test_example_seats_the_person_and_three_bots():
 
 def test_form_with_missing_fields_is_a_wish_for_nothing():
     assert Wish.read({"store": "on"}) == Wish("", "", ("",) * SEATS, store=True)
+
+
+async def test_game_that_could_not_be_stored_at_its_end_is_refused_at_its_start(lobby, monkeypatch):
+    def refuse():
+        raise StoreError("the folder is read-only")
+
+    monkeypatch.setattr(lobby, "_open_league", refuse)
+    with pytest.raises(StoreError, match="read-only"):
+        await lobby.start(Wish(WISH.name, WISH.ruleset, WISH.seats, store=True))
+    assert list(lobby.games()) == []
+    await lobby.start(WISH)
