@@ -42,7 +42,7 @@ def verify(
 ) -> None:
     """Check stored games: decks against the seed, moves against the rules, results against both.
 
-    Without NAME or ARCHIVE, the games of `play --keep` are checked too, except for their decks. An archive is
+    Without NAME or ARCHIVE, the games outside tournaments are checked too, except for their decks. An archive is
     checked without a league. The command stops at the first difference, prints it, and ends with exit code 1.
 
     Example: referee verify demo
@@ -65,7 +65,9 @@ def verify(
             except Difference as difference:
                 raise RefereeError(str(difference)) from difference
             if free:
-                console.print(f"games of play --keep: {free} verified, except for their decks.")
+                console.print(
+                    f"games outside tournaments: {free} verified, except for their decks."
+                )
 
 
 def _verify_archive(path: Path) -> None:

@@ -22,6 +22,7 @@ from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
 from referee.roster import find_bot, versions_of
+from referee.roster.people import PERSON
 from referee.roster.workshop import Copy, Workshop
 from referee.sandbox import Isolation
 from referee.sandbox.folders import remove_folder
@@ -185,9 +186,14 @@ class Roster:
         return self.add_copy(await self._workshop.copy(folder), folder, now_us=now_us)
 
     def check_author(self, folder: Path) -> None:
-        """Raise `UserError` if the bot in `folder` has the name of another author's bot in the league."""
+        """Raise `UserError` if the bot in `folder` has the name of another author's bot, or of a person, in the league."""
         manifest = load_manifest(folder)
         versions = versions_of(self._league, manifest.name)
+        if any(row.language == PERSON for row in versions):
+            raise UserError(
+                f"{folder / FILE_NAME}: name: {manifest.name!r} is the name of a person who has played in this"
+                " league; choose another name"
+            )
         if versions and versions[-1].author != manifest.author:
             raise UserError(
                 f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -187,10 +187,13 @@ def _show(page: Page, status: int = 200) -> Response:
 async def _read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form. Raises HTTPException if the form is too large, and UserError if it is no form."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _FORM_BYTES:
-            raise HTTPException(_TOO_LARGE, "The form is too large.")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _FORM_BYTES:
+                raise HTTPException(_TOO_LARGE, "The form is too large.")
+    except ClientDisconnect:
+        raise HTTPException(_BAD_REQUEST, "The form is not complete.") from None
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True))
     except ValueError:

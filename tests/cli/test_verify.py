@@ -228,7 +228,7 @@ def test_kept_games_are_verified_except_their_decks(here, database):
     done = here.referee("verify")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "cup: 12 games verified.\ngames of play --keep: 2 verified, except for their decks.\n"
+        "cup: 12 games verified.\ngames outside tournaments: 2 verified, except for their decks.\n"
     )
     assert here.referee("verify", "cup").stdout == "cup: 12 games verified.\n"
     (game,) = database.execute("SELECT name FROM games WHERE match_id IS NULL LIMIT 1").fetchone()

@@ -6,7 +6,7 @@ from referee.errors import NotFoundError, UserError
 from referee.records import BotId
 from referee.roster import find_bot
 from referee.roster.people import enter_person, person_id
-from referee.roster.roster import SAMPLE_BOTS, Roster
+from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot
 from referee.roster.workshop import Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
@@ -34,6 +34,13 @@ async def test_person_cannot_have_the_name_of_a_bot(league):
         person_id(league, "random")
     with pytest.raises(UserError, match="'random' is the name of a bot"):
         enter_person(league, BotId("random", "person"), now_us=2)
+
+
+async def test_bot_cannot_have_the_name_of_a_person(league, tmp_path):
+    enter_person(league, person_id(league, "anna"), now_us=1)
+    create_bot(tmp_path / "anna", name="anna", language="python", author="anna")
+    with pytest.raises(UserError, match=r"bot\.toml: name: 'anna' is the name of a person"):
+        await roster_of(league).submit(tmp_path / "anna", now_us=2)
 
 
 def test_person_enters_once_and_no_tournament_can_choose_it(league):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import signal
+import socket
 from contextlib import contextmanager
 
 import httpx
@@ -203,6 +204,21 @@ def test_large_or_broken_form_is_refused(served):
     for content, status in ((b"a=" + 5000 * b"x", 413), (b"name=\xff", 400)):
         refused = httpx.post(served.seat, content=content, timeout=PATIENCE_S, trust_env=False)
         assert refused.status_code == status
+
+
+@pytest.mark.extended("starts more servers")
+def test_form_that_breaks_off_is_no_error_of_the_server(here):
+    with serving_apart(here) as (server, visitor):
+        path = httpx.URL(server.seat).path
+        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\na="
+        with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as connection:
+            connection.sendall(head.encode())
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(100)  # the server has noticed
+        assert visitor.get(visitor.lobby).status_code == 200
+        server.process.terminate()
+        assert server.process.wait(PATIENCE_S) == 130
+        assert server.process.stdout.read() == ""
 
 
 def test_without_the_token_nobody_plays(served, visitor):
