@@ -1,7 +1,7 @@
 """Give people an id in a league, so that games in which they sat can be stored.
 
-A seat of a stored game refers to a version of a bot. So a person has a row among the bots: its version and its language are
-`person`. The row is retired from the start, so no tournament can choose it.
+A seat of a stored game refers to a version of a bot. So a person has an entry among the bots: its version and its language are
+`person`. The entry is retired from the start, so no tournament can choose it.
 """
 
 from __future__ import annotations

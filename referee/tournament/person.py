@@ -42,7 +42,8 @@ class PersonGame:
     isolation: Rung | None
     """The rung of the bots; None for the strongest rung of this machine."""
     stored: tuple[StoredBot, ...]
-    """The bots as the league has them. Without isolation, only sample bots may play."""
+    """The entries of the bots in the league. They show which bots are sample bots: on a machine that gives no isolation, no others
+    may play, unless `isolation` is the rung `none`."""
     parent_pid: int
     """The process id of the parent."""
 
@@ -91,7 +92,7 @@ class Failed(NamedTuple):
 
 
 News = Dealt | Moved | Requested | Ended | Failed
-"""What happened in a game, in the order in which it happened. Nothing follows `Ended` and `Failed`."""
+"""One message about a game. The messages come in the order of the game, and `Ended` or `Failed` is the last one."""
 
 
 class Chosen(NamedTuple):
@@ -142,10 +143,10 @@ class _Person:
         self._legal = 0
         """Number of legal actions of the pending decision."""
         self._choice: asyncio.Future[int] | None = None
-        """The index of the chosen action; None while no decision is pending."""
+        """Gets the index of the chosen action. None before the first decision; done while no decision is pending."""
 
     async def decide(self, request: Request) -> Reply:
-        """Return the decision of the person. Its time is measured, but the limit holds only for bots."""
+        """Wait for the action of the person. Measure the time that it takes, but apply no time limit."""
         began_ns = time.monotonic_ns()
         legal = request.decision.legal
         self._number, self._legal = request.number, len(legal)
@@ -174,7 +175,7 @@ class _Person:
             loop.remove_reader(self._connection.fileno())
 
     def _take(self, chosen: Chosen) -> None:
-        """Decide. A choice for another decision, or of no legal action, has no effect."""
+        """Accept the index of an action. Ignore it if its decision is not pending, or if it is no legal action."""
         pending = self._choice
         fits = chosen.number == self._number and 0 <= chosen.choice < self._legal
         if pending is not None and not pending.done() and fits:

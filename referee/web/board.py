@@ -1,9 +1,9 @@
-"""Make the data of the board: one file for each stored game, and one file with the texts of all games.
+"""Make the data of the board: one file for each finished game, and one file with the sentence patterns of all games.
 
 The files are classic scripts, because a page that was opened from a folder may load nothing else. `static/board.js` reads
 them. The data say which cards each event moved, so the script does not need to know which moves are legal.
 
-While a person plays a game, `sitting` sends its data move by move. They have only what the person may see.
+For a game that a person plays, the page gets the data move by move. These data have only what the person may see.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def board_script(game_id: str, data: dict[str, Any]) -> str:
 
 
 def phrases_script() -> str:
-    """Return the file with the texts of all games: the script `linkoPhrases({...});`.
+    """Return the file with the sentence patterns of all games: the script `linkoPhrases({...});`.
 
     The keys are `events` (`kind`, `fields` and `text` of each kind of event), `decisions`, `parts` (the `PARTS` of
     `referee/reports/playthrough.py`) and `cards` (the name of each card).

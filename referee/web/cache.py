@@ -16,9 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 Value = TypeVar("Value")
 
-_DELAY_FACTOR = 20
+DELAY_FACTOR = 20
 """The delay before a value is made again, as a multiple of the time that it took: a value takes a twentieth of a core."""
-_MAX_DELAY_S = 30.0
+MAX_DELAY_S = 30.0
 """The longest delay. A value that takes more than 1.5 s to make gets more than a twentieth of a core."""
 _MAKING_S = 1.0
 """If another thread makes a value anew, the outdated one is used, and is expected to be replaced after this time."""
@@ -84,7 +84,7 @@ class Cache:
     def look_up(self, key: Hashable, make: Callable[[], Value]) -> Kept[Value]:
         """Return the value of `key`. Call `make` if there is no value, or if it is outdated and its delay is over.
 
-        The delay begins when a value was made; see `_DELAY_FACTOR`. While another thread calls `make`, the outdated value is
+        The delay begins when a value was made; see `DELAY_FACTOR`. While another thread calls `make`, the outdated value is
         returned. An error of `make` is raised, and not kept.
         """
         with self._lock:
@@ -128,7 +128,7 @@ class Cache:
             _OUTDATED_INPUTS.reset(outer)
         made_s = self._now_s()
         entry.mark, entry.has_current_inputs = mark, not outdated
-        delay_s = min(_DELAY_FACTOR * (made_s - began_s), _MAX_DELAY_S)
+        delay_s = min(DELAY_FACTOR * (made_s - began_s), MAX_DELAY_S)
         entry.again_at_s = max(made_s + delay_s, min(outdated, default=-inf))
 
     def _drop(self, key: Hashable, entry: _Entry) -> None:

@@ -9,13 +9,11 @@ from threading import Lock
 from referee.ratings.trueskill import Histories, RatingHistories
 from referee.reports.selection import GameFilter
 from referee.store.league import League
-from referee.web.cache import note_outdated_input
+from referee.web.cache import DELAY_FACTOR, MAX_DELAY_S, note_outdated_input
 
 _TAIL = 1_000
 """Number of games at the end that are rated again after each change. Games can be stored in another order than that of the
 schedule, so a new game may come before some of them."""
-_DELAY_FACTOR = 20
-"""The delay before histories are computed again, as a multiple of the time that they took."""
 _SOON_S = 1.0
 """While histories are computed, a page that needs them is made again after this time."""
 
@@ -36,7 +34,7 @@ class HistoryKeeper:
         self._computation: Future[None] | None = None
         self._histories: Histories | None = None
         self._mark: int | None = None
-        """The mark of the league before the computation of `_histories`."""
+        """The change mark of the league before the computation of `_histories`."""
         self._again_at_s = 0.0
         self._base = RatingHistories()
         """The histories after the games in `_base_games`."""
@@ -45,10 +43,12 @@ class HistoryKeeper:
         """The share of the games that the running computation has rated."""
 
     def get(self, patience_s: float | None) -> Histories | None:
-        """Return the histories. They are outdated or None if they are not computed within `patience_s` seconds.
+        """Return the newest histories; None if there are none yet.
+
+        They are outdated if the computation takes longer than `patience_s`, or if the delay after the last one is not over.
 
         Args:
-            patience_s: None to wait without a limit.
+            patience_s: how long to wait for a computation, in seconds; None to wait without a limit.
         """
         mark = self._league.change_mark()
         with self._lock:
@@ -83,4 +83,4 @@ class HistoryKeeper:
             self.share = (number + 1 - begin) / (len(games) - begin)
         self._histories, self._mark = histories.histories(), mark
         now_s = time.monotonic()
-        self._again_at_s = now_s + _DELAY_FACTOR * (now_s - began_s)
+        self._again_at_s = now_s + min(DELAY_FACTOR * (now_s - began_s), MAX_DELAY_S)

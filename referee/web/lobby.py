@@ -27,14 +27,14 @@ from referee.tournament.person import PersonGame
 from referee.web.sitting import Sitting
 
 YOU = "you"
-"""The value of a seat in the form that stands for the person. No bot has it, because each has a version after `@`."""
+"""In the form, the value of the place that the person takes. The value of a bot is `name@version`, so it is never this word."""
 SEATS = max(rules.max_players for rules in RULESETS.values())
-"""The number of seats in the form."""
+"""The number of players in the form."""
 _EXAMPLE_SEATS = 4
 GAMES = 4
 """The limit of games that are played at the same time."""
 KEPT = 20
-"""How many finished games the lobby remembers."""
+"""If a game starts and this many have ended, the lobby forgets those that started first."""
 AWAY_S = 300.0
 """If no page has asked for news of a game for this time, in seconds, a new game may take its place."""
 
@@ -47,7 +47,8 @@ class Wish:
     """The name of the person."""
     ruleset: str
     seats: tuple[str, ...]
-    """`SEATS` values, seat 0 first: `YOU`, a bot as `name@version`, or nothing for no player."""
+    """`SEATS` values, clockwise: `YOU`, a bot as `name@version`, or nothing. Empty places are left out, and the first other one is
+    seat 0."""
     store: bool
     """Whether the league stores the finished game."""
 
@@ -91,15 +92,15 @@ class Lobby:
         """Yield each game with its id, the newest first."""
         yield from reversed(self._games.items())
 
-    def game(self, number: str) -> Sitting:
+    def game(self, sitting_id: str) -> Sitting:
         """Return a game by its id. Raises NotFoundError if the lobby has no such game."""
         try:
-            return self._games[number]
+            return self._games[sitting_id]
         except KeyError:
             raise NotFoundError("There is no such game. It may have been forgotten.") from None
 
     def bots(self) -> list[StoredBot]:
-        """Return the versions of all bots that can play."""
+        """Return all versions of bots that are not retired."""
         return [row for row in self._league.bots() if row.retired_at_us is None]
 
     async def start(self, wish: Wish) -> str:
@@ -109,14 +110,14 @@ class Lobby:
         """
         order = await run_in_threadpool(self._order, wish)
         await self._make_room()
-        number = secrets.token_hex(4)
-        self._games[number] = Sitting(order, self._store if wish.store else None)
-        return number
+        sitting_id = secrets.token_hex(4)
+        self._games[sitting_id] = Sitting(order, self._store if wish.store else None)
+        return sitting_id
 
-    async def leave(self, number: str) -> None:
+    async def leave(self, sitting_id: str) -> None:
         """End a game and forget it. Raises NotFoundError if the lobby has no such game."""
-        sitting = self.game(number)
-        del self._games[number]
+        sitting = self.game(sitting_id)
+        del self._games[sitting_id]
         await sitting.close()
 
     async def close(self) -> None:
@@ -125,13 +126,15 @@ class Lobby:
 
     async def _make_room(self) -> None:
         """Forget old games. Raises UserError if too many games are being played."""
-        over = [number for number, game in self._games.items() if game.shown.is_over]
-        for number in over[: -KEPT + 1]:
-            await self.leave(number)
-        played = {number: game for number, game in self._games.items() if not game.shown.is_over}
+        over = [sitting_id for sitting_id, game in self._games.items() if game.shown.is_over]
+        for sitting_id in over[:-KEPT]:
+            await self.leave(sitting_id)
+        played = {
+            sitting_id: game for sitting_id, game in self._games.items() if not game.shown.is_over
+        }
         if len(played) < GAMES:
             return
-        longest = min(played, key=lambda number: played[number].seen_at_s)
+        longest = min(played, key=lambda sitting_id: played[sitting_id].seen_at_s)
         if time.monotonic() - played[longest].seen_at_s < AWAY_S:
             raise UserError(f"{GAMES} games are being played here; wait until one of them is over")
         await self.leave(longest)
@@ -173,12 +176,12 @@ def _read_table(wish: Wish) -> tuple[Ruleset, list[str]]:
         raise UserError(f"ruleset: there is no ruleset {wish.ruleset!r}")
     seats = [seat for seat in wish.seats if seat]
     if seats.count(YOU) != 1:
-        raise UserError("seats: choose one seat for yourself")
+        raise UserError("players: choose one place for yourself")
     twins = {seat for seat in seats if seats.count(seat) > 1}
     if twins:
-        raise UserError(f"seats: {min(twins)} has more than one seat")
+        raise UserError(f"players: {min(twins)} has more than one place")
     if not rules.min_players <= len(seats) <= rules.max_players:
         few, many = rules.min_players, rules.max_players
         wanted = f"{few}" if few == many else f"{few} to {many}"
-        raise UserError(f"seats: {rules.name} is for {wanted} players, not {len(seats)}")
+        raise UserError(f"players: {rules.name} is for {wanted} players, not {len(seats)}")
     return rules, seats

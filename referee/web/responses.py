@@ -77,4 +77,6 @@ def problem(status: int, text: str, headers: Mapping[str, str] | None = None) ->
     """Return a page that says what is wrong and leads back to the league."""
     title = "Not found" if status == 404 else "This page cannot be shown"  # noqa: PLR2004
     shown = Page("problem.html", title, {"explanation": text}, live=False)
-    return HTMLResponse(render(shown, LINKS), status, headers)
+    return HTMLResponse(
+        render(shown, LINKS), status, {"cache-control": "no-store", **(headers or {})}
+    )

@@ -1,7 +1,7 @@
 """Serve the seat for people: choose a game, play it, and look at it afterwards.
 
-The addresses have the token of the lobby, so that only people who know the token can play. Only these pages of the server
-take POST requests. Neither a browser nor `cache` keeps them.
+All addresses but `/sit` have the token of the lobby, so that only people who know the token can play. POST requests are accepted
+only here. Browsers do not keep these pages, and neither does `cache`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Seat:
         self._address = f"{SEAT}/{lobby.token}"
 
     def guarded(self, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint that refuses a wrong token. Its responses are never kept."""
+        """Return an endpoint that refuses a wrong token, and whose responses browsers do not keep."""
 
         async def respond(request: Request) -> Response:
             token = request.path_params["token"]
@@ -93,10 +93,10 @@ class _Seat:
         """Start the game of the form. If that is not possible, show the form again and say why."""
         wish = Wish.read(await _read_form(request))
         try:
-            number = await self._lobby.start(wish)
+            sitting_id = await self._lobby.start(wish)
         except RefereeError as error:
             return await self._show_lobby(wish, str(error))
-        return RedirectResponse(self._address_of(number), _SEE_OTHER)
+        return RedirectResponse(self._address_of(sitting_id), _SEE_OTHER)
 
     async def _show_lobby(self, wish: Wish | None, problem: str | None = None) -> Response:
         bots = [str(row.bot) for row in await run_in_threadpool(self._lobby.bots)]
@@ -108,8 +108,8 @@ class _Seat:
             "wish": wish or Wish.example(bots),
             "you": YOU,
             "games": [
-                (self._address_of(number), game, _heading(game))
-                for number, game in self._lobby.games()
+                (self._address_of(sitting_id), game, _heading(game))
+                for sitting_id, game in self._lobby.games()
             ],
         }
         status = 200 if problem is None else _BAD_REQUEST
@@ -117,10 +117,10 @@ class _Seat:
 
     async def show_game(self, request: Request) -> Response:
         """Show the page on which the person plays."""
-        number, game = self._game(request)
+        sitting_id, game = self._game(request)
         values = {
             "heading": _heading(game),
-            "address": self._address_of(number),
+            "address": self._address_of(sitting_id),
             "seat": game.order.seat,
             "lobby": self._address,
         }
@@ -141,17 +141,17 @@ class _Seat:
 
     async def leave(self, request: Request) -> Response:
         """End a game, and lead back to the lobby."""
-        number, _ = self._game(request)
-        await self._lobby.leave(number)
+        sitting_id, _ = self._game(request)
+        await self._lobby.leave(sitting_id)
         return RedirectResponse(self._address, _SEE_OTHER)
 
     async def show_replay(self, request: Request) -> Response:
         """Show the replay of a finished game. If the league has the game, lead to its page there."""
-        number, game = self._game(request)
+        sitting_id, game = self._game(request)
         record = _record(game)
         if game.is_stored and (address := LINKS.game(record.game_id)):
             return RedirectResponse(address, _SEE_OTHER)
-        return _show(pages.unstored_game_page(record, f"{self._address_of(number)}/board.js"))
+        return _show(pages.unstored_game_page(record, f"{self._address_of(sitting_id)}/board.js"))
 
     async def send_board(self, request: Request) -> Response:
         """Send the data of the replay of a finished game."""
@@ -160,11 +160,11 @@ class _Seat:
         return Response(board_script(record.game_id, board_data(record)), media_type=SCRIPT)
 
     def _game(self, request: Request) -> tuple[str, Sitting]:
-        number: str = request.path_params["game"]
-        return number, self._lobby.game(number)
+        sitting_id: str = request.path_params["game"]
+        return sitting_id, self._lobby.game(sitting_id)
 
-    def _address_of(self, number: str) -> str:
-        return f"{self._address}/{number}"
+    def _address_of(self, sitting_id: str) -> str:
+        return f"{self._address}/{sitting_id}"
 
 
 def _heading(game: Sitting) -> str:

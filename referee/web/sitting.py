@@ -32,6 +32,7 @@ from referee.tournament.person import (
 )
 from referee.web.board import decision_data, move_data, result_data, seat_data
 
+_CLOSED = "The game was ended: it was left, a new game took its place, or the server ended."
 _END_S = 5.0
 """How long the process of a game may take to end its bots, before it is killed."""
 
@@ -174,7 +175,7 @@ class Sitting:
         return self.shown.news(moves)
 
     def choose(self, number: int, choice: int) -> bool:
-        """Pass on the decision of the person. Return False, and do nothing, if `ShownGame.choose` returns False."""
+        """Send the chosen action to the process of the game. Return False, and do nothing, if `ShownGame.choose` returns False."""
         if not self.shown.choose(number, choice):
             return False
         with suppress(OSError):  # the process has ended, and `_run` says so
@@ -183,7 +184,7 @@ class Sitting:
 
     async def close(self) -> None:
         """End the game if it is not over, and wait until its process and all bots have ended."""
-        self._take(Failed("The game was left."))
+        self._take(Failed(_CLOSED))
         await asyncio.to_thread(self._disconnect)
 
     def _disconnect(self) -> None:
@@ -193,9 +194,9 @@ class Sitting:
         self._connection.close()
 
     def _run(self, other: Connection) -> None:
-        """Start the process, hand over its news, and see that it ends.
+        """Start the process, hand over its news, and wait until it has ended.
 
-        The kernel kills the process when the thread that has started it ends, so this thread lives longer.
+        Linux kills a process when the thread that has started it ends, so this thread must not end before the process.
         """
         last: News
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -56,7 +57,7 @@ class ScriptedGame:
         self.left = False
         self.moves = 0
         self.number = 0
-        """The number of the pending decision."""
+        """Number of decisions of the person. In a real game, the number of a decision counts those of all seats."""
         if started:
             self.deal()
 
@@ -141,7 +142,9 @@ class SitServer(ThreadingHTTPServer):
             assert self.changed.wait_for(lambda: self.running.number != number, LONGEST_WAIT_S)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore that a browser closed a connection."""
+        """Print nothing about a browser that has closed its connection; show any other error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -173,7 +173,7 @@ def test_page_is_rendered_once_for_all_visitors(client, monkeypatch):
 def test_page_is_rendered_anew_after_a_change(league, monkeypatch):
     mark = SimpleNamespace(value=1)
     monkeypatch.setattr(league, "change_mark", lambda: mark.value)
-    monkeypatch.setattr("referee.web.cache._DELAY_FACTOR", 0)
+    monkeypatch.setattr("referee.web.cache.DELAY_FACTOR", 0)
     client = Client(make_app(LeagueViews(league), ["*"]))
     assert "12:34 title" not in client.get("/").text
     monkeypatch.setattr(

@@ -62,7 +62,7 @@ def expected(league):
 @pytest.fixture(autouse=True)
 def _keep_few_games(monkeypatch):
     monkeypatch.setattr(histories, "_TAIL", 10)
-    monkeypatch.setattr(histories, "_DELAY_FACTOR", 0)
+    monkeypatch.setattr(histories, "DELAY_FACTOR", 0)
 
 
 @pytest.mark.parametrize("added", ["end", "tail", "begin"])

@@ -66,7 +66,7 @@ async def test_newest_finished_games_are_remembered(lobby):
     for _ in range(KEPT + 3):
         numbers.append(await lobby.start(WISH))
         lobby.game(numbers[-1]).shown.is_over = True
-    assert [number for number, _ in lobby.games()] == numbers[: -KEPT - 1 : -1]
+    assert [number for number, _ in lobby.games()] == numbers[: -KEPT - 2 : -1]
 
 
 async def test_close_ends_every_game(lobby):

@@ -61,10 +61,10 @@ def test_whole_game_is_played_from_the_seat(open_page, served):
     page.goto(served.seat)
     page.get_by_label("Your name").fill("anna")
     page.get_by_label("Ruleset").select_option("basic")
-    page.get_by_label("Seat 0").select_option("greedy@1.0")
-    page.get_by_label("Seat 1").select_option("you")
-    page.get_by_label("Seat 2").select_option("random@1.0")
-    page.get_by_label("Seat 3").select_option("")
+    page.get_by_label("Player 1").select_option("greedy@1.0")
+    page.get_by_label("Player 2").select_option("you")
+    page.get_by_label("Player 3").select_option("random@1.0")
+    page.get_by_label("Player 4").select_option("")
     page.get_by_role("button", name="Start the game").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "basic: you against greedy and random"
@@ -92,7 +92,7 @@ def test_whole_game_is_played_from_the_seat(open_page, served):
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 def test_lobby_violates_no_wcag_and_does_not_scroll_sideways(open_page, served, width, scheme):
     page = open_page(served.seat, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page.get_by_label("Seat 1").select_option("")
+    page.get_by_label("Player 2").select_option("")
     page.get_by_role("button", name="Start the game").click()
     if page.locator(".sit").count():
         page.get_by_role("button", name="Leave the game").click()

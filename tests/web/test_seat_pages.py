@@ -179,11 +179,11 @@ def test_game_that_is_left_ends_with_its_bots_and_is_forgotten(visitor, here, se
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        (form("you"), "seats: classic is for 2 to 5 players, not 1"),
+        (form("you"), "players: classic is for 2 to 5 players, not 1"),
         (form("you", "random@1.0", "greedy@1.0", ruleset="duel"), "is for 2 players, not 3"),
-        (form("random@1.0", "greedy@1.0"), "seats: choose one seat for yourself"),
-        (form("you", "you"), "seats: choose one seat for yourself"),
-        (form("you", "random@1.0", "random@1.0"), "seats: random@1.0 has more than one seat"),
+        (form("random@1.0", "greedy@1.0"), "players: choose one place for yourself"),
+        (form("you", "you"), "players: choose one place for yourself"),
+        (form("you", "random@1.0", "random@1.0"), "players: random@1.0 has more than one place"),
         (form("you", "random@9"), "there is no version &#39;9&#39; of &#39;random&#39;"),
         (form("you", "random@1.0", ruleset="<b>"), "there is no ruleset &#39;&lt;b&gt;&#39;"),
         (form("you", "random@1.0", name="random"), "is the name of a bot of this league"),

@@ -292,7 +292,7 @@ def test_lost_connection_is_said_and_the_game_goes_on(sit_down):
     page, server = sit_down(seed=5)
     wait_for_turn(page)
     server.change(is_reachable=False)
-    expect(page.get_by_role("alert")).to_contain_text("The connection to the server is lost.")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not reply")
     choices(page).first.click()
     expect(choices(page).first).to_be_disabled()
     assert server.running.posted == []
