@@ -3,7 +3,7 @@
 The files are classic scripts, because a page that was opened from a folder may load nothing else. `static/board.js` reads
 them. The data say which cards each event moved, so the script does not need to know which moves are legal.
 
-For a game that a person plays, the page gets the data move by move. These data have only what the person may see.
+For a game that a person plays, the page gets the data move by move. These data hide the cards that the person may not see.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _DECISIONS = {
 _CHOICES = {
     Choice.TAKE: "take the layer",
     Choice.LEAVE: "leave the layer to its owner",
-    Choice.RECLAIM: "take the layer back",
-    Choice.DISCARD: "discard the layer, and draw as many cards",
+    Choice.RECLAIM: "take your layer back",
+    Choice.DISCARD: "discard your layer, and draw a card for each of its cards",
     Choice.PASS: "draw nothing",
 }
 """What a person reads on the button of an action."""

@@ -1,4 +1,4 @@
-"""Compute the rating histories of a league in a thread beside the requests: a hundred thousand games take a minute."""
+"""Compute the rating histories of a league in a thread of its own, so that requests do not wait: 100,000 games take a minute."""
 
 from __future__ import annotations
 

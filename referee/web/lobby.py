@@ -1,4 +1,4 @@
-"""Keep the games that people play on the server: who may start one, with which bots, and how many at a time."""
+"""Keep the games that people play on the server. Decide who may start a game, with which bots, and how many at a time."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _EXAMPLE_SEATS = 4
 GAMES = 4
 """The limit of games that are played at the same time."""
 KEPT = 20
-"""If a game starts and this many have ended, the lobby forgets those that started first."""
+"""How many ended games the lobby keeps when a new game starts. It forgets the others, those that started first."""
 AWAY_S = 300.0
-"""If no page has asked for news of a game for this time, in seconds, a new game may take its place."""
+"""If no page has waited for news of a game for this time, in seconds, and `GAMES` games are being played, a new game may take its
+place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Wish:
 
     @classmethod
     def example(cls, bots: Sequence[str]) -> Self:
-        """Return the wish that the empty form shows: the person, and up to three of the bots."""
+        """Return the wish that a new form shows: the person, and up to three of the bots."""
         players = (YOU, *bots[: _EXAMPLE_SEATS - 1])
         return cls("guest", "basic", (*players, *[""] * (SEATS - len(players))), store=True)
 
@@ -97,7 +98,9 @@ class Lobby:
         try:
             return self._games[sitting_id]
         except KeyError:
-            raise NotFoundError("There is no such game. It may have been forgotten.") from None
+            raise NotFoundError(
+                "The server does not have this game. It keeps only the newest games."
+            ) from None
 
     def bots(self) -> list[StoredBot]:
         """Return all versions of bots that are not retired."""
@@ -106,7 +109,7 @@ class Lobby:
     async def start(self, wish: Wish) -> str:
         """Start a game, and return its id in the lobby.
 
-        Raises UserError if the wish cannot be fulfilled, or if `GAMES` games are being played.
+        Raises UserError if the wish cannot be fulfilled, or if `GAMES` games are being played and none may give way.
         """
         order = await run_in_threadpool(self._order, wish)
         await self._make_room()
@@ -125,7 +128,7 @@ class Lobby:
         await asyncio.gather(*map(self.leave, list(self._games)))
 
     async def _make_room(self) -> None:
-        """Forget old games. Raises UserError if too many games are being played."""
+        """Forget old ended games. If `GAMES` games are being played, end one that may give way; raise UserError if there is none."""
         over = [sitting_id for sitting_id, game in self._games.items() if game.shown.is_over]
         for sitting_id in over[:-KEPT]:
             await self.leave(sitting_id)
@@ -170,7 +173,7 @@ class Lobby:
 
 
 def _read_table(wish: Wish) -> tuple[Ruleset, list[str]]:
-    """Return the ruleset, and who plays. Raises UserError if they do not fit."""
+    """Return the ruleset, and who plays. Raises UserError if these players cannot play the ruleset."""
     rules = RULESETS.get(wish.ruleset)
     if rules is None:
         raise UserError(f"ruleset: there is no ruleset {wish.ruleset!r}")

@@ -1,7 +1,7 @@
 """Serve the seat for people: choose a game, play it, and look at it afterwards.
 
-All addresses but `/sit` have the token of the lobby, so that only people who know the token can play. POST requests are accepted
-only here. Browsers do not keep these pages, and neither does `cache`.
+All addresses below `/sit/` have the token of the lobby, so that only people who know the token can play. POST requests are accepted
+only there. Browsers must not keep these responses, and the module `cache` is not used for them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Seat:
             token = request.path_params["token"]
             if not hmac.compare_digest(token.encode(), self._lobby.token.encode()):
                 raise NotFoundError(
-                    "This is not the address of the seat. `referee serve` prints it when it starts."
+                    "This address is wrong. `referee serve` prints the right one when it starts."
                 )
             response = await endpoint(request)
             response.headers["cache-control"] = "no-store"

@@ -91,7 +91,7 @@ class ShownGame:
         return True
 
     def has_news(self, moves: int, decision: int) -> bool:
-        """Return True if a page must be told something; the arguments are those of `news`."""
+        """Return True if there is something that the page does not have. The arguments are those of `Sitting.news`."""
         number = 0 if self._request is None else self._request.number
         is_dealt = self._start is not None and moves < 0
         return (
@@ -138,7 +138,7 @@ class Sitting:
         self.is_stored = False
         """Whether the league has the game."""
         self.seen_at_s = time.monotonic()
-        """When the page of the game asked for news last, on the monotonic clock."""
+        """When the last request for news began or ended; before, when the game was created. On the monotonic clock."""
         self._store = store
         self._news = asyncio.Event()
         """Set at the next news, and then replaced."""
@@ -205,7 +205,9 @@ class Sitting:
             while not isinstance(last := self._connection.recv(), Ended | Failed):
                 self._hand_over(last)
         except (EOFError, OSError) as error:
-            last = Failed(f"The process of the game has ended. {error}".strip())
+            last = Failed(
+                f"The game has stopped because of an error of the referee. {error}".strip()
+            )
         self._hand_over(last)
         if self._process.pid is not None:
             self._process.join(_END_S)

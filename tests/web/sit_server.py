@@ -34,7 +34,7 @@ LONGEST_WAIT_S = 20
 
 
 class ScriptedGame:
-    """A game with one person and random bots.
+    """A game between one person and bots that choose at random.
 
     Args:
         seat: the seat of the person.
@@ -53,7 +53,7 @@ class ScriptedGame:
         self.seat = seat
         self.shown = ShownGame(ruleset, names)
         self.posted: list[tuple[int, int]] = []
-        """The number and the choice of each request that changed the game."""
+        """For each accepted action, the number of its decision and the index of the action."""
         self.left = False
         self.moves = 0
         self.number = 0

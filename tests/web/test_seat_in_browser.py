@@ -80,7 +80,7 @@ def test_whole_game_is_played_from_the_seat(open_page, served):
     expect(page.locator("#sit-state")).to_contain_text("You are")
     expect(page.locator("#sit-problem")).to_be_hidden()
     keep_screenshot(page, "seat-finished")
-    page.get_by_role("link", name="Look at all cards").click()
+    page.get_by_role("link", name="Replay with all cards").click()
     expect(page.locator("#replay-board .seat").first).to_be_visible()
     assert "/games/" in page.url
     expect(page.get_by_role("table", name="Seats")).to_contain_text("anna@person")

@@ -167,10 +167,10 @@ def test_whole_game_is_played_by_clicking_legal_actions(sit_down, ruleset, seats
     expect(page.locator("#sit-state")).to_contain_text(f"with {outcome.scores[seat]} point")
     for other, rank in enumerate(outcome.ranks):
         expect(page.locator(f".seat[data-seat='{other}'] .marks")).to_contain_text(f"rank {rank}")
-    expect(page.get_by_role("link", name="Look at all cards")).to_have_attribute(
+    expect(page.get_by_role("link", name="Replay with all cards")).to_have_attribute(
         "href", "/sit/token/ab12cd/replay"
     )
-    expect(page.get_by_role("link", name="Sit down again")).to_have_attribute("href", "/lobby")
+    expect(page.get_by_role("link", name="Play another game")).to_have_attribute("href", "/lobby")
     expect(page.get_by_role("button", name="Leave the game")).to_be_hidden()
     assert page.locator(".choice, .pick").count() == 0
     assert violations(page) == []
@@ -236,19 +236,19 @@ def test_person_who_steps_back_stays_there_until_back_to_now(sit_down):
     page, server = sit_down("basic", 3, seat=1, seed=2)
     page.get_by_label("Speed").select_option(FAST)
     wait_for_turn(page)
-    expect(page.get_by_role("button", name="Back to now")).to_be_hidden()
+    expect(page.get_by_role("button", name="Newest move")).to_be_hidden()
     choose(page, server, 0)
     page.get_by_role("button", name="One move back").click()
     page.get_by_role("button", name="One move back").click()
     position = page.get_by_role("slider", name="Move").input_value()
     expect(page.locator("#replay-slider")).to_have_attribute("max", str(server.running.moves))
     expect(page.locator("#replay-slider")).to_have_value(position)
-    expect(page.locator("#sit-state")).to_have_text("It is your turn.")
+    expect(page.locator("#sit-state")).to_have_text("You must decide.")
     assert page.locator(".choice").count() == 0
-    page.get_by_role("button", name="Back to now").click()
+    page.get_by_role("button", name="Newest move").click()
     expect(page.locator("#replay-slider")).to_have_value(str(server.running.moves))
     expect(choices(page).first).to_be_enabled()
-    expect(page.get_by_role("button", name="Back to now")).to_be_hidden()
+    expect(page.get_by_role("button", name="Newest move")).to_be_hidden()
 
 
 def test_game_is_played_with_the_keyboard_alone(sit_down):
@@ -328,7 +328,7 @@ def test_game_that_is_opened_again_shows_its_newest_move(sit_down):
 
 def test_page_waits_until_the_bots_are_started(sit_down):
     page, server = sit_down(started=False)
-    expect(page.locator("#sit-state")).to_have_text("The bots are being started.")
+    expect(page.locator("#sit-state")).to_have_text("The game is being prepared.")
     expect(page.locator("#replay-board")).to_be_hidden()
     with server.changed:
         server.running.deal()
@@ -349,8 +349,8 @@ def test_game_that_fails_says_why_in_plain_text(sit_down, started):
         server.changed.notify_all()
     expect(page.get_by_role("alert")).to_contain_text("</script>")
     expect(page.locator("#sit-state")).to_have_text("The game has ended without a result.")
-    expect(page.get_by_role("link", name="Sit down again")).to_be_visible()
-    assert page.get_by_role("link", name="Look at all cards").count() == 0
+    expect(page.get_by_role("link", name="Play another game")).to_be_visible()
+    assert page.get_by_role("link", name="Replay with all cards").count() == 0
     assert page.locator("main script").count() == 0
     assert page.locator(".choice").count() == 0
 

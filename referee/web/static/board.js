@@ -91,7 +91,7 @@
 
   /* Return a game with its moves, and `tables`: the table before the first move and after each move.
    *
-   * A running game has no `moves` and no `result` yet. `upcoming` is the decision after its last move, if the page knows it.
+   * For a running game, `data` has no `moves` and no `result`. `upcoming` is the decision after the last move, or null.
    */
   function readGame(phrases, data) {
     const table = {
@@ -154,7 +154,7 @@
       : event;
   }
 
-  /* Return true if `viewer` knows what only the bot on `seat` and the referee know, such as its hand. */
+  /* Return true if `viewer` may see the private data of `seat`, such as its hand; null may see all. */
   function knows(viewer, seat) {
     return viewer === null || viewer === seat;
   }

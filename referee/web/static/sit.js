@@ -18,7 +18,7 @@
     "to reclaim or discard": "reclaim your layer or discard it",
     "to draw": "draw from the deck or the display",
     "to draw or pass": "draw or pass",
-    "to choose a set of the ghost": "choose a set of the ghost",
+    "to choose a set of the ghost": "snatch one set of the ghost: its cards of one value",
   };
   const ENDS = {
     out: "A player has played the last card.",
@@ -144,7 +144,7 @@
       who === null ? null : { seat: who, decision: decisions[kind], begins: decisions[kind] === "to play" };
   }
 
-  /* Show the person's own move at once. Show all moves at once if the page was loaded again in the middle of a game. */
+  /* Show the person's own move without a pause. If the page was loaded again after such a move, show all moves together. */
   function showMoves(isFirst) {
     const isOwn = ([who]) => who === seat;
     if (isFirst && queue.some(isOwn)) pull(true);
@@ -187,9 +187,10 @@
   }
 
   function turnText(isNewest) {
-    if (!game) return "The bots are being started.";
+    if (!game) return "The game is being prepared.";
+    if (!received && !decision) return "The bots are being started.";
     if (!decision || (queue.length && isNewest)) return "The bots decide.";
-    return isNewest ? `Your turn: ${PROMPTS[linko.phrases.decisions[decision.kind]]}.` : "It is your turn.";
+    return isNewest ? `Your decision: ${PROMPTS[linko.phrases.decisions[decision.kind]]}.` : "You must decide.";
   }
 
   function endText() {
@@ -204,7 +205,7 @@
     return `${left}${ENDS[termination] || termination} ${place}${shared}, with ${linko.pointsText(scores[seat])}.`;
   }
 
-  /* Return what `drawBoard` makes buttons of. */
+  /* Return the argument `picks` of `drawBoard`; null if the person cannot choose now. */
   function picks() {
     if (!replay || !canChoose()) return null;
     const found = { slots: new Map(), deck: null, disabled: sending };
@@ -216,7 +217,7 @@
     return found;
   }
 
-  /* Return the actions as buttons. Layers have a row for each value. */
+  /* Return rows of buttons, one row for each value of a layer. If a layer is snatched, it is shown first. */
   function drawChoices() {
     const rows = new Map();
     const table = game.tables[game.moves.length];
@@ -247,7 +248,7 @@
     return button;
   }
 
-  /* Show a problem, or hide the last one if `text` is null. A repeated problem is not said again. */
+  /* Show a problem, or hide the last one if `text` is null. If the text is the same, it is not written again, so that a screen reader does not read it twice. */
   function showProblem(text) {
     const problem = find("sit-problem");
     problem.hidden = text === null;
