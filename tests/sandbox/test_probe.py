@@ -4,10 +4,11 @@ import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from referee.sandbox import Protection
+from referee.sandbox import Protection, State, probe
 from referee.sandbox.probe import _prepare_folder, _try_forbidden_acts
 from referee.sandbox.process_group import ProcessGroupLauncher
 
@@ -20,3 +21,23 @@ async def test_probe_sees_that_signals_and_tracers_reach_the_referee():
         results = await _try_forbidden_acts(ProcessGroupLauncher(), folder, stack)
     assert "signal the referee" in results[Protection.PROCESS_VIEW].reason
     assert "trace the referee" in results[Protection.PTRACE].reason
+
+
+@pytest.mark.parametrize(
+    ("shares", "state"),
+    [
+        ([0.01], State.ON),
+        ([0.4, 0.9, 0.01], State.ON),  # other programs wanted the core
+        ([0.5] * probe._COMPETITIONS, State.PARTIAL),
+    ],
+)
+async def test_program_that_once_leaves_its_core_does_so_by_the_scheduler(
+    monkeypatch, shares, state
+):
+    left = iter(shares)
+    monkeypatch.setattr(probe, "_compete", lambda _pids: next(left))
+    scheduler = SimpleNamespace(schedule=lambda _how: None, reaches_all=True)
+    program = SimpleNamespace(scheduler=scheduler, busy_ns=lambda: None)
+    result = await probe._try_stopping(program, "no process has this mark")
+    assert result.state is state
+    assert list(left) == []
