@@ -23,7 +23,7 @@ from referee.cli.options import (
 )
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
-from referee.ratings.stopping import StopCondition, compare_neighbours
+from referee.ratings.stopping import MARGIN, StopCondition, compare_neighbours
 from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.statistics import (
     CollusionRow,
@@ -113,7 +113,7 @@ def settled(
             min=0,
             help="Two bots are equal if their ratings surely differ by less than this.",
         ),
-    ] = 1.0,
+    ] = MARGIN,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:

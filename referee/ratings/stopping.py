@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # `tournament/config.py` imports this module, and must load without numpy
     from referee.ratings.analysis import Analysis
 
+MARGIN = 1.0
+"""The usual margin: two bots count as equal if their ratings surely differ by less than this."""
 _GROWTH = 1.2
 """Factor by which the number of rounds grows from one look to the next; a few new games rarely change a verdict."""
 
@@ -111,6 +113,6 @@ def _verdict(analysis: Analysis, bot: str, below: str, margin: float, error: flo
     behind = analysis.chance_of_lead(bot, below, -margin)
     if ahead is None or further is None or behind is None:
         return Verdict.OPEN
-    if ahead >= 1 - error:
+    if ahead >= 1 - error / 2:  # half, because the games themselves have chosen which bot leads
         return Verdict.AHEAD
     return Verdict.EQUAL if further <= error and behind >= 1 - error else Verdict.OPEN

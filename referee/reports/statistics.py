@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from referee.ratings.intervals import Estimate
+from referee.ratings.stopping import MARGIN
 from referee.reports.formats import (
     Column,
     chance,
@@ -177,13 +178,14 @@ def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]
     )
 
 
-def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
+def comparison(ruleset: str, pair: PairFigures, margin: float = MARGIN) -> str:
     """Return a sentence that says which of two bots is better, and with which probability.
 
     Args:
         ruleset: the name of the ruleset.
         pair: the figures of the two bots.
-        margin: two bots are called equally strong if their ratings surely differ by less than this margin.
+        margin: two bots are called equally strong if their ratings surely differ by less than this margin, and neither is surely
+            better.
     """
     lead = pair.rating_lead
     met = (
@@ -194,11 +196,11 @@ def comparison(ruleset: str, pair: PairFigures, margin: float = 0.5) -> str:
     if pair.chance is None or lead.low is None or lead.high is None:
         return f"{ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
     details = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
-    if -margin < lead.low and lead.high < margin:
-        return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({details})."
     better, worse = (pair.first, pair.second) if lead.value >= 0 else (pair.second, pair.first)
     certainty = max(pair.chance, 1 - pair.chance)
     if lead.low <= 0 <= lead.high:
+        if -margin < lead.low and lead.high < margin:
+            return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({details})."
         return (
             f"{ruleset}: it is not settled whether {better} is better than {worse};"
             f" the probability is {chance(certainty)} ({pair.first} minus {pair.second}: {details})."

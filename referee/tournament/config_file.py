@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from referee.bots.manifest import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
+from referee.ratings.stopping import MARGIN
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.sandbox import Rung
 from referee.toml_file import FileModel, Name
@@ -145,7 +146,7 @@ class UntilTable(FileModel):
     """The table `until`."""
 
     confidence: Annotated[float, Field(gt=0.5, le=0.9999, allow_inf_nan=False)]
-    margin: Annotated[float, Field(ge=0, le=MAX_MARGIN, allow_inf_nan=False)] = 1.0
+    margin: Annotated[float, Field(ge=0, le=MAX_MARGIN, allow_inf_nan=False)] = MARGIN
 
 
 class TournamentFile(StageTable):

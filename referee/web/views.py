@@ -11,7 +11,7 @@ from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
-from referee.ratings.stopping import StopCondition, compare_neighbours
+from referee.ratings.stopping import MARGIN, StopCondition, compare_neighbours
 from referee.records import ChargedFault, GameRecord
 from referee.reports.bot_results import LatencyRow, latency_rows
 from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
@@ -44,7 +44,7 @@ from referee.web.histories import HistoryKeeper
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
-SETTLED = StopCondition(confidence=0.95, margin=1.0)
+SETTLED = StopCondition(confidence=0.95, margin=MARGIN)
 """When two neighbours in the standings are settled: the defaults of `referee stats settled`."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -56,6 +57,26 @@ def test_no_bots_are_equal_without_a_margin():
 def test_one_match_settles_nothing():
     [found] = compare_neighbours([analysis([40.0, 10.0], 1, seats=2)], UNTIL, looks=1)
     assert [(each.chance, each.verdict) for each in found] == [(None, Verdict.OPEN)]
+
+
+class Lead:
+    """The analysis of two bots with a given chance that the first one is better."""
+
+    def __init__(self, chance):
+        self.results = SimpleNamespace(bots=["a", "b"])
+        self.ratings = np.array([26.0, 25.0])
+        self._chance = chance
+
+    def chance_of_lead(self, _bot, _below, margin=0.0):
+        return self._chance if margin == 0 else 0.5
+
+
+@pytest.mark.parametrize(
+    ("chance", "verdict"), [(0.974, Verdict.OPEN), (0.976, Verdict.AHEAD), (0.5, Verdict.OPEN)]
+)
+def test_leader_must_be_surer_because_the_games_have_chosen_it(chance, verdict):
+    [[pair]] = compare_neighbours([Lead(chance)], UNTIL, looks=1)
+    assert (pair.bot, pair.verdict) == ("a", verdict)
 
 
 def test_more_looks_or_tables_need_more_certainty():
