@@ -20,6 +20,7 @@ from referee.cli.options import (
     show_rows,
     write,
 )
+from referee.errors import UserError
 from referee.reports.bot_rows import (
     BotRow,
     FaultRow,
@@ -33,7 +34,7 @@ from referee.reports.bot_rows import (
 )
 from referee.reports.formats import json_text, visible
 from referee.reports.terminal import RowsTable, card
-from referee.roster import find_bot, look_up_bot
+from referee.roster import PERSON, find_bot, look_up_bot
 from referee.store.league import League
 
 app = typer.Typer()
@@ -162,6 +163,8 @@ def retire(bot: BotArgument, league: LeagueOption = DEFAULT_LEAGUE, db: DbOption
     """
     with League.open(league, create=False, db=db) as store:
         found = find_bot(store, bot)
+        if found.language == PERSON:
+            raise UserError(f"{found.bot} is a person, not a bot")
         store.mark_retired(found.bot, at_us=time.time_ns() // 1000)
     console.print(f"{found.bot} is retired.", soft_wrap=True)
 

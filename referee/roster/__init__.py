@@ -12,6 +12,9 @@ from referee.errors import NotFoundError
 from referee.store import StoredBot
 from referee.store.league import League
 
+PERSON = "person"
+"""The version and the language of a person among the bots of a league; see `people`."""
+
 
 def versions_of(league: League, name: str) -> Sequence[StoredBot]:
     """Return all versions of the bot `name`, oldest first."""

@@ -12,12 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from referee.errors import UserError
 from referee.records import BotId
-from referee.roster import versions_of
+from referee.roster import PERSON, versions_of
 from referee.store import StoredBot
 from referee.store.league import League
 from referee.toml_file import Name
-
-PERSON = "person"
 
 
 def person_id(league: League, name: str) -> BotId:

@@ -21,8 +21,7 @@ from referee.bots import snapshot as snapshots
 from referee.bots.manifest import FILE_NAME, BotSpec, Manifest, load_manifest
 from referee.errors import UserError
 from referee.records import BotId
-from referee.roster import find_bot, versions_of
-from referee.roster.people import PERSON
+from referee.roster import PERSON, find_bot, versions_of
 from referee.roster.workshop import Copy, Workshop
 from referee.sandbox import Isolation
 from referee.sandbox.folders import remove_folder
@@ -189,11 +188,7 @@ class Roster:
         """Raise `UserError` if the bot in `folder` has the name of another author's bot, or of a person, in the league."""
         manifest = load_manifest(folder)
         versions = versions_of(self._league, manifest.name)
-        if any(row.language == PERSON for row in versions):
-            raise UserError(
-                f"{folder / FILE_NAME}: name: {manifest.name!r} is the name of a person who has played in this"
-                " league; choose another name"
-            )
+        _check_no_person(manifest, versions, folder)
         if versions and versions[-1].author != manifest.author:
             raise UserError(
                 f"{folder / FILE_NAME}: name: {manifest.name!r} is a bot of"
@@ -206,8 +201,12 @@ class Roster:
         return copy.content_hash in {row.content_hash for row in versions}
 
     def add_copy(self, copy: Copy, folder: Path, *, now_us: int) -> Submission:
-        """Add `copy`, which the workshop has made of `folder`, as `submit` does, but do not check the author."""
+        """Add `copy`, which the workshop has made of `folder`, as `submit` does, but do not check the author.
+
+        Raises `UserError` if the bot looks like a person.
+        """
         versions = versions_of(self._league, copy.manifest.name)
+        _check_no_person(copy.manifest, versions, folder)
         for row in versions:
             if row.content_hash == copy.content_hash:
                 return Submission(replace(copy.spec, bot=row.bot), is_new=False)
@@ -221,6 +220,8 @@ class Roster:
         Raises `UserError` if there is no such version, if the version is retired, or if its copy is missing.
         """
         row = find_bot(self._league, text)
+        if row.language == PERSON:
+            raise UserError(f"{row.bot} is a person, not a bot")
         if row.retired_at_us is not None:
             raise UserError(f"{row.bot} is retired; submit it again to let it play")
         return self.spec(row.bot)
@@ -237,6 +238,20 @@ class Roster:
     def build_log(self, bot: BotId) -> str:
         """Return the output of a version's build; empty if the bot needs no build or its copy is missing."""
         return self._workshop.build_log(bot.name, find_bot(self._league, str(bot)).content_hash)
+
+
+def _check_no_person(manifest: Manifest, versions: Iterable[StoredBot], folder: Path) -> None:
+    """Raise `UserError` if a bot has the name of a person, or the version or the language that stands for people."""
+    for key in ("version", "language"):
+        if getattr(manifest, key) == PERSON:
+            raise UserError(
+                f"{folder / FILE_NAME}: {key}: {PERSON!r} stands for people, not for bots"
+            )
+    if any(row.language == PERSON for row in versions):
+        raise UserError(
+            f"{folder / FILE_NAME}: name: {manifest.name!r} is the name of a person who has played in this"
+            " league; choose another name"
+        )
 
 
 def _new_row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> StoredBot:

@@ -18,7 +18,6 @@ import signal
 import socket
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -30,6 +29,7 @@ import psutil
 from referee.errors import VoidGame
 from referee.sandbox import Access, Limits, ProbeResult, Protection, State
 from referee.sandbox.cgroups import Cgroup
+from referee.sandbox.folders import run_folder
 from referee.sandbox.launcher import RunningProgram
 from referee.sandbox.monitor import cpu_ns
 from referee.sandbox.process_group import UidLauncher
@@ -63,7 +63,9 @@ async def probe(launcher: SandboxLauncher | UidLauncher) -> tuple[ProbeResult, .
     machine lacks resources.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="probe-")))
+        folder = stack.enter_context(
+            run_folder()
+        )  # if this process is killed, the next run removes it
         _prepare_folder(folder)
         try:
             async with asyncio.timeout(_PROBE_LIMIT_S):

@@ -52,6 +52,7 @@ _NOTICE_LIMIT_S = 0.3
 """How long the program waits for a notification, if the kernel has not refused to send it."""
 _EXTRA_PROCESSES = 20
 """How many processes beyond its limit the program tries to start."""
+_PR_SET_PDEATHSIG = 1
 _UNUSED_ADDRESS = ("192.0.2.1", 9)
 """An address that no machine has, because it is reserved for documentation."""
 
@@ -65,11 +66,18 @@ def main() -> None:
     if role == "trespasser":
         _trespass(json.loads(arguments[0]))
     elif role == "bystander":
+        _die_with_parent()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGURG})
         print("ready", flush=True)
         time.sleep(1000)
     else:
+        _die_with_parent()
         _play_referee(arguments)
+
+
+def _die_with_parent() -> None:
+    """Die when the probe is killed. If it is dead already, this program ends by itself after 1,000 s."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _play_referee(command: list[str]) -> None:

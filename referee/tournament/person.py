@@ -52,6 +52,11 @@ class PersonGame:
         """The seat of the person."""
         return next(seat for seat, each in enumerate(self.players) if isinstance(each, BotId))
 
+    @property
+    def person(self) -> BotId:
+        """The id of the person."""
+        return next(each for each in self.players if isinstance(each, BotId))
+
 
 class Dealt(NamedTuple):
     """The cards are dealt, and the bots are being started."""

@@ -15,7 +15,7 @@ from referee.reports.game_rows import GameRow, game_rows
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.reports.selection import GameFilter
 from referee.reports.statistics import PairRow, comparison, pair_rows
-from referee.roster import look_up_bot
+from referee.roster import PERSON, look_up_bot
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.store import GameChoice, StoredBot
@@ -93,6 +93,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
             "measured": MEASURED,
             "history": _history(views, links, choice, name) if is_quick else None,
             "check": json.loads(found.check_report) if found.check_report else None,
+            "is_person": found.language == PERSON,
             "build_log": _build_log(views, found),
         },
     )

@@ -7,16 +7,18 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from starlette.concurrency import run_in_threadpool
 
 from referee.bots.manifest import BotSpec
-from referee.errors import NotFoundError, UserError
-from referee.records import GameRecord
+from referee.errors import NotFoundError, RefereeError, StoreError, UserError
+from referee.records import BotId, GameRecord
 from referee.roster import find_bot
-from referee.roster.people import PERSON, enter_person, person_id
+from referee.roster.people import enter_person, person_id
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
@@ -35,6 +37,8 @@ GAMES = 4
 """The limit of games that are played at the same time."""
 KEPT = 20
 """How many ended games the lobby keeps when a new game starts. It forgets the others, those that started first."""
+_STORE_TRIES = 12
+"""How often storing a game is tried. Each try waits some seconds for a locked database."""
 AWAY_S = 300.0
 """If no page has waited for news of a game for this time, in seconds, and `GAMES` games are being played, a new game may take its
 place."""
@@ -88,6 +92,7 @@ class Lobby:
         self._open_league = open_league
         self._isolation = isolation
         self._games: dict[str, Sitting] = {}
+        self._is_closed = False
 
     def games(self) -> Iterator[tuple[str, Sitting]]:
         """Yield each game with its id, the newest first."""
@@ -109,38 +114,51 @@ class Lobby:
     async def start(self, wish: Wish) -> str:
         """Start a game, and return its id in the lobby.
 
-        Raises UserError if the wish cannot be fulfilled, or if `GAMES` games are being played and none may give way.
+        Raises UserError if the wish cannot be fulfilled, if `GAMES` games are being played and none may give way, or if the
+        server ends. Raises RefereeError if the machine lacks resources.
         """
         order = await run_in_threadpool(self._order, wish)
         await self._make_room()
+        if self._is_closed:
+            raise UserError("the server ends")
         sitting_id = secrets.token_hex(4)
-        self._games[sitting_id] = Sitting(order, self._store if wish.store else None)
+        store = partial(self._store, order.person) if wish.store else None
+        try:
+            self._games[sitting_id] = Sitting(order, store)
+        except (OSError, RuntimeError) as error:  # no descriptors or threads
+            raise RefereeError(f"the game cannot be started: {error}") from error
         return sitting_id
 
     async def leave(self, sitting_id: str) -> None:
         """End a game and forget it. Raises NotFoundError if the lobby has no such game."""
-        sitting = self.game(sitting_id)
-        del self._games[sitting_id]
-        await sitting.close()
+        await self.game(sitting_id).close()
+        self._games.pop(sitting_id, None)  # another request may have done it
 
     async def close(self) -> None:
         """End all games."""
+        self._is_closed = True
         await asyncio.gather(*map(self.leave, list(self._games)))
 
     async def _make_room(self) -> None:
         """Forget old ended games. If `GAMES` games are being played, end one that may give way; raise UserError if there is none."""
         over = [sitting_id for sitting_id, game in self._games.items() if game.shown.is_over]
         for sitting_id in over[:-KEPT]:
+            await self._forget(sitting_id)
+        while len(played := self._played()) >= GAMES:
+            longest = min(played, key=lambda sitting_id: played[sitting_id].seen_at_s)
+            if time.monotonic() - played[longest].seen_at_s < AWAY_S:
+                raise UserError(
+                    f"{GAMES} games are being played here; wait until one of them is over"
+                )
+            await self._forget(longest)
+
+    async def _forget(self, sitting_id: str) -> None:
+        """Do the same as `leave`, unless another request has done it."""
+        with suppress(NotFoundError):
             await self.leave(sitting_id)
-        played = {
-            sitting_id: game for sitting_id, game in self._games.items() if not game.shown.is_over
-        }
-        if len(played) < GAMES:
-            return
-        longest = min(played, key=lambda sitting_id: played[sitting_id].seen_at_s)
-        if time.monotonic() - played[longest].seen_at_s < AWAY_S:
-            raise UserError(f"{GAMES} games are being played here; wait until one of them is over")
-        await self.leave(longest)
+
+    def _played(self) -> dict[str, Sitting]:
+        return {key: game for key, game in self._games.items() if not game.shown.is_over}
 
     def _order(self, wish: Wish) -> PersonGame:
         rules, seats = _read_table(wish)
@@ -165,8 +183,14 @@ class Lobby:
             raise UserError(f"{bot} does not play {rules.name}")
         return spec
 
-    def _store(self, record: GameRecord) -> None:
-        person = next(each for each in record.seating if each.version == PERSON)
+    def _store(self, person: BotId, record: GameRecord) -> None:
+        """Store a finished game. If the database is locked, try again."""
+        for _ in range(_STORE_TRIES - 1):
+            with suppress(StoreError):
+                return self._store_once(person, record)
+        return self._store_once(person, record)
+
+    def _store_once(self, person: BotId, record: GameRecord) -> None:
         with self._open_league() as league:
             enter_person(league, person, now_us=time.time_ns() // 1000)
             league.add_game(record)

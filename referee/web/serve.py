@@ -25,7 +25,7 @@ _NICE = 10
 _CONNECTIONS = STREAMS + 200
 """The limit of open connections. Further requests get status 503."""
 _IDLE_S = 10
-"""A connection without a request is closed after this time."""
+"""A connection is closed if no further request comes for this time. uvicorn has no limit for the first request."""
 _GRACE_S = 1
 """When the server ends, responses have this time to end. Afterwards a page in the making is given up."""
 

@@ -7,7 +7,6 @@ reads what the process says and hands it to the event loop, which alone changes 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -142,6 +141,7 @@ class Sitting:
         self._store = store
         self._news = asyncio.Event()
         """Set at the next news, and then replaced."""
+        self._closing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         own, other = get_context("spawn").Pipe()
         self._connection: Connection = own
@@ -185,11 +185,17 @@ class Sitting:
     async def close(self) -> None:
         """End the game if it is not over, and wait until its process and all bots have ended."""
         self._take(Failed(_CLOSED))
-        await asyncio.to_thread(self._disconnect)
+        async with self._closing:
+            await asyncio.to_thread(self._disconnect)
 
     def _disconnect(self) -> None:
-        with socket.socket(fileno=os.dup(self._connection.fileno())) as end, suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)  # ends the process; closing alone does not wake `_run`
+        if not self._connection.closed:
+            end = socket.socket(fileno=self._connection.fileno())
+            with suppress(OSError):
+                end.shutdown(
+                    socket.SHUT_RDWR
+                )  # ends the process; closing alone does not wake `_run`
+            end.detach()
         self._reader.join()
         self._connection.close()
 

@@ -1,5 +1,7 @@
 """Test how people get an id in a league."""
 
+import re
+
 import pytest
 
 from referee.errors import NotFoundError, UserError
@@ -41,6 +43,20 @@ async def test_bot_cannot_have_the_name_of_a_person(league, tmp_path):
     create_bot(tmp_path / "anna", name="anna", language="python", author="anna")
     with pytest.raises(UserError, match=r"bot\.toml: name: 'anna' is the name of a person"):
         await roster_of(league).submit(tmp_path / "anna", now_us=2)
+    with pytest.raises(UserError, match="'anna' is the name of a person"):
+        await roster_of(league).submit(tmp_path / "anna", now_us=2, any_author=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("version", 'version = "person"'), ("language", 'language = "person"')]
+)
+async def test_bot_cannot_look_like_a_person(league, tmp_path, key, line):
+    create_bot(tmp_path / "anna", name="anna", language="python", author="anna")
+    manifest = tmp_path / "anna" / "bot.toml"
+    manifest.write_text(re.sub(rf"^{key} = .*", line, manifest.read_text(), flags=re.MULTILINE))
+    for any_author in (False, True):
+        with pytest.raises(UserError, match=rf"bot.toml: {key}: 'person' stands for people"):
+            await roster_of(league).submit(tmp_path / "anna", now_us=2, any_author=any_author)
 
 
 def test_person_enters_once_and_no_tournament_can_choose_it(league):
@@ -56,5 +72,5 @@ def test_person_enters_once_and_no_tournament_can_choose_it(league):
     )
     with pytest.raises(NotFoundError, match="no active version"):
         find_bot(league, "anna")
-    with pytest.raises(UserError, match="anna@person is retired"):
+    with pytest.raises(UserError, match="anna@person is a person, not a bot"):
         roster_of(league).active_spec("anna@person")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from referee.errors import NotFoundError, StoreError, UserError
+from referee.errors import NotFoundError, RefereeError, StoreError, UserError
 from referee.roster.roster import SAMPLE_BOTS, Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox import Rung
@@ -30,6 +32,7 @@ class FakeSitting:
         self.closed = False
 
     async def close(self):
+        await asyncio.sleep(0)
         self.closed = True
 
 
@@ -69,6 +72,52 @@ async def test_newest_finished_games_are_remembered(lobby):
     assert [number for number, _ in lobby.games()] == numbers[: -KEPT - 2 : -1]
 
 
+async def test_parallel_starts_do_not_exceed_the_limit_or_fail(lobby):
+    for _ in range(KEPT + 2):
+        lobby.game(await lobby.start(WISH)).shown.is_over = True
+    for _ in range(GAMES):
+        lobby.game(await lobby.start(WISH)).seen_at_s -= AWAY_S + 1
+    started = await asyncio.gather(*(lobby.start(WISH) for _ in range(8)), return_exceptions=True)
+    assert sum(isinstance(each, str) for each in started) == GAMES
+    refused = [str(each) for each in started if not isinstance(each, str)]
+    assert refused == [f"{GAMES} games are being played here; wait until one of them is over"] * 4
+
+
+async def test_closed_lobby_starts_no_game(lobby):
+    starting = asyncio.create_task(lobby.start(WISH))
+    await asyncio.sleep(0)
+    await lobby.close()
+    with pytest.raises(UserError, match="the server ends"):
+        await starting
+    assert list(lobby.games()) == []
+
+
+async def test_machine_without_resources_refuses_the_game(lobby, monkeypatch):
+    def fail(*_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(lobbies, "Sitting", fail)
+    with pytest.raises(RefereeError, match=r"cannot be started: .*Too many open files"):
+        await lobby.start(WISH)
+
+
+async def test_game_is_stored_when_the_database_is_free_again(lobby, monkeypatch):
+    sitting = lobby.game(await lobby.start(replace(WISH, store=True)))
+    stored, opened = [], lobby._open_league
+    tries = iter([StoreError("locked"), StoreError("locked"), None])
+
+    def open_league():
+        if error := next(tries):
+            raise error
+        return opened()
+
+    monkeypatch.setattr(lobby, "_open_league", open_league)
+    monkeypatch.setattr(League, "add_game", lambda _league, record: stored.append(record))
+    sitting.store("the record")
+    assert stored == ["the record"]
+    assert [str(row.bot) for row in lobby._league.bots()][-1] == "anna@person"
+
+
 async def test_close_ends_every_game(lobby):
     games = [lobby.game(await lobby.start(WISH)) for _ in range(GAMES)]
     await lobby.close()
@@ -78,7 +127,7 @@ async def test_close_ends_every_game(lobby):
 
 async def test_game_is_stored_only_on_request(lobby):
     without = lobby.game(await lobby.start(WISH))
-    stored = lobby.game(await lobby.start(Wish(WISH.name, WISH.ruleset, WISH.seats, store=True)))
+    stored = lobby.game(await lobby.start(replace(WISH, store=True)))
     assert without.store is None
     assert stored.store is not None
 
@@ -98,6 +147,6 @@ async def test_game_that_could_not_be_stored_at_its_end_is_refused_at_its_start(
 
     monkeypatch.setattr(lobby, "_open_league", refuse)
     with pytest.raises(StoreError, match="read-only"):
-        await lobby.start(Wish(WISH.name, WISH.ruleset, WISH.seats, store=True))
+        await lobby.start(replace(WISH, store=True))
     assert list(lobby.games()) == []
     await lobby.start(WISH)
