@@ -56,6 +56,29 @@ class StatusRow:
     """Mean duration of a finished game; None if no game is finished."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextGameRow:
+    """A game of the schedule that is still to be played."""
+
+    game: Annotated[str, Column("game", wrap=True)]
+    """Id of the game."""
+    round: Annotated[int, Column("round", right=True)]
+    match: Annotated[int, Column("match", right=True)]
+    lane: Annotated[int, Column("lane", right=True)]
+    bots: Annotated[tuple[str, ...], Column("bots", wrap=True)]
+    """`name@version` of each seat, seat 0 first."""
+
+
+def next_game_rows(games: Iterable[ScheduledGame]) -> tuple[NextGameRow, ...]:
+    """Return a row for each game, in the given order."""
+    return tuple(
+        NextGameRow(
+            game=game.game_id, round=game.round, match=game.match, lane=game.lane, bots=game.bots
+        )
+        for game in games
+    )
+
+
 def tournament_rows(tournaments: Iterable[StoredTournament]) -> tuple[TournamentRow, ...]:
     """Return a row for each stored tournament, in the given order.
 

@@ -29,6 +29,7 @@ from referee.store import (
     backends,
     game_lists,
     queries,
+    schedules,
     writes,
 )
 from referee.store.database import Database
@@ -219,7 +220,7 @@ class League:
     def tournaments(self) -> list[StoredTournament]:
         """Return all tournaments, in the order of creation."""
         with self._database.reading() as connection:
-            return queries.tournaments(connection)
+            return schedules.tournaments(connection)
 
     def tournament_names(self) -> list[str]:
         """Return the names of all tournaments, in the order of creation.
@@ -227,17 +228,17 @@ class League:
         This is faster than `tournaments`, because it counts no games.
         """
         with self._database.reading() as connection:
-            return queries.tournament_names(connection)
+            return schedules.tournament_names(connection)
 
     def check_tournament(self, name: str) -> None:
         """Raise NotFoundError if there is no tournament `name`; the message lists all tournaments."""
         with self._database.reading() as connection:
-            queries.check_tournament(connection, name, self.where)
+            schedules.check_tournament(connection, name, self.where)
 
     def tournament(self, name: str) -> StoredTournament:
         """Return one tournament. Raises NotFoundError if it does not exist."""
         with self._database.reading() as connection:
-            return queries.tournament(connection, name, self.where)
+            return schedules.tournament(connection, name, self.where)
 
     def add_extension(
         self, tournament: str, extension: NewExtension, schedule: Sequence[ScheduledGame]
@@ -261,17 +262,22 @@ class League:
     def extensions(self, tournament: str) -> list[StoredExtension]:
         """Return the extensions of a tournament, oldest first."""
         with self._database.reading() as connection:
-            return queries.extensions(connection, tournament)
+            return schedules.extensions(connection, tournament)
 
     def progress(self, tournament: str) -> list[RoundProgress]:
         """Return how far each round of a tournament is, in the order of the rounds; empty for an unknown tournament."""
         with self._database.reading() as connection:
-            return queries.progress(connection, tournament)
+            return schedules.progress(connection, tournament)
 
     def schedule(self, tournament: str) -> list[ScheduledGame]:
         """Return all games of a tournament, played or not, in schedule order."""
         with self._database.reading() as connection:
-            return queries.schedule(connection, tournament)
+            return schedules.schedule(connection, tournament)
+
+    def missing_games(self, tournament: str, *, limit: int) -> list[ScheduledGame]:
+        """Return the first `limit` games of a tournament that are not stored, in schedule order."""
+        with self._database.reading() as connection:
+            return schedules.missing_games(connection, tournament, limit)
 
     # Games
 

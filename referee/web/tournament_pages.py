@@ -11,7 +11,7 @@ from referee.reports.formats import csv_text, json_text
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
 from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorthRow
-from referee.reports.tournament_rows import StatusRow
+from referee.reports.tournament_rows import NextGameRow, StatusRow
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.tournament.archive_writer import export_archive
@@ -60,6 +60,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "status": status,
             "speed": views.speed(name),
             "may_stop": tournament.may_stop,
+            "next_games": tables(NextGameRow, views.next_games(name), links, "Next games"),
             "rounds": tables(StatusRow, status, links, "Rounds"),
             "faults": tables(FaultRow, fault_rows(views.faults(tournament=name)), links, "Faults"),
             "rulesets": _rulesets(views, links, choice),

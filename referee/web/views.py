@@ -29,8 +29,10 @@ from referee.reports.statistics import (
     seat_worth_rows,
 )
 from referee.reports.tournament_rows import (
+    NextGameRow,
     StatusRow,
     TournamentRow,
+    next_game_rows,
     status_rows,
     tournament_rows,
 )
@@ -48,6 +50,8 @@ SETTLED = StopCondition(confidence=0.95, margin=MARGIN)
 """When two neighbours in the standings are settled: the defaults of `referee stats settled`."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""
+NEXT_GAMES = 20
+"""Number of games on the page of a tournament that are still to be played."""
 _KEPT = 64
 """How many values are kept: the columns, analyses and standings of some filters."""
 
@@ -163,6 +167,16 @@ class LeagueViews:
     def status(self, name: str) -> tuple[StatusRow, ...]:
         """Return the progress of each round of a tournament; the last row is for all rounds."""
         return self._cache.get(("status", name), lambda: status_rows(self.league.progress(name)))
+
+    def next_games(self, name: str) -> tuple[NextGameRow, ...]:
+        """Return the first games of a tournament that are still to be played, in schedule order."""
+        total = self.status(name)[-1]
+        if total.done == total.games:
+            return ()
+        return self._cache.get(
+            ("next games", name),
+            lambda: next_game_rows(self.league.missing_games(name, limit=NEXT_GAMES)),
+        )
 
     def speed(self, name: str) -> Speed | None:
         """Return how fast a tournament is played; None if no game is missing, or if it cannot be known yet."""

@@ -192,6 +192,16 @@ def test_progress_has_the_stored_games_of_each_round(league):
     assert league.progress("nothing") == []
 
 
+def test_missing_games_are_the_first_ones_of_the_schedule(league):
+    rows = filled(league)
+    filled(league, "other")
+    league.add_games(map(played, (rows[0], rows[2])))
+    assert league.missing_games("cup", limit=3) == [rows[1], rows[3], rows[4]]
+    assert league.missing_games("cup", limit=1_000) == [rows[1], *rows[3:]]
+    league.add_games(map(played, (rows[1], *rows[3:])))
+    assert league.missing_games("cup", limit=3) == []
+
+
 def test_last_missing_game_finishes_the_tournament(league):
     rows = filled(league)
     filled(league, "open", 1)

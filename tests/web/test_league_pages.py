@@ -22,7 +22,7 @@ from referee.store.league import League
 from referee.web import bot_pages
 from referee.web.links import Links
 from referee.web.templates import render
-from referee.web.views import LeagueViews
+from referee.web.views import NEXT_GAMES, LeagueViews
 
 HOSTILE = (
     "<script>alert(1)<b>\u202egnp.exe\x1b[31m\u2028 'quote\" " + 10_000 * "x" + "&amp;{{ 7 * 7 }}"
@@ -291,6 +291,25 @@ def test_tournament_without_games_says_so(here, tmp_path):
         for path in PAGES:
             assert empty.get(path).status_code == 200
         assert "No games yet." in empty.get("/tournaments/cup").text
+
+
+def test_unfinished_tournament_shows_its_next_games(here, client, tmp_path):
+    assert "Next games" not in client.get("/tournaments/cup").text
+    with closing(sqlite3.connect(copy_league(here, tmp_path))) as database:
+        for table in ("faults", "seats", "records", "results"):
+            database.execute(f"DELETE FROM {table} WHERE game_id > 4")  # noqa: S608
+        database.commit()
+    with League.open_read_only(tmp_path / "league") as league:
+        views = LeagueViews(league)
+        expected = league.schedule("cup")[4 : 4 + NEXT_GAMES]
+        page = read_page(Client(make_app(views)).get("/tournaments/cup").text)
+    titles, *shown = page.tables["Next games"]
+    assert titles == ("game", "round", "match", "lane", "bots")
+    assert shown == [
+        (game.game_id, *map(str, (game.round, game.match, game.lane)), " ".join(game.bots))
+        for game in expected
+    ]
+    assert len(shown) > 10
 
 
 def copy_league(here, folder):

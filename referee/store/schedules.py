@@ -1,0 +1,183 @@
+"""Read the tournaments of a league: their parts, their schedules, and how far they are. The caller opens the transaction.
+
+Each public function implements the method of `League` with the same name. The argument `where` is the name of
+the league in messages.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, true
+
+from referee.errors import NotFoundError
+from referee.records import ScheduledGame
+from referee.store import RoundProgress, StoredExtension, StoredTournament, schema
+
+
+def tournament_names(connection: Connection) -> list[str]:
+    """See `League.tournament_names`."""
+    table = schema.tournaments.c
+    return list(connection.scalars(select(table.name).order_by(table.id)))
+
+
+def check_tournament(connection: Connection, name: str, where: str) -> None:
+    """See `League.check_tournament`."""
+    known = tournament_names(connection)
+    if name not in known:
+        there = f"there are {', '.join(known)}" if known else "the league has no tournaments"
+        raise NotFoundError(f"{where}: no tournament {name!r}; {there}")
+
+
+def tournaments(connection: Connection, name: str | None = None) -> list[StoredTournament]:
+    """See `League.tournaments`; if `name` is not None, return only that tournament."""
+    table = schema.tournaments.c
+    planned = (
+        select(
+            schema.matches.c.tournament_id,
+            func.count(schema.games.c.id).label("games"),
+            func.count(schema.results.c.game_id).label("stored"),
+        )
+        .select_from(schema.matches.join(schema.games).outerjoin(schema.results))
+        .group_by(schema.matches.c.tournament_id)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(
+            table.name,
+            table.created_at_us,
+            table.config,
+            table.seed,
+            table.commitment,
+            planned.c.games,
+            planned.c.stored,
+            table.finished_at_us,
+            table.stopped_after,
+        )
+        .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
+        .where(true() if name is None else table.name == name)
+        .order_by(table.id)
+    )
+    return [StoredTournament(*row) for row in rows]
+
+
+def tournament(connection: Connection, name: str, where: str) -> StoredTournament:
+    """See `League.tournament`."""
+    check_tournament(connection, name, where)
+    [row] = tournaments(connection, name)
+    return row
+
+
+def extensions(connection: Connection, name: str) -> list[StoredExtension]:
+    """See `League.extensions`."""
+    table, match = schema.extensions, schema.matches.c
+    columns: list[Any] = [
+        table.c[field.name] for field in fields(StoredExtension) if field.name in table.c
+    ]
+    first_game = (
+        select(func.min(schema.games.c.position))
+        .select_from(schema.games.join(schema.matches))
+        .where(match.tournament_id == table.c.tournament_id, match.number == table.c.first_match)
+        .scalar_subquery()
+    )
+    columns.append(first_game.label("first_game"))
+    rows = connection.execute(
+        select(*columns)
+        .select_from(table.join(schema.tournaments))
+        .where(schema.tournaments.c.name == name)
+        .order_by(table.c.first_match)
+    )
+    return [StoredExtension(*row) for row in rows]
+
+
+def progress(connection: Connection, name: str) -> list[RoundProgress]:
+    """See `League.progress`."""
+    match, result = schema.matches.c, schema.results.c
+    rows = connection.execute(
+        select(
+            match.round,
+            func.count(schema.games.c.id),
+            func.count(result.game_id),
+            func.coalesce(func.sum(result.duration_us), 0),
+        )
+        .select_from(
+            schema.games.join(schema.matches)
+            .join(schema.tournaments)
+            .outerjoin(schema.results, result.game_id == schema.games.c.id)
+        )
+        .where(schema.tournaments.c.name == name)
+        .group_by(match.round)
+        .order_by(match.round)
+    )
+    return [RoundProgress(number, games, done, int(us)) for number, games, done, us in rows]
+
+
+def schedule(connection: Connection, name: str) -> list[ScheduledGame]:
+    """See `League.schedule`."""
+    tables = _tables_of_bots(connection, schema.tournaments.c.name == name)
+    return _make_games(connection.execute(_select_games(name)), tables)
+
+
+def missing_games(connection: Connection, name: str, limit: int) -> list[ScheduledGame]:
+    """See `League.missing_games`."""
+    result = schema.results
+    query = _select_games(name)
+    missing = query.where(~select(result).where(result.c.game_id == schema.games.c.id).exists())
+    rows = connection.execute(missing.limit(limit)).all()
+    matches = schema.match_bots.c.match_id.in_({row.match_id for row in rows})
+    return _make_games(rows, _tables_of_bots(connection, matches))
+
+
+def _select_games(name: str) -> Select[Any]:
+    """Return a query for `_make_games` of all games of a tournament in schedule order."""
+    match, game = schema.matches.c, schema.games.c
+    return (
+        select(
+            game.match_id,
+            game.position.label("index"),
+            match.stage,
+            match.round,
+            match.number.label("match"),
+            game.seating,
+            game.lane,
+            match.deal_id,
+            game.name.label("game_id"),
+        )
+        .select_from(schema.games.join(schema.matches).join(schema.tournaments))
+        .where(schema.tournaments.c.name == name)
+        .order_by(game.position)
+    )
+
+
+def _make_games(
+    rows: Iterable[Row[Any]], tables: Mapping[int, tuple[str, ...]]
+) -> list[ScheduledGame]:
+    games = []
+    for row in rows:
+        values = row._asdict()
+        bots, seating = tables[values.pop("match_id")], values["seating"]
+        games.append(ScheduledGame(bots=bots[seating:] + bots[:seating], **values))
+    return games
+
+
+def _tables_of_bots(
+    connection: Connection, condition: ColumnElement[bool]
+) -> dict[int, tuple[str, ...]]:
+    """Map the key of each match that fits a condition to the bots of the match, in cyclic order."""
+    tables: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    rows = connection.execute(
+        select(schema.match_bots.c.match_id, schema.bots.c.name, schema.bots.c.version)
+        .select_from(
+            schema.match_bots.join(schema.bots)
+            .join(schema.matches, schema.matches.c.id == schema.match_bots.c.match_id)
+            .join(schema.tournaments)
+        )
+        .where(condition)
+        .order_by(schema.match_bots.c.match_id, schema.match_bots.c.place)
+    )
+    for match_id, bot, version in rows:
+        tables[match_id] += (f"{bot}@{version}",)
+    return tables
