@@ -306,7 +306,7 @@ async def _kill_parent(launcher: SandboxLauncher | UidLauncher, folder: Path) ->
         if not launcher.is_sandboxed and resources.uid is not None:
             # no process has the session -1; and this process has locked the user id, but the program that plays the
             # referee has not, so the sweeper gets another file
-            lock = folder / "lock"
+            lock = folder / "user-id"
             lock.touch()
             os.write(sweeper, os.fsencode(f"+-1 {resources.uid} 0 {lock}\n"))
         # the sweeper acts when the program that holds the other end of its pipe is killed
