@@ -1,11 +1,14 @@
 """Tests that the probe notices what a program can reach."""
 
 import os
+import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from referee.sandbox import Protection, State, probe
@@ -41,3 +44,15 @@ async def test_program_that_once_leaves_its_core_does_so_by_the_scheduler(
     result = await probe._try_stopping(program, "no process has this mark")
     assert result.state is state
     assert list(left) == []
+
+
+def test_bystander_dies_with_the_process_that_probes():
+    bystander = [sys.executable, "-I", "-S", str(probe._PROGRAMS), "bystander"]
+    parent = f"import subprocess, time; print(subprocess.Popen({bystander!r}).pid, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as run:
+        pid = int(run.stdout.readline())
+        assert run.stdout.readline() == "ready\n"
+        process = psutil.Process(pid)
+        run.kill()
+        process.wait(60)
+    assert not psutil.pid_exists(pid)
