@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from referee.ratings.intervals import Estimate
+from referee.ratings.intervals import CONFIDENCE, Estimate
 from referee.ratings.stopping import MARGIN
 from referee.reports.formats import (
     Column,
@@ -198,7 +198,7 @@ def comparison(ruleset: str, pair: PairFigures, margin: float = MARGIN) -> str:
     details = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
     better, worse = (pair.first, pair.second) if lead.value >= 0 else (pair.second, pair.first)
     certainty = max(pair.chance, 1 - pair.chance)
-    if lead.low <= 0 <= lead.high:
+    if certainty < (1 + CONFIDENCE) / 2:  # the games have chosen the leader, as in `stopping`
         if -margin < lead.low and lead.high < margin:
             return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({details})."
         return (

@@ -55,6 +55,8 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
         (pair(0.1, 0.2, 0.3, sure=0.99), "a@1 is better than b@1, 99.0 % sure"),
         (pair(-0.9, 0.1, 0.95), "equally strong"),
         (pair(-0.9, 0.1, 1.05), "not settled"),
+        (pair(0.7, 10.8, 43.9, sure=0.92), "not settled whether a@1 is better than b@1"),
+        (pair(0.7, 10.8, 43.9, sure=0.976), "a@1 is better than b@1, 97.6 % sure"),
         (
             pair(None, 2.0, None, sure=None),
             "too little is known to compare a@1 and b@1, in 8 games",
