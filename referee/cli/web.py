@@ -27,7 +27,7 @@ from referee.web.guard import is_loopback
 from referee.web.lobby import Lobby
 from referee.web.report import write_report
 from referee.web.serve import serve as serve_pages
-from referee.web.views import LeagueViews
+from referee.web.views import PATIENCE_S, LeagueViews
 
 app = typer.Typer()
 
@@ -87,7 +87,7 @@ def serve(
                 soft_wrap=True,
             )
         serve_pages(
-            LeagueViews(store, spoilers=spoilers),
+            LeagueViews(store, spoilers=spoilers, patience_s=PATIENCE_S),
             Lobby(store, lambda: League.open(league, create=False, db=db), rung),
             host=host,
             port=port,

@@ -86,12 +86,18 @@ def standings(
         games: `choice.columns(league)`.
         analysed: `analyses(games)`.
     """
-    ratings = rate_in_order(league, choice, games).table()
-    strikes = _strikes(games)
+    return rating_table(rate_in_order(league, choice, games), games, analysed)
+
+
+def rating_table(
+    ratings: Ratings, games: ResultColumns, analysed: Mapping[str, Analysis]
+) -> list[RatingRow]:
+    """Return the rows of `standings`, from the ratings after `games`."""
+    by_ruleset, strikes = ratings.table(), _strikes(games)
     return [
         row
         for name, analysis in analysed.items()
-        for row in rating_rows(name, ratings[name], analysis, strikes[name])
+        for row in rating_rows(name, by_ruleset[name], analysis, strikes[name])
     ]
 
 
@@ -101,15 +107,23 @@ def rate_in_order(league: League, choice: GameFilter, games: ResultColumns) -> R
     If the league has a checkpoint for the filter `choice`, the computation continues from the checkpoint. If many
     games were added after the checkpoint, a new checkpoint is stored.
     """
-    name = f"ratings: {choice}"
     ratings, worth_keeping = rate_from_checkpoint(
-        league.checkpoint(name), games, predecessors=choice.predecessors(league)
+        stored_checkpoint(league, choice), games, predecessors=choice.predecessors(league)
     )
     if worth_keeping is not None:
         # The league may be read-only. Without a new checkpoint the next command only takes longer.
         with suppress(StoreError, UserError):
-            league.keep_checkpoint(name, worth_keeping)
+            league.keep_checkpoint(_checkpoint_name(choice), worth_keeping)
     return ratings
+
+
+def stored_checkpoint(league: League, choice: GameFilter) -> bytes | None:
+    """Return the checkpoint that `rate_in_order` has stored for `choice`, or None."""
+    return league.checkpoint(_checkpoint_name(choice))
+
+
+def _checkpoint_name(choice: GameFilter) -> str:
+    return f"ratings: {choice}"
 
 
 def _strikes(games: ResultColumns) -> dict[str, Counter[str]]:

@@ -29,10 +29,8 @@ _MET = 10
 """Maximum number of games on the page of two bots."""
 _EVIDENCE = 20
 """Maximum number of faults whose evidence is on the page of a bot: those that were stored last."""
-_PATIENCE_S = 0.3
-"""How long the page of a rating history waits for the computation of the history."""
-_QUICK = 2_000
-"""With more games, the rating history takes more than a second. Then it has a page of its own."""
+_QUICK = 500
+"""With more games, the rating history takes more than a third of a second. Then it has a page of its own."""
 
 
 def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
@@ -52,7 +50,7 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
     name, choice = str(found.bot), GameFilter(tournament=links.report)
     faults = views.faults(tournament=choice.tournament, bot=name)
     last_faults = views.faults(tournament=choice.tournament, bot=name, limit=_EVIDENCE)
-    analysed, ratings = views.analyses(choice), views.standings(choice)
+    analysed = views.analyses(choice)
     versions = [row for row in views.bots() if BotId.parse(row.bot).name == found.name]
     (own,) = (row for row in versions if row.bot == name)
     pairs = [
@@ -65,6 +63,8 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
     ]
     usage, spent = views.usage(name), views.latencies(choice, name)
     is_quick = len(views.columns(choice)) <= _QUICK
+    # last, because the computation of ratings slows down everything beside it
+    ratings = views.standings(choice, patience_s=views.patience_s)
     return Page(
         "bot.html",
         name,
@@ -72,9 +72,9 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
             "bot": name,
             "about": details(replace(own, folder=Path(own.folder).name), links),
             "versions": versions,
-            "ratings": tables(
-                RatingRow, [row for row in ratings if row.bot == name], links, "Ratings"
-            ),
+            "ratings": None
+            if ratings is None
+            else tables(RatingRow, [row for row in ratings if row.bot == name], links, "Ratings"),
             "opponents": tables(
                 PairRow,
                 pairs,
@@ -102,16 +102,15 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
 def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
     """Return the page of the rating history of a bot. Raises NotFoundError if the league has no such bot.
 
-    On a server, the page says how far the computation is if that is not finished after `_PATIENCE_S`.
+    The page says how far the computation is if that is not finished after `views.patience_s`.
     """
     name, choice = str(look_up_bot(views.league, bot).bot), GameFilter(tournament=links.report)
-    patience_s = _PATIENCE_S if links.files is None else None
     return Page(
         "history.html",
         f"Rating history of {name}",
         {
             "bot": name,
-            "history": _history(views, links, choice, name, patience_s=patience_s),
+            "history": _history(views, links, choice, name, patience_s=views.patience_s),
             "share": views.history_share(choice),
         },
     )

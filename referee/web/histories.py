@@ -14,8 +14,8 @@ from referee.web.cache import DELAY_FACTOR, MAX_DELAY_S, note_outdated_input
 _TAIL = 1_000
 """Number of games at the end that are rated again after each change. Games can be stored in another order than that of the
 schedule, so a new game may come before some of them."""
-_SOON_S = 1.0
-"""While histories are computed, a page that needs them is made again after this time."""
+SOON_S = 1.0
+"""While ratings or histories are computed, a page that needs them may be made again after this time."""
 
 
 class HistoryKeeper:
@@ -63,7 +63,7 @@ class HistoryKeeper:
             if computation.done():
                 computation.result()  # raises the error of the computation
         if self._mark != mark:
-            note_outdated_input(max(time.monotonic() + _SOON_S, self._again_at_s))
+            note_outdated_input(max(time.monotonic() + SOON_S, self._again_at_s))
         return self._histories
 
     def _compute(self, mark: int) -> None:

@@ -31,12 +31,13 @@ PAGE_SIZE = 50
 def league_page(views: LeagueViews, links: Links) -> Page:
     """Return the first page: tournaments, ratings and the newest games."""
     newest, _ = views.league.find_games(GameChoice(), offset=0, limit=NEWEST)
+    ratings = views.standings(GameFilter(), patience_s=views.patience_s)
     return Page(
         "league.html",
         "League",
         {
             "tournaments": views.tournaments(),
-            "ratings": tables(RatingRow, views.standings(GameFilter()), links, "Ratings"),
+            "ratings": None if ratings is None else tables(RatingRow, ratings, links, "Ratings"),
             "newest": tables(GameRow, game_rows(game.result for game in newest), links, "Games"),
         },
     )

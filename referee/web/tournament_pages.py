@@ -63,13 +63,14 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "next_games": tables(NextGameRow, views.next_games(name), links, "Next games"),
             "rounds": tables(StatusRow, status, links, "Rounds"),
             "faults": tables(FaultRow, fault_rows(views.faults(tournament=name)), links, "Faults"),
-            "rulesets": _rulesets(views, links, choice),
             "settled": SETTLED,
             "neighbours": tables(NeighbourRow, views.neighbours(choice), links, "Settled places"),
             "seats": tables(SeatWorthRow, views.seat_worths(choice), links, "Seats"),
             "luck": tables(LuckRow, views.luck(choice), links, "Luck"),
             "commitments": _commitments(tournament),
             "has_archive": _has_archive(tournament),
+            # last, because the computation of ratings slows down everything beside it
+            "rulesets": _rulesets(views, links, choice),
         },
     )
 
@@ -94,7 +95,7 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     row_type: type
     rows: Sequence[object]
     if kind == "standings":
-        row_type, rows = RatingRow, views.standings(choice)
+        row_type, rows = RatingRow, views.standings(choice, patience_s=None) or []
     elif kind == "pairs":
         row_type, rows = PairRow, views.pairs(choice)
     else:
@@ -106,9 +107,12 @@ def download(views: LeagueViews, file: str) -> tuple[bytes, str]:
     raise NotFoundError(f"{file}: there is no such download")
 
 
-def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart]:
-    standings, pairs = views.standings(choice), views.pairs(choice)
-    parts = []
+def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[RulesetPart] | None:
+    """Return the part of each ruleset. Return None if the ratings are still being computed."""
+    standings = views.standings(choice, patience_s=views.patience_s)
+    if standings is None:
+        return None
+    pairs, parts = views.pairs(choice), []
     for ruleset in views.analyses(choice):
         rows = [row for row in standings if row.ruleset == ruleset]
         (table,) = tables(RatingRow, rows, links, "Ratings")

@@ -16,7 +16,7 @@ from referee.records import ChargedFault, GameRecord
 from referee.reports.bot_results import LatencyRow, latency_rows
 from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
-from referee.reports.selection import GameFilter, analyses, standings
+from referee.reports.selection import GameFilter, analyses, rating_table
 from referee.reports.speed import SPEED_GAMES, Speed, speed
 from referee.reports.statistics import (
     LuckRow,
@@ -40,9 +40,10 @@ from referee.result_columns import ResultColumns
 from referee.store import GameChoice, ListedGame
 from referee.store.league import League
 from referee.tournament.create import TournamentState, find_state
+from referee.web.background_ratings import BackgroundRatings, NotReadyError
 from referee.web.board import board_data
-from referee.web.cache import Cache
-from referee.web.histories import HistoryKeeper
+from referee.web.cache import Cache, note_outdated_input
+from referee.web.histories import SOON_S, HistoryKeeper
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
@@ -50,6 +51,8 @@ SETTLED = StopCondition(confidence=0.95, margin=MARGIN)
 """When two neighbours in the standings are settled: the defaults of `referee stats settled`."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""
+PATIENCE_S = 0.2
+"""`LeagueViews.patience_s` of a server."""
 NEXT_GAMES = 20
 """Number of games on the page of a tournament that are still to be played."""
 _KEPT = 64
@@ -65,6 +68,8 @@ class LeagueViews:
     Args:
         league: the league, opened read-only.
         spoilers: also show what a bot author must not know while a tournament runs: replays of deals that are not finished.
+        patience_s: how long a page waits for the computation of ratings or rating histories, in seconds; None to wait until it
+            has ended. A page that does not wait says that they are being computed.
         now_s: returns the time of a monotonic clock in seconds.
     """
 
@@ -73,11 +78,14 @@ class LeagueViews:
         league: League,
         *,
         spoilers: bool = False,
+        patience_s: float | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.league = league
         self.spoilers = spoilers
+        self.patience_s = patience_s
         self._cache = Cache(league.change_mark, now_s, limit=_KEPT)
+        self._ratings: dict[GameFilter, BackgroundRatings] = {}
         self._keepers: dict[GameFilter, HistoryKeeper] = {}
 
     def tournaments(self) -> tuple[TournamentRow, ...]:
@@ -94,12 +102,23 @@ class LeagueViews:
         """Return the analysis of the selected games of each ruleset."""
         return self._cache.get(("analyses", choice), lambda: analyses(self.columns(choice)))
 
-    def standings(self, choice: GameFilter) -> list[RatingRow]:
-        """Return the ratings of the bots in the selected games, ruleset by ruleset, best bot first."""
-        return self._cache.get(
-            ("standings", choice),
-            lambda: standings(self.league, choice, self.columns(choice), self.analyses(choice)),
-        )
+    def standings(self, choice: GameFilter, *, patience_s: float | None) -> list[RatingRow] | None:
+        """Return the ratings of the bots in the selected games, ruleset by ruleset, best bot first.
+
+        Return None if the games are not rated within `patience_s` seconds. The computation goes on.
+        """
+
+        def make() -> list[RatingRow]:
+            games = self.columns(choice)
+            analysed = self.analyses(choice)
+            background = self._ratings.setdefault(choice, BackgroundRatings(self.league, choice))
+            return rating_table(background.rate(games, patience_s), games, analysed)
+
+        try:
+            return self._cache.get(("standings", choice), make)
+        except NotReadyError:
+            note_outdated_input(time.monotonic() + SOON_S)
+            return None
 
     def pairs(self, choice: GameFilter) -> tuple[PairRow, ...]:
         """Return the comparisons of all ordered pairs of bots, ruleset by ruleset."""

@@ -28,7 +28,6 @@ sys.path[:0] = [str(TESTS / "store"), str(TESTS / "bench")]
 import bench_hundred_thousand
 from records import tournament
 
-from referee.reports.selection import GameFilter, rate_in_order
 from referee.store.league import League
 from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
@@ -94,11 +93,6 @@ def pages(folder: Path, games: int = 100_000) -> None:
     bench_hundred_thousand.tournament = lambda: replace(tournament(), config=config)
     with League.open(folder / "many", create=True) as league:
         bench_hundred_thousand.fill(league, games)
-        for choice in (
-            GameFilter(),
-            GameFilter(tournament="cup"),
-        ):  # make checkpoints, as commands do
-            rate_in_order(league, choice, choice.columns(league))
     for page in PAGES:
         with serving(folder / "many") as (_, address), httpx.Client(timeout=600) as client:
             times = []

@@ -12,20 +12,11 @@ from playwright.sync_api import expect, sync_playwright
 from real_runs import place
 
 from referee.store.league import League
-from referee.web import bot_pages
 from referee.web.views import LeagueViews
 
 PATIENCE_MS = 120_000
 expect.set_options(timeout=PATIENCE_MS)  # a machine may be busy
 CRASH = "import os, sys\nprint('Ouch', file=sys.stderr)\nos._exit(3)\n"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _wait_for_histories():
-    """Let pages wait for the rating history on a busy machine too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bot_pages, "_PATIENCE_S", 60)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import re
 import sqlite3
 import zipfile
 from contextlib import closing
+from unittest.mock import MagicMock
 from urllib.parse import quote
 
 import pytest
@@ -20,6 +21,7 @@ from real_runs import SEED
 from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages
+from referee.web.background_ratings import BackgroundRatings, NotReadyError
 from referee.web.links import Links
 from referee.web.templates import render
 from referee.web.views import NEXT_GAMES, LeagueViews
@@ -195,6 +197,21 @@ def test_page_of_a_history_that_is_not_computed_says_how_far_it_is(league, monke
     page = Client(make_app(LeagueViews(league))).get("/histories/greedy@1.0")
     assert page.status_code == 200
     assert "The history is being computed: 25.5 % of the games are rated." in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/tournaments/cup", "/bots/greedy@1.0"])
+def test_page_whose_ratings_are_not_computed_says_so_and_shows_the_rest(league, monkeypatch, path):
+    text = "The ratings are being computed"
+    client = Client(make_app(LeagueViews(league, patience_s=0)))
+    with monkeypatch.context() as patch:
+        patch.setattr(BackgroundRatings, "rate", MagicMock(side_effect=NotReadyError))
+        early = client.get(path)
+    assert text in early.text
+    assert not any(title.startswith("Ratings") for title in read_page(early.text).tables)
+    assert float(early.headers["x-newer-in-s"]) > 0
+    ready = Client(make_app(LeagueViews(league))).get(path)
+    assert text not in ready.text
+    assert any(title.startswith("Ratings") for title in read_page(ready.text).tables)
 
 
 def test_times_of_decisions_are_shown_for_a_bot_that_decided(show):
