@@ -29,7 +29,6 @@ class HistoryKeeper:
     def __init__(self, league: League, choice: GameFilter) -> None:
         self._league = league
         self._choice = choice
-        self._executor = ThreadPoolExecutor(1)
         self._lock = Lock()
         self._computation: Future[None] | None = None
         self._histories: Histories | None = None
@@ -56,7 +55,9 @@ class HistoryKeeper:
             is_due = self._mark != mark and time.monotonic() >= self._again_at_s
             if not running and (self._histories is None or is_due):
                 self.share = 0.0
-                self._computation = self._executor.submit(self._compute, mark)
+                executor = ThreadPoolExecutor(1)
+                self._computation = executor.submit(self._compute, mark)
+                executor.shutdown(wait=False)  # the thread ends with the computation
             computation = self._computation
         if computation is not None:
             wait([computation], timeout=patience_s)
