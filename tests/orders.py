@@ -23,5 +23,4 @@ def game_order(number, rules, specs, *, clocks, max_strikes, isolation="none", d
         opaque_id=f"opaque-{number}",
         seeds=tuple(range(len(specs))),
         names=(),
-        suspended=frozenset(),
     )

@@ -35,6 +35,7 @@ from referee.sandbox import Isolation
 from referee.store.league import League
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament
+from referee.tournament.workers import local_workers
 
 
 class LiveTable:
@@ -149,8 +150,8 @@ def conduct(
         tournament,
         roster,
         isolation,
+        local_workers(tournament.config, isolation, screen.print_lost_worker),
         on_game_stored=screen.add,
-        on_worker_lost=screen.print_lost_worker,
     )
     count = 0
 

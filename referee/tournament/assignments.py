@@ -1,9 +1,10 @@
 """Decide which games a worker plays next, and define the values that the driver sends to workers.
 
 A lane plays its games in schedule order, one bundle at a time. The bundles are the same with any
-number of workers, and in a resumed run. Therefore bots are also suspended in the same games.
+number of workers, and in a resumed tournament. Therefore bots are also suspended in the same games. A worker gets
+one or more bundles of a lane at once: a `Run`.
 
-`conduct` takes a `Bundle` from `Lanes` and turns the bundle into an `Assignment`. `workers` sends the assignment to a
+`conduct` takes a `Run` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
 worker. This module does no I/O.
 """
 
@@ -12,14 +13,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
 from referee.errors import RefereeError
 from referee.match.play import GameSetup
-from referee.records import ScheduledGame
+from referee.records import GameRecord, ScheduledGame
 from referee.sandbox import Isolation
 
 MAX_LOSSES = 3
@@ -39,19 +41,52 @@ class GameTask:
     """The random seed of each seat."""
     names: tuple[str, ...]
     """The names of the bots, which every bot gets; empty if the tournament does not show names."""
-    suspended: frozenset[str]
-    """The suspended bots (`name@version`). A suspended bot is not started, and forfeits the game."""
+
+
+@dataclass(slots=True)
+class Forfeits:
+    """Counts how many games of a lane each bot has forfeited in a row, and says which bots are suspended."""
+
+    suspend_after: int = 0
+    """A bot that forfeits this many games in a row is suspended in the lane; 0: never."""
+    in_a_row: dict[str, int] = field(default_factory=dict)
+    """For each bot (`name@version`): the number of forfeits since the last game in the lane that it did not forfeit."""
+
+    def note(self, bots: Iterable[str], forfeited: Iterable[int]) -> None:
+        """Note which seats forfeited a game. Call this for all games of a lane in schedule order.
+
+        Args:
+            bots: the bots of the game (`name@version`), seat 0 first.
+            forfeited: the seats that forfeited the game.
+        """
+        seats = set(forfeited)
+        for seat, bot in enumerate(bots):
+            self.in_a_row[bot] = self.in_a_row.get(bot, 0) + 1 if seat in seats else 0
+
+    def suspended(self) -> frozenset[str]:
+        """Return the suspended bots. A suspended bot is not started, and forfeits its games."""
+        if not self.suspend_after:
+            return frozenset()
+        return frozenset(
+            bot for bot, forfeits in self.in_a_row.items() if forfeits >= self.suspend_after
+        )
+
+    def copy(self) -> Forfeits:
+        """Return an independent copy."""
+        return Forfeits(self.suspend_after, dict(self.in_a_row))
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The games of a bundle, as the driver sends them to a worker.
+    """Bundles of a lane, as the driver sends them to a worker, which plays one after the other.
 
-    `GamePlayer.play_assignment` decides how many of the games are played at the same time.
+    `GamePlayer.play_assignment` decides how many games of a bundle are played at the same time.
     """
 
     lane: int
-    tasks: tuple[GameTask, ...]
+    bundles: tuple[tuple[GameTask, ...], ...]
+    forfeits: Forfeits = field(default_factory=Forfeits)
+    """The forfeits in the lane before these games. The worker counts on, because they can suspend bots in later bundles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +107,35 @@ class WorkerSettings:
     """Whether bots may ponder: compute as they like between the requests of a game."""
 
 
+class WorkerGroup(Protocol):
+    """The workers of a run, on this machine or on others. A lost worker is replaced under the same number."""
+
+    @property
+    def run_s(self) -> float:
+        """How many seconds of play a worker gets at once; 0 for one bundle."""
+
+    def __len__(self) -> int:
+        """Return the number of workers."""
+
+    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
+        """Let worker `number` play an assignment; return the records of the games. See `Workers.submit` for the errors."""
+
+    def kill(self) -> None:
+        """Kill all workers at once."""
+
+
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """Games of one lane that a worker gets together, and the bots that are suspended in this lane."""
+class Run:
+    """Bundles of one lane that a worker gets together, and the forfeits in the lane before them."""
 
     lane: int
-    games: tuple[ScheduledGame, ...]
-    suspended: frozenset[str]
+    bundles: tuple[tuple[ScheduledGame, ...], ...]
+    forfeits: Forfeits
+
+    @property
+    def games(self) -> tuple[ScheduledGame, ...]:
+        """The games of all bundles, in schedule order."""
+        return tuple(game for bundle in self.bundles for game in bundle)
 
 
 class Lanes:
@@ -107,10 +164,10 @@ class Lanes:
         self._workers = workers
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
-        self._forfeits_in_a_row: dict[tuple[int, str], int] = {}
-        """For each lane and bot: the number of forfeits since the last game in the lane that the bot did not forfeit."""
+        self._forfeits: dict[int, Forfeits] = {}
+        """The forfeits in each lane."""
         self._losses: dict[int, int] = {}
-        """How often the worker of the current bundle of a lane was lost."""
+        """How often the worker of the current run of a lane was lost."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
         """For each lane, the bundles to play next. They have only missing games."""
         lanes: dict[int, list[list[ScheduledGame]]] = {}
@@ -131,10 +188,14 @@ class Lanes:
             )
             self._pending[lane] = deque(filter(None, missing))
 
-    def take(self, worker: int) -> Bundle | None:
-        """Return the bundle that worker number `worker` plays next; None if its lanes are all busy or finished.
+    def take(self, worker: int, games: int = 1) -> Run | None:
+        """Return the run that worker number `worker` plays next; None if its lanes are all busy or finished.
 
-        If several lanes of the worker are free, the bundle that is first in the schedule is taken.
+        If several lanes of the worker are free, the one whose next game is first in the schedule is taken.
+
+        Args:
+            worker: the number of the worker.
+            games: take as many bundles as have this many games together; at least one bundle.
         """
         free = [
             lane
@@ -145,39 +206,33 @@ class Lanes:
             return None
         lane = min(free, key=lambda candidate: self._pending[candidate][0][0].index)
         self._busy.add(lane)
-        return Bundle(lane, self._pending[lane].popleft(), self._find_suspended(lane))
+        pending = self._pending[lane]
+        bundles = [pending.popleft()]
+        while pending and sum(map(len, bundles)) < games:
+            bundles.append(pending.popleft())
+        return Run(lane, tuple(bundles), self._lane_forfeits(lane).copy())
 
     def release(self, lane: int) -> None:
-        """Note that the bundle of a lane is finished. The lane can start its next bundle."""
+        """Note that the run of a lane is finished. The lane can start its next one."""
         self._busy.remove(lane)
         self._losses.pop(lane, None)
 
-    def put_back(self, bundle: Bundle) -> None:
-        """Note that the worker of a bundle was lost. The lane plays the same bundle next.
+    def put_back(self, run: Run) -> None:
+        """Note that the worker of a run was lost. The lane plays the same bundles next.
 
-        Raises RefereeError if the worker of the same bundle was lost `MAX_LOSSES` times.
+        Raises RefereeError if the worker was lost `MAX_LOSSES` times with the same first bundle.
         """
-        losses = self._losses[bundle.lane] = self._losses.get(bundle.lane, 0) + 1
+        losses = self._losses[run.lane] = self._losses.get(run.lane, 0) + 1
         if losses >= MAX_LOSSES:
             raise RefereeError(
-                f"the worker died {losses} times while it played {bundle.games[0].game_id}"
+                f"the worker died {losses} times while it played {run.games[0].game_id}"
             )
-        self._busy.remove(bundle.lane)
-        self._pending[bundle.lane].appendleft(bundle.games)
+        self._busy.remove(run.lane)
+        self._pending[run.lane].extendleft(reversed(run.bundles))
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
         """Note which seats forfeited a game. Call this for all games of a lane in schedule order."""
-        forfeits = set(forfeited)
-        for seat, bot in enumerate(game.bots):
-            key = game.lane, bot
-            streak = self._forfeits_in_a_row.get(key, 0) + 1 if seat in forfeits else 0
-            self._forfeits_in_a_row[key] = streak
+        self._lane_forfeits(game.lane).note(game.bots, forfeited)
 
-    def _find_suspended(self, lane: int) -> frozenset[str]:
-        if not self._suspend_after:
-            return frozenset()
-        return frozenset(
-            bot
-            for (bot_lane, bot), streak in self._forfeits_in_a_row.items()
-            if bot_lane == lane and streak >= self._suspend_after
-        )
+    def _lane_forfeits(self, lane: int) -> Forfeits:
+        return self._forfeits.setdefault(lane, Forfeits(self._suspend_after))

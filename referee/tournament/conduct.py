@@ -8,12 +8,10 @@ At each look the `Conductor` decides whether the tournament stops early.
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from math import ceil
 
 from referee import deals
 from referee.bots.manifest import BotSpec
@@ -24,22 +22,22 @@ from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
-from referee.sandbox.folders import run_folder
 from referee.store.league import League
-from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
 from referee.tournament.config import (
     Look,
     Part,
     are_standings_settled,
-    assign_cores,
     find_part,
     list_looks,
 )
 from referee.tournament.create import Tournament
-from referee.tournament.workers import WorkerLostError, Workers
+from referee.tournament.workers import WorkerLostError
 
-BUNDLES_PER_WORKER = 2
-"""Number of bundles that a worker has at the same time. It plays one bundle, and then at once the waiting one."""
+RUNS_PER_WORKER = 2
+"""Number of runs that a worker has at the same time. It plays one, and then at once the waiting one."""
+MAX_RUN_GAMES = 1000
+"""The most games that a worker gets at once. They are lost together if the worker dies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +56,8 @@ class Plan:
     isolation: str
     """The isolation of the bots, as `Isolation.summary` describes it."""
 
-    def make_task(self, game: ScheduledGame, suspended: frozenset[str]) -> GameTask:
-        """Return the task of a game. `suspended` has the bots (`name@version`) that the worker must not start."""
+    def make_task(self, game: ScheduledGame) -> GameTask:
+        """Return the task of a game."""
         seed = find_part(self.parts, game.index).seed
         assert seed is not None  # noqa: S101 - a league has all seeds
         ruleset = self.rulesets[game.stage]
@@ -78,25 +76,24 @@ class Plan:
             opaque_id=deals.opaque_id(seed, game.game_id),
             seeds=tuple(deals.bot_seed(seed, game.game_id, seat) for seat in range(len(specs))),
             names=tuple(spec.bot.name for spec in specs) if self.show_names else (),
-            suspended=suspended,
         )
 
 
 class Feeder:
-    """Gives bundles of games to the workers until no game is missing or `drain` is called.
+    """Gives runs of games to the workers until no game is missing or `drain` is called.
 
     Args:
         plan: makes a task of each scheduled game.
         lanes: the games to play.
         workers: the workers that play them.
-        store_games: stores the games of a finished bundle, all of them or none.
+        store_games: stores the games of a finished run, all of them or none.
     """
 
     def __init__(
         self,
         plan: Plan,
         lanes: Lanes,
-        workers: Workers,
+        workers: WorkerGroup,
         *,
         store_games: Callable[[Sequence[ScheduledGame], Sequence[GameRecord]], None],
     ) -> None:
@@ -105,31 +102,41 @@ class Feeder:
         self._workers = workers
         self._store_games = store_games
         self._draining = False
+        self._played, self._played_us = 0, 0
 
     def drain(self) -> None:
-        """Start no further bundle. Bundles that a worker already has are finished and stored."""
+        """Start no further run. Runs that a worker already has are finished and stored."""
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
-        """Send one bundle after the other to worker `number`, and store the games of each bundle.
+        """Send one run after the other to worker `number`, and store the games of each run.
 
-        If the worker is lost, the bundle is sent to a new worker. After `drain` the bundle is not sent again. Raises
-        RefereeError if the worker of the same bundle is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
-        all errors of `Workers.submit` except WorkerLostError.
+        If the worker is lost, the run is sent to a new worker. After `drain` it is not sent again. Raises
+        RefereeError if the worker of the same run is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
+        all errors of `WorkerGroup.submit` except WorkerLostError.
         """
-        while not self._draining and (bundle := self._lanes.take(number)) is not None:
+        while not self._draining and (run := self._lanes.take(number, self._games())) is not None:
             try:
-                tasks = (self._plan.make_task(game, bundle.suspended) for game in bundle.games)
-                assignment = Assignment(bundle.lane, tuple(tasks))
+                tasks = (tuple(map(self._plan.make_task, bundle)) for bundle in run.bundles)
+                assignment = Assignment(run.lane, tuple(tasks), run.forfeits)
                 records = await self._workers.submit(number, assignment)
             except WorkerLostError:
                 if not self._draining:
-                    self._lanes.put_back(bundle)
+                    self._lanes.put_back(run)
                 continue
-            self._store_games(bundle.games, records)
-            for game, record in zip(bundle.games, records, strict=True):
+            self._store_games(run.games, records)
+            for game, record in zip(run.games, records, strict=True):
                 self._lanes.note_result(game, record.forfeited)
-            self._lanes.release(bundle.lane)
+                self._played += 1
+                self._played_us += record.duration_us
+            self._lanes.release(run.lane)
+
+    def _games(self) -> int:
+        """Return how many games to send to a worker at once. The first run of a tournament is short."""
+        if not self._played_us:
+            return 1
+        mean_s = self._played_us / self._played / 1e6
+        return min(MAX_RUN_GAMES, ceil(self._workers.run_s / mean_s))
 
 
 # The states of a tournament:
@@ -158,8 +165,8 @@ class Conductor:
         tournament: the tournament to play.
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
-        on_game_stored: called for each game of a bundle, when the whole bundle is stored.
-        on_worker_lost: called with a sentence about each worker that died or hung. A new worker replaces it.
+        workers: the workers that play the games, for example `local_workers`. It is entered once.
+        on_game_stored: called for each game of a run, when the whole run is stored.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -170,15 +177,15 @@ class Conductor:
         tournament: Tournament,
         roster: Roster,
         isolation: Isolation,
+        workers: AbstractAsyncContextManager[WorkerGroup],
         *,
         on_game_stored: Callable[[ScheduledGame, GameRecord], None],
-        on_worker_lost: Callable[[str], None],
     ) -> None:
         self._league = league
         self._tournament = tournament
         self._isolation = isolation
         self._on_game_stored = on_game_stored
-        self._on_worker_lost = on_worker_lost
+        self._open_workers = workers
         specs = {text: roster.spec(bot) for text, bot in tournament.bots.items()}
         self._bots = {
             text: replace(spec, limits=spec.limits.at_most(tournament.config.limits))
@@ -186,33 +193,30 @@ class Conductor:
         }
         self._draining = False
         self._feeder: Feeder | None = None
-        self._workers: Workers | None = None
+        self._workers: WorkerGroup | None = None
 
     async def play_missing_games(self) -> bool:
         """Play until no game is missing or `drain` is called; return True if the tournament is finished.
 
-        Raises VoidGame if a game is void again and again, RefereeError if a bundle loses its worker `MAX_LOSSES`
+        Raises VoidGame if a game is void again and again, RefereeError if a run loses its worker `MAX_LOSSES`
         times, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
         """
-        with run_folder() as folder:
-            workers = Workers(
-                self._make_worker_settings(folder), on_worker_lost=self._on_worker_lost
-            )
-            async with aclosing(workers) as self._workers:
-                for games, look in self._list_milestones():
-                    self._feeder = self._make_feeder(games, workers)
-                    with _raise_first_error():
-                        async with asyncio.TaskGroup() as group:
-                            for number in list(range(len(workers))) * BUNDLES_PER_WORKER:
-                                group.create_task(self._feeder.feed_worker(number))
-                    if self._count_stored() < games:  # drained
-                        return False
-                    if look is not None and await self._stop_early(look):
-                        return True
+        async with self._open_workers as workers:
+            self._workers = workers
+            for games, look in self._list_milestones():
+                self._feeder = self._make_feeder(games, workers)
+                with _raise_first_error():
+                    async with asyncio.TaskGroup() as group:
+                        for number in list(range(len(workers))) * RUNS_PER_WORKER:
+                            group.create_task(self._feeder.feed_worker(number))
+                if self._count_stored() < games:  # drained
+                    return False
+                if look is not None and await self._stop_early(look):
+                    return True
         return True
 
     def drain(self) -> None:
-        """Start no further bundle. Bundles that a worker already has are finished and stored."""
+        """Start no further run. Runs that a worker already has are finished and stored."""
         self._draining = True
         if self._feeder is not None:
             self._feeder.drain()
@@ -233,7 +237,7 @@ class Conductor:
         ahead = [(look.games, look) for look in looks if look.games >= stored]
         return [*ahead, (len(self._tournament.schedule), None)]
 
-    def _make_feeder(self, games: int, workers: Workers) -> Feeder:
+    def _make_feeder(self, games: int, workers: WorkerGroup) -> Feeder:
         """Return a feeder for the missing games among the first `games` games of the schedule."""
         config = self._tournament.config
         parts = {part.first for part in self._tournament.parts}
@@ -275,24 +279,6 @@ class Conductor:
 
     def _count_stored(self) -> int:
         return len(self._league.forfeits(self._tournament.name))
-
-    def _make_worker_settings(self, run_folder: Path) -> list[WorkerSettings]:
-        settings = []
-        for cores in assign_cores(self._tournament.config):
-            # bots see this path, so its name must not say which worker plays their game
-            folder = Path(tempfile.mkdtemp(prefix="", dir=run_folder))
-            settings.append(
-                WorkerSettings(
-                    cores=cores,
-                    clocks=self._tournament.config.clocks,
-                    max_processes=self._tournament.config.max_processes,
-                    isolation=self._isolation,
-                    folder=folder,
-                    parent_pid=os.getpid(),
-                    pondering=self._tournament.config.pondering,
-                )
-            )
-        return settings
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -73,7 +74,27 @@ class GamePlayer:
     async def play_assignment(
         self, assignment: Assignment, watch: Watcher | None = None
     ) -> list[GameRecord]:
-        """Play the games of an assignment in batches. Each bot can play all games of a batch at once.
+        """Play the bundles of an assignment one after the other; return the records of all games.
+
+        The forfeits of `assignment` are counted on. Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
+        """
+        records: list[GameRecord] = []
+        for tasks in assignment.bundles:
+            suspended = assignment.forfeits.suspended()
+            played = await self._play_bundle(assignment.lane, tasks, suspended, watch)
+            for record in played:
+                assignment.forfeits.note(map(str, record.seating), record.forfeited)
+            records += played
+        return records
+
+    async def _play_bundle(
+        self,
+        lane: int,
+        tasks: tuple[GameTask, ...],
+        suspended: AbstractSet[str],
+        watch: Watcher | None,
+    ) -> list[GameRecord]:
+        """Play the games of a bundle in batches. Each bot can play all games of a batch at once.
 
         A void game is played again with new processes, because the old processes have seen the deal. First the other
         games of the batch must end, because the old processes may still play in them.
@@ -81,21 +102,21 @@ class GamePlayer:
         Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
         """
         records: dict[str, GameRecord] = {}
-        tasks, batch_size = assignment.tasks, await self._choose_batch_size(assignment)
+        batch_size = await self._choose_batch_size(lane, tasks, suspended)
         for first in range(0, len(tasks), batch_size):
             missing = list(tasks[first : first + batch_size])
             for attempt in range(VOID_ATTEMPTS):
                 await asyncio.sleep(
                     attempt * VOID_PAUSE_S
                 )  # after a pause, the machine may have free resources again
-                games = (self._play_task(assignment.lane, task, watch) for task in missing)
+                games = (self._play_task(lane, task, suspended, watch) for task in missing)
                 played = await asyncio.gather(*games, return_exceptions=True)
                 finished, voids = _split(played, VoidGame)
                 records |= {record.game_id: record for record in finished}
                 missing = [task for task in missing if task.setup.game_id not in records]
                 if not missing:
                     break
-                await self._pool.discard(assignment.lane)
+                await self._pool.discard(lane)
                 await self._pool.close_idle()
             else:
                 game_id, void = missing[0].setup.game_id, voids[0]
@@ -109,36 +130,43 @@ class GamePlayer:
 
         A void game is not played again, because the person has seen the deal. Raises VoidGame.
         """
-        return await self._play_task(0, task, watch, person)
+        return await self._play_task(0, task, frozenset(), watch, person)
 
     async def close(self) -> None:
         """End all bot processes."""
         await self._pool.close()
 
-    async def _choose_batch_size(self, assignment: Assignment) -> int:
-        """Return how many games of an assignment each of its bots can play at once.
+    async def _choose_batch_size(
+        self, lane: int, tasks: tuple[GameTask, ...], suspended: AbstractSet[str]
+    ) -> int:
+        """Return how many games of a bundle each of its bots can play at once.
 
         Each bot is started in the lane, and tells how many games it can play. Numbers from other lanes are not used,
         because they are lost at an interruption. The batches must be the same with and without interruptions.
         """
-        if len(assignment.tasks) == 1:
+        if len(tasks) == 1:
             return 1
         specs = {
             spec.bot: spec
-            for task in assignment.tasks
+            for task in tasks
             for spec in task.bots
-            if spec is not None and str(spec.bot) not in task.suspended
+            if spec is not None and str(spec.bot) not in suspended
         }
-        capacities = (self._pool.find_capacity(assignment.lane, spec) for spec in specs.values())
-        return min([len(assignment.tasks), *await asyncio.gather(*capacities)])
+        capacities = (self._pool.find_capacity(lane, spec) for spec in specs.values())
+        return min([len(tasks), *await asyncio.gather(*capacities)])
 
     async def _play_task(
-        self, lane: int, task: GameTask, watch: Watcher | None, person: Player | None = None
+        self,
+        lane: int,
+        task: GameTask,
+        suspended: AbstractSet[str],
+        watch: Watcher | None,
+        person: Player | None = None,
     ) -> GameRecord:
         setup = task.setup
         encoder = messages.RequestEncoder(task.opaque_id)
         game = Game(setup.ruleset, len(setup.seating), setup.deck)
-        players = await self._seat_all(lane, task, encoder, game)
+        players = await self._seat_all(lane, task, suspended, encoder, game)
         if person is not None:
             players.insert(task.bots.index(None), person)
         # in a task of its own, so that a reply resumes only the functions of the game
@@ -159,12 +187,22 @@ class GamePlayer:
         return record
 
     async def _seat_all(
-        self, lane: int, task: GameTask, encoder: messages.RequestEncoder, game: Game
+        self,
+        lane: int,
+        task: GameTask,
+        suspended: AbstractSet[str],
+        encoder: messages.RequestEncoder,
+        game: Game,
     ) -> list[Player | Forfeit]:
         """Make all bots of a game ready, and return their players. A bot that failed gets a `Forfeit`."""
-        bots = (seat for seat, spec in enumerate(task.bots) if spec is not None)
+        bots = ((seat, spec) for seat, spec in enumerate(task.bots) if spec is not None)
         seated = await asyncio.gather(
-            *(self._seat_bot(lane, task, seat, encoder, game) for seat in bots),
+            *(
+                _refuse_suspended()
+                if str(spec.bot) in suspended
+                else self._seat_bot(lane, task, seat, encoder, game)
+                for seat, spec in bots
+            ),
             return_exceptions=True,
         )
         _split(seated, Forfeit)  # raises any other error
@@ -175,12 +213,10 @@ class GamePlayer:
     ) -> BotPlayer:
         """Make the bot of a seat ready for the game, and return it as a player.
 
-        Raises Forfeit if the bot fails or is suspended, and VoidGame if the machine lacks resources for its process.
+        Raises Forfeit if the bot fails, and VoidGame if the machine lacks resources for its process.
         """
         spec = task.bots[seat]
         assert spec is not None  # noqa: S101 - the caller leaves out the seat of a person
-        if str(spec.bot) in task.suspended:
-            raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
         start = messages.game_start(
             task.opaque_id,
             rules=task.setup.ruleset,
@@ -200,6 +236,10 @@ class GamePlayer:
                 raise
         # The process may have ended unnoticed between two games. That is no fault, so another process is started.
         return await BotPlayer.join(await self._pool.acquire(lane, spec), opening, limit_us)
+
+
+async def _refuse_suspended() -> BotPlayer:
+    raise Forfeit(Cause.SUSPENDED, Evidence(detail="suspended for its earlier forfeits"))
 
 
 def _split(results: Sequence[T | BaseException], expected: type[E]) -> tuple[list[T], list[E]]:
@@ -288,7 +328,6 @@ def make_free_task(
         opaque_id=deals.opaque_id(seed, "play"),
         seeds=tuple(deals.bot_seed(seed, "play", seat) for seat in range(len(players))),
         names=(),
-        suspended=frozenset(),
     )
 
 
@@ -320,5 +359,5 @@ async def play_free_game(
     Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
     async with free_player(task, isolation) as player:
-        (record,) = await player.play_assignment(Assignment(0, (task,)), watch)
+        (record,) = await player.play_assignment(Assignment(0, ((task,),)), watch)
     return record

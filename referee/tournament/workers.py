@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TypeVar
 
 from referee.errors import RefereeError
 from referee.records import GameRecord
-from referee.sandbox.folders import kill_programs
+from referee.sandbox import Isolation
+from referee.sandbox.folders import kill_programs, run_folder
 from referee.sandbox.launcher import ALL_THREADS, check_capacity, describe_shortage
 from referee.tournament import worker
 from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.config import TournamentConfig, assign_cores
 
 HANG_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a running worker is killed."""
@@ -69,6 +74,7 @@ class Workers:
         on_worker_lost: Callable[[str], None],
         hang_timeout_s: float = HANG_TIMEOUT_S,
     ) -> None:
+        self.run_s = 0.0  # to send another bundle takes no time
         self._settings = settings
         self._on_worker_lost = on_worker_lost
         self._hang_timeout_s = hang_timeout_s
@@ -188,6 +194,48 @@ class Workers:
         if not self._killed:
             reason = "showed no sign of life and was ended" if process in self._hung else "died"
             self._on_worker_lost(f"Worker {number} {reason}")
+
+
+@asynccontextmanager
+async def local_workers(
+    config: TournamentConfig, isolation: Isolation, on_worker_lost: Callable[[str], None]
+) -> AsyncIterator[Workers]:
+    """Provide the workers of a tournament on this machine. At the end, they and their bots are ended.
+
+    Args:
+        config: the configuration of the tournament.
+        isolation: the isolation of the bots.
+        on_worker_lost: see `Workers`.
+    """
+    with run_folder() as folder:
+        settings = [
+            make_settings(config, isolation, cores, folder) for cores in assign_cores(config)
+        ]
+        async with aclosing(Workers(settings, on_worker_lost=on_worker_lost)) as workers:
+            yield workers
+
+
+def make_settings(
+    config: TournamentConfig, isolation: Isolation, cores: frozenset[int], run_folder: Path
+) -> WorkerSettings:
+    """Return the settings of a worker that this process will start.
+
+    Args:
+        config: the configuration of the tournament.
+        isolation: the isolation of the bots.
+        cores: the cores of the worker and its bots.
+        run_folder: the run folder of this process. The worker gets a new folder in it.
+    """
+    return WorkerSettings(
+        cores=cores,
+        clocks=config.clocks,
+        max_processes=config.max_processes,
+        isolation=isolation,
+        # bots see this path, so its name must not say which worker plays their game
+        folder=Path(tempfile.mkdtemp(prefix="", dir=run_folder)),
+        parent_pid=os.getpid(),
+        pondering=config.pondering,
+    )
 
 
 @contextmanager

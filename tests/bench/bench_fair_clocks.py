@@ -88,7 +88,6 @@ def task(number: int, *bots: BotSpec, clocks: Clocks = CLOCKS) -> GameTask:
         opaque_id=name,
         seeds=(0,) * len(bots),
         names=(),
-        suspended=frozenset(),
     )
 
 
@@ -108,7 +107,7 @@ async def games(workers: Workers, worker: int, when: str, wanted: int) -> AsyncI
     number = 0
     while wanted > 0:
         number += 1
-        (record,) = await workers.submit(worker, Assignment(worker, (order(number, when),)))
+        (record,) = await workers.submit(worker, Assignment(worker, ((order(number, when),),)))
         wanted -= len(record.moves)
         yield record
 
@@ -186,11 +185,11 @@ async def play_pondering(
                 pondering=pondering,
             )
         )
-        await player.play_assignment(Assignment(0, (task(0, *bots, clocks=Clocks()),)))
+        await player.play_assignment(Assignment(0, ((task(0, *bots, clocks=Clocks()),),)))
         cpu_s, wall_s, decisions = time.process_time(), time.perf_counter(), 0
         for number in range(1, games + 1):
             (record,) = await player.play_assignment(
-                Assignment(0, (task(number, *bots, clocks=Clocks()),))
+                Assignment(0, ((task(number, *bots, clocks=Clocks()),),))
             )
             assert not record.faults, record.faults
             decisions += len(record.moves)

@@ -77,7 +77,6 @@ def order(number: int) -> GameTask:
         opaque_id=deals.opaque_id(SEED, name),
         seeds=(0,) * SEATS,
         names=(),
-        suspended=frozenset(),
     )
 
 
@@ -144,7 +143,7 @@ async def full(orders: Sequence[GameTask]) -> float:
         for _ in range(2):  # the first pass starts the bots and warms up, as in a bare stream
             began, decisions = time.process_time(), 0
             for each in orders:
-                (record,) = await player.play_assignment(Assignment(0, (each,)))
+                (record,) = await player.play_assignment(Assignment(0, ((each,),)))
                 assert not record.faults
                 decisions += len(record.moves)
             spent = time.process_time() - began
@@ -218,7 +217,9 @@ async def _full_rate(cores: Sequence[int]) -> float:
                 began = time.perf_counter()
                 played = await asyncio.gather(
                     *(
-                        workers.submit(worker, Assignment(worker, (order(1000 * worker + number),)))
+                        workers.submit(
+                            worker, Assignment(worker, ((order(1000 * worker + number),),))
+                        )
                         for worker in range(len(cores))
                         for number in range(2 if first else GAMES)
                     )

@@ -146,8 +146,8 @@ async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
     began = time.perf_counter()
     async with player(launcher) as games:
         for game in schedule:
-            order = plan.make_task(game, frozenset())
-            (record,) = await games.play_assignment(Assignment(game.lane, (order,)))
+            order = plan.make_task(game)
+            (record,) = await games.play_assignment(Assignment(game.lane, ((order,),)))
             assert not record.faults
         elapsed = time.perf_counter() - began
         used = {folder: list(map(memory, pids)) for folder, pids in launcher.pids.items()}

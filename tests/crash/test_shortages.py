@@ -23,7 +23,7 @@ from referee.tournament import conduct
 from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
-from referee.tournament.workers import Workers
+from referee.tournament.workers import Workers, local_workers
 
 pytestmark = [
     pytest.mark.unmeasured,
@@ -205,9 +205,8 @@ async def test_a_worker_that_hangs_is_killed_and_its_games_are_played_again(here
         roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
         bots = await enter_bots(config, roster, now_us=0)
         cup = create_tournament(league, config, bots, seed=config.seed, now_us=0)
-        conductor = Conductor(
-            league, cup, roster, NO_ISOLATION, on_game_stored=stop_once, on_worker_lost=told.append
-        )
+        workers = local_workers(cup.config, NO_ISOLATION, told.append)
+        conductor = Conductor(league, cup, roster, NO_ISOLATION, workers, on_game_stored=stop_once)
         assert await conductor.play_missing_games()
     assert told == ["Worker 0 showed no sign of life and was ended"]
     assert not hung[0].is_running()

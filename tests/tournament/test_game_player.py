@@ -28,7 +28,7 @@ from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
 from referee.tournament import worker
-from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
+from referee.tournament.assignments import Assignment, Forfeits, GameTask, WorkerSettings
 from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer
 
 BOTS = Path(__file__).parents[1] / "misbehaving"
@@ -38,7 +38,7 @@ PATIENT = Clocks(
 )
 
 
-def make_task(number, *kinds, clocks=PATIENT, suspended=()):
+def make_task(number, *kinds, clocks=PATIENT):
     """Return the task of a game with bots of these kinds (see tests/misbehaving)."""
     bots = tuple(
         BotSpec(BotId(f"{kind}-{seat}", "1"), BOTS, ("python3", "bot.py", kind))
@@ -59,7 +59,6 @@ def make_task(number, *kinds, clocks=PATIENT, suspended=()):
         opaque_id=f"opaque-{number}",
         seeds=tuple(range(len(bots))),
         names=(),
-        suspended=frozenset(suspended),
     )
 
 
@@ -82,8 +81,10 @@ async def play(settings):
     )  # for example the resource tracker of another test
     player = GamePlayer(settings)
 
-    async def play(*tasks):
-        records = await player.play_assignment(Assignment(0, tasks))
+    async def play(*tasks, forfeits=None, singly=False):
+        bundles = tuple((task,) for task in tasks) if singly else (tasks,)
+        assignment = Assignment(0, bundles, forfeits or Forfeits())
+        records = await player.play_assignment(assignment)
         for record in records:
             check_record(record)
         return records
@@ -103,10 +104,19 @@ async def test_every_fault_has_the_standard_error_of_its_bot(play):
 
 
 async def test_a_suspended_bot_is_not_started(play):
-    (record,) = await play(make_task(1, "exits_with_1", "fair", suspended={"exits_with_1-0@1"}))
+    forfeits = Forfeits(2, {"exits_with_1-0@1": 2})
+    (record,) = await play(make_task(1, "exits_with_1", "fair"), forfeits=forfeits)
     assert [(fault.seat, fault.cause) for fault in record.faults] == [(0, Cause.SUSPENDED)]
     assert record.faults[0].evidence.stderr_tail == ""
     assert record.ranks == (2, 1)
+
+
+async def test_forfeits_in_earlier_bundles_of_an_assignment_suspend_a_bot(play):
+    tasks = [make_task(number, "exits_with_1", "fair") for number in range(1, 5)]
+    records = await play(*tasks, forfeits=Forfeits(2), singly=True)
+    early, suspended = Cause.EXITED_EARLY, Cause.SUSPENDED
+    causes = [[fault.cause for fault in record.faults] for record in records]
+    assert causes == [[early], [early], [suspended], [suspended]]
 
 
 async def test_a_bot_that_keeps_computing_is_killed_after_its_forfeit(play, settings):
@@ -177,7 +187,7 @@ def executor(settings):
 
 def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
     report = executor.submit(
-        worker.play_games, Assignment(0, (make_task(1, "tells_what_it_sees", "fair"),))
+        worker.play_games, Assignment(0, ((make_task(1, "tells_what_it_sees", "fair"),),))
     )
     (fault,) = report.result()[0].faults
     _, environment, descriptors = map(str.strip, fault.evidence.stderr_tail.splitlines())
@@ -213,7 +223,7 @@ def bots_in(folder):
 @pytest.mark.parametrize("kind", ["hangs", "runs_in_circles"])
 def test_bots_die_with_their_worker_however_it_dies(executor, settings, kind):
     pid = executor.submit(os.getpid).result()
-    playing = executor.submit(worker.play_games, Assignment(0, (make_task(1, kind, kind),)))
+    playing = executor.submit(worker.play_games, Assignment(0, ((make_task(1, kind, kind),),)))
     while len(bots := bots_in(settings.folder)) < 2:
         assert not playing.done()
     os.kill(pid, signal.SIGKILL)

@@ -92,6 +92,18 @@ def test_the_bundle_of_a_lost_worker_is_given_again_first():
     assert lanes.take(0) == bundle
 
 
+def test_several_bundles_are_taken_for_many_games_and_given_again_in_order():
+    games = schedule(matches=8)
+    single = [ids for _, ids in drain(make_lanes(games, games_in_flight=4), 1)]
+    lanes = make_lanes(games, games_in_flight=4)
+    run = lanes.take(0, games=9)
+    lanes.put_back(run)
+    assert lanes.take(0, games=9) == run
+    bundles = [tuple(game.game_id for game in bundle) for bundle in run.bundles]
+    assert len(bundles) == 3
+    assert bundles == [ids for ids in single if ids[0] in {g.game_id for g in run.games}]
+
+
 def test_a_bundle_that_loses_its_worker_three_times_stops_the_run():
     lanes = make_lanes(schedule())
     for _ in range(MAX_LOSSES - 1):
@@ -104,7 +116,7 @@ def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]
     """Let one bot forfeit all of its games; return the lane and the suspended bots of each bundle."""
     out = []
     while bundle := lanes.take(0):
-        out.append((bundle.lane, bundle.suspended))
+        out.append((bundle.lane, bundle.forfeits.suspended()))
         for game in bundle.games:
             seats = [seat for seat, bot in enumerate(game.bots) if bot == forfeiting]
             lanes.note_result(game, seats)
@@ -116,7 +128,7 @@ def find_suspended(lanes: Lanes) -> frozenset[str]:
     """Return the bots that are suspended in the lane of the next bundle."""
     bundle = lanes.take(0)
     lanes.put_back(bundle)
-    return bundle.suspended
+    return bundle.forfeits.suspended()
 
 
 def test_a_bot_that_keeps_forfeiting_is_suspended_lane_by_lane():
@@ -150,7 +162,7 @@ def test_suspensions_do_not_depend_on_the_number_of_workers():
         while bundles := [b for w in range(workers) if (b := lanes.take(w))]:
             for bundle in bundles:
                 for game in bundle.games:
-                    out[game.game_id] = bundle.suspended
+                    out[game.game_id] = bundle.forfeits.suspended()
                     lanes.note_result(game, [s for s, bot in enumerate(game.bots) if bot == "c"])
                 lanes.release(bundle.lane)
         return out
