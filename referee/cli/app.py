@@ -125,6 +125,10 @@ _COMMANDS = {
         "verify",
         "Check stored games: decks against the seed, moves against the rules, results against both.",
     ),
+    "worker": (
+        "cluster",
+        "Lend the cores of this machine to the tournaments of a Dask scheduler, until Ctrl-C.",
+    ),
     "doctor": (
         "isolation",
         "Test the isolation of bots on this machine, and say what to install for a stronger one.",

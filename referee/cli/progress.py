@@ -22,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from referee.cli import interrupt_signals
+from referee.cli.cluster import OpenWorkers
 from referee.cli.options import Output
 from referee.errors import Cause
 from referee.ratings.trueskill import Ratings
@@ -35,7 +36,6 @@ from referee.sandbox import Isolation
 from referee.store.league import League
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament
-from referee.tournament.workers import local_workers
 
 
 class LiveTable:
@@ -136,6 +136,7 @@ def conduct(
     isolation: Isolation,
     console: Output,
     interrupts: Interrupts,
+    open_workers: OpenWorkers,
 ) -> bool:
     """Play the missing games of a tournament and show the progress. Return True if the tournament is finished.
 
@@ -150,7 +151,7 @@ def conduct(
         tournament,
         roster,
         isolation,
-        local_workers(tournament.config, isolation, screen.print_lost_worker),
+        open_workers(screen.say),
         on_game_stored=screen.add,
     )
     count = 0
@@ -236,10 +237,6 @@ class _Screen:
     def say(self, text: str) -> None:
         """Print a line. The live screen does not overwrite the line."""
         self._console.print(Text(text), soft_wrap=not self._is_live)
-
-    def print_lost_worker(self, what: str) -> None:
-        """Print that a worker died or hung. `what` is a sentence about the lost worker, without a full stop."""
-        self.say(f"{what}; a new one plays its unfinished games again.")
 
     def add(self, game: ScheduledGame, record: GameRecord) -> None:
         """Show a game that was played and stored."""

@@ -14,6 +14,13 @@ import typer
 import uvloop
 
 from referee import deals
+from referee.cli.cluster import (
+    AuthorityOption,
+    CertificateOption,
+    ClusterOption,
+    KeyOption,
+    choose_workers,
+)
 from referee.cli.isolation import (
     NetworkOption,
     NewTournamentIsolationOption,
@@ -69,6 +76,10 @@ def run(
     isolation: NewTournamentIsolationOption = None,
     require: RequireOption = None,
     network: NetworkOption = False,
+    cluster: ClusterOption = None,
+    tls_ca: AuthorityOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
 ) -> None:
     """Create a tournament from a file and play it.
 
@@ -97,7 +108,7 @@ def run(
                 _print_other(store, config.name, tournament.name)
             if config.budget is not None:
                 console.print(f"The budget of {config.budget} is enough for {config.games} games.")
-            play_to_end(store, tournament, under, interrupts)
+            play_to_end(store, tournament, under, interrupts, cluster, (tls_ca, tls_cert, tls_key))
 
 
 @app.command()
@@ -111,6 +122,10 @@ def resume(
     db: DbOption = None,
     isolation: OldTournamentIsolationOption = None,
     require: RequireOption = None,
+    cluster: ClusterOption = None,
+    tls_ca: AuthorityOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
 ) -> None:
     """Continue a tournament that was interrupted: play its missing games.
 
@@ -121,7 +136,7 @@ def resume(
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         with store.lock():
-            play_to_end(store, tournament, under, interrupts)
+            play_to_end(store, tournament, under, interrupts, cluster, (tls_ca, tls_cert, tls_key))
 
 
 @app.command()
@@ -140,6 +155,10 @@ def extend(
     db: DbOption = None,
     isolation: OldTournamentIsolationOption = None,
     require: RequireOption = None,
+    cluster: ClusterOption = None,
+    tls_ca: AuthorityOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
 ) -> None:
     """Add matches to a tournament, finished or not, and play them.
 
@@ -160,11 +179,16 @@ def extend(
         under = _select_isolation_again(store, tournament, choice, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
-        play_to_end(store, longer, under, interrupts)
+        play_to_end(store, longer, under, interrupts, cluster, (tls_ca, tls_cert, tls_key))
 
 
 def play_to_end(
-    store: League, tournament: Tournament, isolation: Isolation, interrupts: Interrupts
+    store: League,
+    tournament: Tournament,
+    isolation: Isolation,
+    interrupts: Interrupts,
+    cluster: str | None = None,
+    tls: tuple[Path | None, Path | None, Path | None] = (None, None, None),
 ) -> None:
     """Play the missing games of a tournament. Print ratings and faults. If the tournament is finished, print the seeds.
 
@@ -174,7 +198,9 @@ def play_to_end(
     try:
         _announce(store, tournament)
         announce_isolation(isolation, console)
-        finished = conduct(store, tournament, roster_of(store), isolation, console, interrupts)
+        roster = roster_of(store)
+        workers = choose_workers(cluster, tls, tournament, roster, isolation)
+        finished = conduct(store, tournament, roster, isolation, console, interrupts, workers)
     except UserError:
         raise
     except (RefereeError, OSError):

@@ -231,6 +231,14 @@ class Roster:
         row = find_bot(self._league, str(bot))
         return replace(self._workshop.spec(row.name, row.content_hash), bot=bot)
 
+    def content_hash(self, bot: BotId) -> str:
+        """Return the content hash of a version."""
+        return find_bot(self._league, str(bot)).content_hash
+
+    def pack(self, bot: BotId) -> bytes:
+        """Return the files of a version in an archive; see `Workshop.pack`. Raises `UserError` if its copy is missing."""
+        return self._workshop.pack(bot.name, self.content_hash(bot))
+
     def manifest(self, bot: BotId) -> Manifest:
         """Return the manifest of a version. Raises `UserError` if its copy is missing."""
         return self._workshop.manifest(bot.name, find_bot(self._league, str(bot)).content_hash)

@@ -3,6 +3,7 @@
 bots/NAME/lock           locked while a copy of this bot is made or removed
 bots/NAME/new-*/bot      an unfinished copy, whose hash is not yet known
 bots/NAME/HASH/bot       the copy, in which the bot is built and from which it is run
+bots/NAME/HASH/source.tar the files before the build, for other machines; only if the bot has a build
 bots/NAME/HASH/build.log the output of the build
 bots/NAME/HASH/ready     exists when the copy and its build are complete
 """
@@ -10,8 +11,10 @@ bots/NAME/HASH/ready     exists when the copy and its build are complete
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import stat
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +31,7 @@ from referee.sandbox.launcher import Launcher
 _HASH_LENGTH = 16
 """How many characters of the content hash are the name of a copy's folder."""
 _BOT = "bot"
+_SOURCE = "source.tar"
 _LOG = "build.log"
 _READY = "ready"
 _NEW = "new-"
@@ -120,6 +124,40 @@ class Workshop:
             raise UserError(f"{folder}: {error.strerror}") from error
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
 
+    def pack(self, name: str, content_hash: str) -> bytes:
+        """Return the files of a copy as they were before the build, in a tar archive for `unpack` on another machine.
+
+        Raises `UserError` if the copy is missing.
+        """
+        self.manifest(name, content_hash)
+        home = self._home(name, content_hash)
+        source = home / _SOURCE
+        return source.read_bytes() if source.exists() else _make_archive(home / _BOT)
+
+    async def unpack(self, archive: bytes, content_hash: str) -> Copy:
+        """Copy and build a bot from an archive that `pack` has made.
+
+        Raises `UserError` if the content of the archive does not have this hash, and the errors of `copy`.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder) / _BOT
+            try:
+                with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+                    files.extractall(source, filter="data")
+            except (tarfile.TarError, OSError) as error:
+                raise UserError(f"the archive of a bot is damaged: {error}") from error
+            made = await self.copy(source)
+        if made.content_hash != content_hash:
+            self.discard(made)
+            raise UserError(
+                f"{made.manifest.name}: the archive has the content hash {made.content_hash} instead of {content_hash}"
+            )
+        return made
+
+    def has(self, name: str, content_hash: str) -> bool:
+        """Return whether there is a finished copy with this content."""
+        return (self._home(name, content_hash) / _READY).exists()
+
     def spec(self, name: str, content_hash: str) -> BotSpec:
         """Return how to start a bot from its copy. `BotSpec.bot` is the id from the manifest.
 
@@ -130,7 +168,7 @@ class Workshop:
     def manifest(self, name: str, content_hash: str) -> Manifest:
         """Return the manifest of a copy. Raises `UserError` if the copy is missing."""
         home = self._home(name, content_hash)
-        if not (home / _READY).exists():
+        if not self.has(name, content_hash):
             raise UserError(f"{home}: the league's copy of {name} is gone; submit it again")
         return load_manifest(home / _BOT)
 
@@ -159,6 +197,7 @@ class Workshop:
         try:
             if manifest.build is not None:
                 self._on_build(manifest)
+                (home / _SOURCE).write_bytes(_make_archive(home / _BOT))
                 built = await build(
                     manifest.build.command,
                     home / _BOT,
@@ -174,6 +213,14 @@ class Workshop:
             remove_folder(home)
             raise
         return build_s
+
+
+def _make_archive(folder: Path) -> bytes:
+    """Return the content of a folder as a tar archive."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as files:
+        files.add(folder, arcname=".")
+    return data.getvalue()
 
 
 def _check_build(manifest: Manifest, built: Built, folder: Path) -> None:

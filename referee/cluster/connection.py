@@ -1,0 +1,171 @@
+"""Connect the driver of a tournament, or the workers of a machine, with a Dask scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import dask
+from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+from distributed.core import rpc
+
+from referee.cluster.host import CONFIG, SCRATCH, places, worker_options
+from referee.errors import UserError
+from referee.sandbox.folders import run_folder
+
+CONNECT_S = 10.0
+"""How long a scheduler is waited for."""
+_RETRY_S = 1.0
+LOCAL = "local:"
+"""The first part of an address that starts a cluster on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """The files for TLS, as PEM: the authority's certificate, and the certificate and the key of this side."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+    def security(self) -> Security:
+        """Return the settings of Dask. Raises UserError if a file is missing."""
+        for path in (self.authority, self.certificate, self.key):
+            if not path.is_file():
+                raise UserError(f"{path}: no such file")
+        own = {"cert": str(self.certificate), "key": str(self.key)}
+        words = {
+            f"tls_{role}_{name}": path
+            for role in ("client", "worker", "scheduler")
+            for name, path in own.items()
+        }
+        return Security(tls_ca_file=str(self.authority), require_encryption=True, **words)
+
+
+def scheduler_address(text: str, certificates: Certificates | None) -> str:
+    """Return the address of a scheduler with its protocol, `tcp://` or `tls://`.
+
+    Raises UserError if the text is no address, or if it is beyond this machine and there are no certificates.
+    """
+    address = text if "://" in text else f"{'tls' if certificates else 'tcp'}://{text}"
+    parts = urlsplit(address)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if parts.scheme not in {"tcp", "tls"} or not host or not port:
+        raise UserError(f"{text!r} is not the address of a scheduler; write HOST:PORT or {LOCAL}N")
+    if (parts.scheme == "tls") != (certificates is not None):
+        raise UserError(
+            f"{text}: give --tls-ca, --tls-cert and --tls-key with an address that begins with tls://"
+        )
+    if certificates is None and not _is_loopback(host):
+        raise UserError(
+            f"{text}: beyond this machine TLS is required; give --tls-ca, --tls-cert and --tls-key"
+        )
+    return address
+
+
+async def check_scheduler(address: str, security: Security | None) -> None:
+    """Raise UserError if no scheduler listens at an address."""
+    arguments = (security or Security()).get_connection_args("client")
+    try:
+        with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_S}):
+            async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
+                kind = (await remote.identity())["type"]
+    except (OSError, TimeoutError) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise UserError(f"{address}: no scheduler can be reached: {reason}") from error
+    if kind != "Scheduler":
+        raise UserError(f"{address}: this is a {kind.lower()} of Dask, not a scheduler")
+
+
+async def wait_for_scheduler(address: str, security: Security | None) -> None:
+    """Return as soon as a scheduler listens at an address."""
+    while True:
+        with suppress(UserError):
+            return await check_scheduler(address, security)
+        await asyncio.sleep(_RETRY_S)
+
+
+@asynccontextmanager
+async def connect(
+    text: str, certificates: Certificates | None, cache: Path
+) -> AsyncIterator[Client]:
+    """Provide a client of the scheduler at an address, or of a new cluster on this machine.
+
+    Args:
+        text: the address, or `local:N` to start a scheduler and N workers here.
+        certificates: the files for TLS; None without TLS.
+        cache: the folder for copies of bots, for a new cluster.
+
+    Raises UserError if no scheduler can be reached.
+    """
+    logging.getLogger("distributed").setLevel(
+        logging.CRITICAL
+    )  # the driver says what users must know
+    if text.startswith(LOCAL):
+        async with (
+            _local_cluster(_local_count(text), cache) as address,
+            _client(address, None) as client,
+        ):
+            yield client
+        return
+    address = scheduler_address(text, certificates)
+    security = None if certificates is None else certificates.security()
+    await check_scheduler(address, security)
+    async with _client(address, security) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _client(address: str, security: Security | None) -> AsyncIterator[Client]:
+    client = Client(
+        address, security=security, asynchronous=True, timeout=CONNECT_S, set_as_default=False
+    )
+    async with client:
+        yield client
+
+
+def _local_count(text: str) -> int:
+    count = text.removeprefix(LOCAL)
+    if not (count.isascii() and count.isdecimal() and 1 <= int(count[:5]) <= 1024):  # noqa: PLR2004
+        raise UserError(f"{text!r}: write {LOCAL}N, with a number of workers from 1 to 1024")
+    return int(count)
+
+
+@asynccontextmanager
+async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
+    """Start a scheduler in this process and workers on this machine; provide the scheduler's address."""
+    with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
+        found = places(workers, cache, network=False)
+        cluster = SpecCluster(
+            scheduler={
+                "cls": Scheduler,
+                "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+            },
+            workers={
+                number: {
+                    "cls": Nanny,
+                    "options": worker_options(place, None) | {"host": "127.0.0.1"},
+                }
+                for number, place in enumerate(found)
+            },
+            asynchronous=True,
+            silence_logs=False,
+        )
+        async with cluster:
+            yield cluster.scheduler_address
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

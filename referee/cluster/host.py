@@ -1,0 +1,116 @@
+"""Start the Dask workers of a machine as the referee needs them: one for each core, pinned, each watched by a nanny."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Iterable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Nanny, Security, Worker, WorkerPlugin
+
+from referee.cluster import member
+from referee.cluster.member import Place
+from referee.sandbox.folders import run_folder
+
+CORE = "core"
+"""The Dask resource that a game needs. Each worker has one."""
+SCRATCH = "temporary-directory"
+"""The setting of Dask for the folder of its own files."""
+CONFIG: dict[str, object] = {
+    "distributed.worker.daemon": False,  # a daemonic process may not start the process that plays
+    "distributed.worker.multiprocessing-method": "spawn",
+    "distributed.worker.use-file-locking": False,
+    "distributed.admin.event-loop": "asyncio",
+}
+"""The settings of Dask that the nannies and their workers need."""
+
+
+class PlacePlugin(WorkerPlugin):
+    """Prepares the process of a Dask worker: it is pinned to its cores, and what a killed one has left is removed."""
+
+    name = "referee"
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def setup(self, worker: Worker) -> None:
+        """Called by Dask when the process starts."""
+        del worker
+        if self._place.cores:
+            with suppress(OSError, AttributeError):  # without pinning, games are slower
+                os.sched_setaffinity(0, self._place.cores)
+        with run_folder():  # removes the folders of killed runs, and ends their programs
+            pass
+        member.set_place(self._place)
+
+    async def teardown(self, worker: Worker) -> None:
+        """Called by Dask before the process ends, which would otherwise wait for the process that plays."""
+        del worker
+        await member.kill_all()
+
+
+def worker_options(place: Place, security: Security | None) -> dict[str, Any]:
+    """Return the arguments of a `Nanny`, except the address of the scheduler.
+
+    Args:
+        place: what the worker may use.
+        security: the certificates; None without TLS.
+    """
+    return {
+        "nthreads": 1,
+        "resources": {CORE: 1},
+        "memory_limit": 0,  # the sandbox limits the memory of bots
+        "dashboard": False,
+        "plugins": (PlacePlugin(place),),
+        "security": security,
+        "silence_logs": logging.CRITICAL,
+    }
+
+
+def places(count: int | None, folder: Path, *, network: bool) -> list[Place]:
+    """Return a place for each worker of this machine, one core each.
+
+    Args:
+        count: the number of workers; None for one per core. With more workers than cores, workers share cores.
+        folder: see `Place`.
+        network: see `Place`.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    numbers = range(len(cores) if count is None else count)
+    return [Place(frozenset({cores[number % len(cores)]}), folder, network) for number in numbers]
+
+
+async def run_workers(
+    scheduler: str, found: Iterable[Place], *, host: str | None, security: Security | None
+) -> None:
+    """Start a Dask worker for each place, and return when all have ended.
+
+    A worker that is killed is started again. All end when this task is cancelled, and when the scheduler is gone.
+
+    Args:
+        scheduler: the address of the scheduler.
+        found: the places of the workers.
+        host: the address at which the workers listen; None for the one that reaches the scheduler.
+        security: the certificates; None without TLS.
+    """
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
+        async with AsyncExitStack() as stack:
+            nannies = [
+                await stack.enter_async_context(
+                    Nanny(
+                        scheduler,
+                        name=f"{socket.gethostname()}-{os.getpid()}-{number}",
+                        host=host,
+                        **worker_options(place, security),
+                    )
+                )
+                for number, place in enumerate(found)
+            ]
+            await asyncio.gather(*(nanny.finished() for nanny in nannies))

@@ -1,0 +1,327 @@
+"""Give runs of games to the workers of a Dask cluster, and replace workers that are lost."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from distributed import Client
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker
+
+from referee.cluster import member
+from referee.cluster.connection import Certificates, connect
+from referee.cluster.host import CORE
+from referee.cluster.member import SessionRequest
+from referee.errors import RefereeError, UserError
+from referee.records import BotId, GameRecord
+from referee.roster.roster import Roster
+from referee.sandbox import Isolation
+from referee.tournament.assignments import Assignment
+from referee.tournament.create import Tournament
+from referee.tournament.workers import WorkerLostError
+
+RUN_S = 1.0
+"""Seconds of play in a run. Dask needs some milliseconds for each, mostly in the scheduler and in the driver."""
+_PACKAGE = "linko-referee"
+_WATCH_S = 0.5
+"""Seconds between two looks at the connection to the scheduler."""
+_LEAVE_S = 30.0
+"""How long the driver waits at the end until the workers have ended their bots."""
+_LOST = (KilledWorker, FutureCancelledError, CommClosedError, OSError)
+"""The errors of Dask when a worker is gone."""
+
+
+@dataclass(eq=False, slots=True)
+class _Remote:
+    """A Dask worker that can play."""
+
+    address: str
+    lost: asyncio.Future[None]
+    """Done when the scheduler has lost the worker."""
+    lanes: set[int] = field(default_factory=set)
+    """The lanes that live on it."""
+
+
+class RemoteWorkers:
+    """The workers of a run on a cluster: one for each lane, on the Dask workers that there are. See `WorkerGroup`.
+
+    A lane lives on one Dask worker. It moves when this worker is lost, and to a new worker that has fewer lanes. Then its
+    bots start anew there, so no process of a bot meets a deal again.
+
+    Args:
+        client: the connection to the scheduler.
+        request: what each Dask worker needs to know.
+        lanes: the number of lanes.
+        pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
+        say: called with a sentence about each worker that is lost or refused, and about waiting.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        request: SessionRequest,
+        lanes: int,
+        *,
+        pack: Callable[[str], bytes],
+        say: Callable[[str], None],
+    ) -> None:
+        self.run_s = RUN_S
+        self._client = client
+        self._request = request
+        self._lanes = lanes
+        self._pack = pack
+        self._say = say
+        self._numbers = count()
+        self._remotes: dict[str, _Remote] = {}
+        """The Dask workers that can play, by address."""
+        self._refusals: dict[str, str] = {}
+        """Why a Dask worker cannot play, by address."""
+        self._homes: dict[int, _Remote] = {}
+        """Where each lane lives."""
+        self._changed = asyncio.Event()
+        """Set when a worker has come, or when the scheduler is gone."""
+        self._is_waiting = False
+        self._entering: dict[str, asyncio.Task[None]] = {}
+        self._kills: list[asyncio.Future[None]] = []
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the scheduler is gone."""
+
+    def __len__(self) -> int:
+        return self._lanes
+
+    async def start(self) -> None:
+        """Prepare the Dask workers that there are.
+
+        Raises UserError if there are some, and none can play the tournament.
+        """
+        self._client.subscribe_topic("all", self._note_event)
+        scheduler: Any = self._client.scheduler
+        for address in (await scheduler.identity(n_workers=-1))["workers"]:
+            self._begin_enter(address)
+        while self._entering:
+            await asyncio.wait(list(self._entering.values()))
+        if self._refusals and not self._remotes:
+            raise UserError("no worker can play:\n" + "\n".join(self._refusals.values()))
+
+    async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
+        """Play an assignment on the Dask worker where the lane lives.
+
+        Raises WorkerLostError if the worker is lost, RefereeError if the scheduler is gone, and the errors of `Workers.submit`.
+        """
+        remote = await self._find_home(number)
+        job = self._client.submit(
+            member.play,
+            self._request.session,
+            assignment,
+            key=f"referee-{self._request.session}-{next(self._numbers)}",
+            workers=[remote.address],
+            allow_other_workers=False,
+            resources={CORE: 1},
+            retries=0,
+            pure=False,
+        )
+        result = asyncio.ensure_future(job.result())
+        try:
+            await asyncio.wait(
+                (result, remote.lost, self._gone), return_when=asyncio.FIRST_COMPLETED
+            )
+            self._check_scheduler()
+            if result.done():
+                return result.result()
+        except _LOST as error:
+            self._check_scheduler()
+            raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
+        except WorkerLostError:
+            self._say(
+                f"The process that plays on {remote.address} died. Its games are played again."
+            )
+            raise
+        else:
+            raise WorkerLostError(f"the worker {remote.address} is gone")
+        finally:
+            result.cancel()
+            if not self._gone.done():
+                job.release()
+
+    def kill(self) -> None:
+        """End the processes that play at once. The loop must run on until the workers are closed."""
+        session = self._request.session
+        self._kills = [
+            asyncio.ensure_future(self._call(address, member.kill, session))
+            for address in self._remotes
+        ]
+
+    async def aclose(self) -> None:
+        """End all bots on all workers."""
+        for task in self._entering.values():
+            task.cancel()
+        if self._gone.done():
+            return
+        self._client.unsubscribe_topic("all")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                session = self._request.session
+                leaving = (self._call(address, member.leave, session) for address in self._remotes)
+                await asyncio.gather(*leaving, return_exceptions=True)
+
+    async def watch(self) -> None:
+        """Notice that the scheduler is gone. Run this beside everything else."""
+        while self._client.status == "running":  # noqa: ASYNC110 - the client has no event for it
+            await asyncio.sleep(_WATCH_S)
+        if not self._gone.done():
+            self._gone.set_result(None)
+        self._changed.set()
+
+    def _check_scheduler(self) -> None:
+        if self._gone.done():
+            raise RefereeError("the scheduler is gone")
+
+    async def _find_home(self, lane: int) -> _Remote:
+        """Return the Dask worker of a lane. Wait until there is one."""
+        while not self._remotes:
+            self._check_scheduler()
+            if not self._is_waiting:
+                self._say("Waiting for a worker that can play.")
+            self._is_waiting = True
+            self._changed.clear()
+            await self._changed.wait()
+        self._is_waiting = False
+        home = self._homes.get(lane)
+        emptiest = min(self._remotes.values(), key=lambda remote: len(remote.lanes))
+        if home is None or len(home.lanes) > len(emptiest.lanes) + 1:
+            if home is not None:
+                home.lanes.discard(lane)
+            emptiest.lanes.add(lane)
+            home = self._homes[lane] = emptiest
+        return home
+
+    def _note_event(self, event: tuple[float, Any]) -> None:
+        """Handle an event of the scheduler: a worker has come or gone."""
+        _, message = event
+        action = message.get("action") if isinstance(message, dict) else None
+        if action == "add-worker":
+            self._begin_enter(message["worker"])
+        elif action == "remove-worker":
+            self._remove(message["worker"])
+
+    def _begin_enter(self, address: str) -> None:
+        if address not in self._entering and address not in self._remotes:
+            task = asyncio.ensure_future(self._enter(address))
+            self._entering[address] = task
+            task.add_done_callback(lambda _: self._entering.pop(address, None))
+
+    def _remove(self, address: str) -> None:
+        self._refusals.pop(address, None)
+        remote = self._remotes.pop(address, None)
+        if remote is None:
+            return
+        for lane in remote.lanes:
+            del self._homes[lane]
+        if not remote.lost.done():
+            remote.lost.set_result(None)
+            self._say(f"The worker {address} is gone. Its games are played again.")
+
+    async def _enter(self, address: str) -> None:
+        """Prepare a Dask worker for the tournament: compare versions, test the isolation, and build the missing bots."""
+        try:
+            await self._compare_versions(address)
+            missing = await self._call(address, member.enter, self._request)
+            reasons = [await self._add_bot(address, bot) for bot in missing]
+            reason = "; ".join(filter(None, reasons))
+        except UserError as error:
+            reason = str(error)
+        except _LOST:
+            return  # gone before it was ready
+        if reason:
+            self._refusals[address] = f"{address}: {reason}"
+            self._say(f"The worker {address} cannot play: {reason}")
+            return
+        lost = asyncio.get_running_loop().create_future()
+        self._remotes[address] = _Remote(address, lost)
+        self._changed.set()
+
+    async def _add_bot(self, address: str, bot: str) -> str | None:
+        session = self._request.session
+        reason = await self._call(address, member.add_bot, session, bot, self._pack(bot))
+        return f"{bot} cannot be built: {reason}" if reason else None
+
+    async def _compare_versions(self, address: str) -> None:
+        """Raise UserError if a worker has another version of the referee or of Python."""
+        client: Any = self._client
+        found = await client.get_versions(packages=[_PACKAGE])
+        if address not in found["workers"]:
+            raise CommClosedError(f"{address} is gone")
+        there, here = (each["packages"] for each in (found["workers"][address], found["client"]))
+        for package, name in ((_PACKAGE, "the referee"), ("python", "Python")):
+            theirs, ours = there.get(package), here.get(package)
+            if package == "python":  # a bug fix release of Python reads the messages of another
+                theirs, ours = (".".join(str(each).split(".")[:2]) for each in (theirs, ours))
+            if theirs != ours:
+                raise UserError(f"it has {name} {theirs}, and this machine has {ours}")
+
+    async def _call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in the process of a Dask worker. Its core is not needed, so it need not wait for games."""
+        results = await self._client.run(function, *arguments, workers=[address])
+        return results[address]
+
+
+@asynccontextmanager
+async def cluster_workers(
+    cluster: str,
+    certificates: Certificates | None,
+    cache: Path,
+    *,
+    tournament: Tournament,
+    roster: Roster,
+    isolation: Isolation,
+    say: Callable[[str], None],
+) -> AsyncIterator[RemoteWorkers]:
+    """Provide the workers of a tournament on a cluster. At the end, all bots are ended.
+
+    Args:
+        cluster: see `connect`.
+        certificates: see `connect`.
+        cache: see `connect`.
+        tournament: the tournament.
+        roster: has the bots.
+        isolation: the isolation of bots on this machine. The workers must give the same rung.
+        say: see `RemoteWorkers`.
+
+    Raises UserError if no scheduler can be reached, or if there are workers and none can play the tournament.
+    """
+    config = tournament.config
+    if config.cores_per_game > 1:
+        raise UserError(
+            f"cores_per_game: {config.cores_per_game} is impossible with --cluster: a worker has one core"
+        )
+    bots = tournament.bots
+    request = SessionRequest(
+        session=secrets.token_hex(8),
+        commitment=tournament.parts[0].commitment,
+        config=replace(config, seed=None),
+        rung=isolation.rung,
+        bots={text: roster.content_hash(bot) for text, bot in bots.items()},
+    )
+    async with connect(cluster, certificates, cache) as client:
+        workers = RemoteWorkers(
+            client,
+            request,
+            config.lanes or 1,
+            pack=lambda bot: roster.pack(BotId.parse(bot)),
+            say=say,
+        )
+        watch = asyncio.ensure_future(workers.watch())
+        try:
+            await workers.start()
+            yield workers
+        finally:
+            await workers.aclose()
+            watch.cancel()
