@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ import dask
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from distributed.core import rpc
 
-from referee.cluster.host import CONFIG, SCRATCH, places, worker_options
+from referee.cluster.host import CONFIG, SCRATCH, places, without_logs, worker_options
 from referee.errors import UserError
 from referee.sandbox.folders import run_folder
 
-CONNECT_S = 10.0
+CONNECT_S = 8.0
 """How long a scheduler is waited for."""
 _RETRY_S = 1.0
 LOCAL = "local:"
@@ -107,9 +106,15 @@ async def connect(
 
     Raises UserError if no scheduler can be reached.
     """
-    logging.getLogger("distributed").setLevel(
-        logging.CRITICAL
-    )  # the driver says what users must know
+    with without_logs():
+        async with _connect(text, certificates, cache) as client:
+            yield client
+
+
+@asynccontextmanager
+async def _connect(
+    text: str, certificates: Certificates | None, cache: Path
+) -> AsyncIterator[Client]:
     if text.startswith(LOCAL):
         async with (
             _local_cluster(_local_count(text), cache) as address,

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Iterable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,17 @@ CONFIG: dict[str, object] = {
     "distributed.admin.event-loop": "asyncio",
 }
 """The settings of Dask that the nannies and their workers need."""
+
+
+@contextmanager
+def without_logs() -> Iterator[None]:
+    """Print no logs of Dask. It logs tracebacks of everything that a lost connection interrupts."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 class PlacePlugin(WorkerPlugin):
@@ -99,8 +110,7 @@ async def run_workers(
         host: the address at which the workers listen; None for the one that reaches the scheduler.
         security: the certificates; None without TLS.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with run_folder() as scratch, dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
+    with run_folder() as scratch, without_logs(), dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
         async with AsyncExitStack() as stack:
             nannies = [
                 await stack.enter_async_context(

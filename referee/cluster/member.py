@@ -1,6 +1,6 @@
-"""The functions that the driver of a tournament calls in a Dask worker: enter a session, add bots, play, leave.
+"""The functions that the driver of a tournament calls in a Dask worker: deploy a tournament, add bots, play, leave.
 
-A session is one run of a tournament by one driver. For each session, a Dask worker has one process that plays, which
+A deployment is one run of a tournament by one driver. For each deployment, a Dask worker has one process that plays, which
 `tournament.workers` starts and watches as on the driver's machine. Dask's own threads and messages are outside of this process,
 so they take no time from a game.
 """
@@ -26,7 +26,7 @@ from referee.tournament.config import TournamentConfig
 from referee.tournament.workers import Workers, make_settings
 
 IDLE_S = 120.0
-"""A session that has played nothing for this time ends its processes. Its driver was probably killed."""
+"""A deployment that has played nothing for this time ends its processes. Its driver was probably killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRequest:
+class DeploymentRequest:
     """What a Dask worker needs to know about a tournament."""
 
-    session: str
-    """The id of the session."""
+    deployment: str
+    """The id of the deployment."""
     commitment: str
-    """The commitment to the tournament's seed. A new session ends the older ones of the same tournament."""
+    """The commitment to the tournament's seed. A new deployment ends the older ones of the same tournament."""
     config: TournamentConfig
     """The configuration without the seed, which stays with the driver."""
     rung: Rung
@@ -57,9 +57,9 @@ class SessionRequest:
     """The content hash of each bot, by `name@version`."""
 
 
-# The states of a session in a Dask worker:
+# The states of a deployment in a Dask worker:
 #
-#     (none) ── enter ──► entered ── play ──► playing ──► idle ── leave, kill, or IDLE_S ──► closed
+#     (none) ── deploy ──► deployed ── play ──► playing ──► idle ── leave, kill, or IDLE_S ──► closed
 #                                                ▲         │
 #                                                └─ play ──┘
 #
@@ -67,8 +67,8 @@ class SessionRequest:
 # when the next Dask worker of the machine starts.
 
 
-class Session:
-    """The part of a session that is in this process.
+class Deployment:
+    """The part of a deployment that is in this process.
 
     Args:
         request: what the driver has sent.
@@ -76,7 +76,7 @@ class Session:
         isolation: the isolation of the bots on this machine.
     """
 
-    def __init__(self, request: SessionRequest, place: Place, isolation: Isolation) -> None:
+    def __init__(self, request: DeploymentRequest, place: Place, isolation: Isolation) -> None:
         self.request = request
         self._place = place
         self._isolation = isolation
@@ -132,7 +132,7 @@ class Session:
             self._workers.kill()
 
     def _leave(self) -> None:
-        asyncio.get_running_loop().create_task(leave(self.request.session))
+        asyncio.get_running_loop().create_task(leave(self.request.deployment))
 
     async def _open_workers(self) -> Workers:
         if self._workers is None:
@@ -163,7 +163,7 @@ class Session:
 
 
 # The state of this process. Dask calls only functions of modules, and these functions need it.
-_SESSIONS: dict[str, Session] = {}
+_DEPLOYMENTS: dict[str, Deployment] = {}
 _PLACES: list[Place] = []
 
 
@@ -172,8 +172,8 @@ def set_place(place: Place) -> None:
     _PLACES.append(place)
 
 
-async def enter(request: SessionRequest) -> tuple[str, ...]:
-    """Open a session. Return the bots (`name@version`) that `add_bot` must add before `play`.
+async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
+    """Open a deployment. Return the bots (`name@version`) that `add_bot` must add before `play`.
 
     Raises UserError if this worker cannot play the tournament.
     """
@@ -184,37 +184,39 @@ async def enter(request: SessionRequest) -> tuple[str, ...]:
         isolation = await select_isolation(request.rung)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    older = (each for each in _SESSIONS.values() if each.request.commitment == request.commitment)
-    for session in list(older):
-        await leave(session.request.session)
-    session = _SESSIONS[request.session] = Session(request, _PLACES[-1], isolation)
-    return session.missing_bots()
+    older = (
+        each for each in _DEPLOYMENTS.values() if each.request.commitment == request.commitment
+    )
+    for deployment in list(older):
+        await leave(deployment.request.deployment)
+    deployment = _DEPLOYMENTS[request.deployment] = Deployment(request, _PLACES[-1], isolation)
+    return deployment.missing_bots()
 
 
-async def add_bot(session: str, bot: str, archive: bytes) -> str | None:
-    """See `Session.add_bot`."""
-    return await _SESSIONS[session].add_bot(bot, archive)
+async def add_bot(deployment: str, bot: str, archive: bytes) -> str | None:
+    """See `Deployment.add_bot`."""
+    return await _DEPLOYMENTS[deployment].add_bot(bot, archive)
 
 
-async def play(session: str, assignment: Assignment) -> list[GameRecord]:
-    """See `Session.play`."""
-    return await _SESSIONS[session].play(assignment)
+async def play(deployment: str, assignment: Assignment) -> list[GameRecord]:
+    """See `Deployment.play`."""
+    return await _DEPLOYMENTS[deployment].play(assignment)
 
 
-async def leave(session: str) -> None:
-    """Close a session, if it is open."""
-    if (found := _SESSIONS.pop(session, None)) is not None:
+async def leave(deployment: str) -> None:
+    """Close a deployment, if it is open."""
+    if (found := _DEPLOYMENTS.pop(deployment, None)) is not None:
         await found.close()
 
 
-async def kill(session: str) -> None:
-    """End the game process of a session at once, and close the session."""
-    if session in _SESSIONS:
-        _SESSIONS[session].kill()
-    await leave(session)
+async def kill(deployment: str) -> None:
+    """End the game process of a deployment at once, and close the deployment."""
+    if deployment in _DEPLOYMENTS:
+        _DEPLOYMENTS[deployment].kill()
+    await leave(deployment)
 
 
 async def kill_all() -> None:
-    """Do as `kill` for all sessions."""
-    for session in list(_SESSIONS):
-        await kill(session)
+    """Do as `kill` for all deployments."""
+    for deployment in list(_DEPLOYMENTS):
+        await kill(deployment)

@@ -1,4 +1,4 @@
-"""Give runs of games to the workers of a Dask cluster, and replace workers that are lost."""
+"""Give stretches of games to the workers of a Dask cluster, and replace workers that are lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distributed.scheduler import KilledWorker
 from referee.cluster import member
 from referee.cluster.connection import Certificates, connect
 from referee.cluster.host import CORE
-from referee.cluster.member import SessionRequest
+from referee.cluster.member import DeploymentRequest
 from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster.roster import Roster
@@ -28,8 +28,8 @@ from referee.tournament.assignments import Assignment
 from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError
 
-RUN_S = 1.0
-"""Seconds of play in a run. Dask needs some milliseconds for each, mostly in the scheduler and in the driver."""
+STRETCH_S = 1.0
+"""Seconds of play in a stretch. Dask needs some milliseconds for each, mostly in the scheduler and in the driver."""
 _PACKAGE = "linko-referee"
 _WATCH_S = 0.5
 """Seconds between two looks at the connection to the scheduler."""
@@ -51,7 +51,7 @@ class _Remote:
 
 
 class RemoteWorkers:
-    """The workers of a run on a cluster: one for each lane, on the Dask workers that there are. See `WorkerGroup`.
+    """The workers of a tournament on a cluster: one for each lane, on the Dask workers that there are. See `WorkerGroup`.
 
     A lane lives on one Dask worker. It moves when this worker is lost, and to a new worker that has fewer lanes. Then its
     bots start anew there, so no process of a bot meets a deal again.
@@ -67,13 +67,13 @@ class RemoteWorkers:
     def __init__(
         self,
         client: Client,
-        request: SessionRequest,
+        request: DeploymentRequest,
         lanes: int,
         *,
         pack: Callable[[str], bytes],
         say: Callable[[str], None],
     ) -> None:
-        self.run_s = RUN_S
+        self.stretch_s = STRETCH_S
         self._client = client
         self._request = request
         self._lanes = lanes
@@ -119,9 +119,9 @@ class RemoteWorkers:
         remote = await self._find_home(number)
         job = self._client.submit(
             member.play,
-            self._request.session,
+            self._request.deployment,
             assignment,
-            key=f"referee-{self._request.session}-{next(self._numbers)}",
+            key=f"referee-{self._request.deployment}-{next(self._numbers)}",
             workers=[remote.address],
             allow_other_workers=False,
             resources={CORE: 1},
@@ -153,9 +153,9 @@ class RemoteWorkers:
 
     def kill(self) -> None:
         """End the processes that play at once. The loop must run on until the workers are closed."""
-        session = self._request.session
+        deployment = self._request.deployment
         self._kills = [
-            asyncio.ensure_future(self._call(address, member.kill, session))
+            asyncio.ensure_future(self._call(address, member.kill, deployment))
             for address in self._remotes
         ]
 
@@ -168,8 +168,10 @@ class RemoteWorkers:
         self._client.unsubscribe_topic("all")
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
-                session = self._request.session
-                leaving = (self._call(address, member.leave, session) for address in self._remotes)
+                deployment = self._request.deployment
+                leaving = (
+                    self._call(address, member.leave, deployment) for address in self._remotes
+                )
                 await asyncio.gather(*leaving, return_exceptions=True)
 
     async def watch(self) -> None:
@@ -233,7 +235,7 @@ class RemoteWorkers:
         """Prepare a Dask worker for the tournament: compare versions, test the isolation, and build the missing bots."""
         try:
             await self._compare_versions(address)
-            missing = await self._call(address, member.enter, self._request)
+            missing = await self._call(address, member.deploy, self._request)
             reasons = [await self._add_bot(address, bot) for bot in missing]
             reason = "; ".join(filter(None, reasons))
         except UserError as error:
@@ -249,8 +251,8 @@ class RemoteWorkers:
         self._changed.set()
 
     async def _add_bot(self, address: str, bot: str) -> str | None:
-        session = self._request.session
-        reason = await self._call(address, member.add_bot, session, bot, self._pack(bot))
+        deployment = self._request.deployment
+        reason = await self._call(address, member.add_bot, deployment, bot, self._pack(bot))
         return f"{bot} cannot be built: {reason}" if reason else None
 
     async def _compare_versions(self, address: str) -> None:
@@ -303,8 +305,8 @@ async def cluster_workers(
             f"cores_per_game: {config.cores_per_game} is impossible with --cluster: a worker has one core"
         )
     bots = tournament.bots
-    request = SessionRequest(
-        session=secrets.token_hex(8),
+    request = DeploymentRequest(
+        deployment=secrets.token_hex(8),
         commitment=tournament.parts[0].commitment,
         config=replace(config, seed=None),
         rung=isolation.rung,

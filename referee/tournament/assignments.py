@@ -2,9 +2,9 @@
 
 A lane plays its games in schedule order, one bundle at a time. The bundles are the same with any
 number of workers, and in a resumed tournament. Therefore bots are also suspended in the same games. A worker gets
-one or more bundles of a lane at once: a `Run`.
+one or more bundles of a lane at once: a `Stretch`.
 
-`conduct` takes a `Run` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
+`conduct` takes a `Stretch` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
 worker. This module does no I/O.
 """
 
@@ -111,7 +111,7 @@ class WorkerGroup(Protocol):
     """The workers of a run, on this machine or on others. A lost worker is replaced under the same number."""
 
     @property
-    def run_s(self) -> float:
+    def stretch_s(self) -> float:
         """How many seconds of play a worker gets at once; 0 for one bundle."""
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class WorkerGroup(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Stretch:
     """Bundles of one lane that a worker gets together, and the forfeits in the lane before them."""
 
     lane: int
@@ -167,7 +167,7 @@ class Lanes:
         self._forfeits: dict[int, Forfeits] = {}
         """The forfeits in each lane."""
         self._losses: dict[int, int] = {}
-        """How often the worker of the current run of a lane was lost."""
+        """How often the worker of the current stretch of a lane was lost."""
         self._pending: dict[int, deque[tuple[ScheduledGame, ...]]] = {}
         """For each lane, the bundles to play next. They have only missing games."""
         lanes: dict[int, list[list[ScheduledGame]]] = {}
@@ -188,8 +188,8 @@ class Lanes:
             )
             self._pending[lane] = deque(filter(None, missing))
 
-    def take(self, worker: int, games: int = 1) -> Run | None:
-        """Return the run that worker number `worker` plays next; None if its lanes are all busy or finished.
+    def take(self, worker: int, games: int = 1) -> Stretch | None:
+        """Return the stretch that worker number `worker` plays next; None if its lanes are all busy or finished.
 
         If several lanes of the worker are free, the one whose next game is first in the schedule is taken.
 
@@ -210,25 +210,25 @@ class Lanes:
         bundles = [pending.popleft()]
         while pending and sum(map(len, bundles)) < games:
             bundles.append(pending.popleft())
-        return Run(lane, tuple(bundles), self._lane_forfeits(lane).copy())
+        return Stretch(lane, tuple(bundles), self._lane_forfeits(lane).copy())
 
     def release(self, lane: int) -> None:
-        """Note that the run of a lane is finished. The lane can start its next one."""
+        """Note that the stretch of a lane is finished. The lane can start its next one."""
         self._busy.remove(lane)
         self._losses.pop(lane, None)
 
-    def put_back(self, run: Run) -> None:
-        """Note that the worker of a run was lost. The lane plays the same bundles next.
+    def put_back(self, stretch: Stretch) -> None:
+        """Note that the worker of a stretch was lost. The lane plays the same bundles next.
 
         Raises RefereeError if the worker was lost `MAX_LOSSES` times with the same first bundle.
         """
-        losses = self._losses[run.lane] = self._losses.get(run.lane, 0) + 1
+        losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1
         if losses >= MAX_LOSSES:
             raise RefereeError(
-                f"the worker died {losses} times while it played {run.games[0].game_id}"
+                f"the worker died {losses} times while it played {stretch.games[0].game_id}"
             )
-        self._busy.remove(run.lane)
-        self._pending[run.lane].extendleft(reversed(run.bundles))
+        self._busy.remove(stretch.lane)
+        self._pending[stretch.lane].extendleft(reversed(stretch.bundles))
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
         """Note which seats forfeited a game. Call this for all games of a lane in schedule order."""

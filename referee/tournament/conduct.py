@@ -34,9 +34,9 @@ from referee.tournament.config import (
 from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError
 
-RUNS_PER_WORKER = 2
-"""Number of runs that a worker has at the same time. It plays one, and then at once the waiting one."""
-MAX_RUN_GAMES = 1000
+STRETCHES_PER_WORKER = 2
+"""Number of stretches that a worker has at the same time. It plays one, and then at once the waiting one."""
+MAX_STRETCH_GAMES = 1000
 """The most games that a worker gets at once. They are lost together if the worker dies."""
 
 
@@ -80,13 +80,13 @@ class Plan:
 
 
 class Feeder:
-    """Gives runs of games to the workers until no game is missing or `drain` is called.
+    """Gives stretches of games to the workers until no game is missing or `drain` is called.
 
     Args:
         plan: makes a task of each scheduled game.
         lanes: the games to play.
         workers: the workers that play them.
-        store_games: stores the games of a finished run, all of them or none.
+        store_games: stores the games of a finished stretch, all of them or none.
     """
 
     def __init__(
@@ -105,38 +105,40 @@ class Feeder:
         self._played, self._played_us = 0, 0
 
     def drain(self) -> None:
-        """Start no further run. Runs that a worker already has are finished and stored."""
+        """Start no further stretch. Stretches that a worker already has are finished and stored."""
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
-        """Send one run after the other to worker `number`, and store the games of each run.
+        """Send one stretch after the other to worker `number`, and store the games of each stretch.
 
-        If the worker is lost, the run is sent to a new worker. After `drain` it is not sent again. Raises
-        RefereeError if the worker of the same run is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
+        If the worker is lost, the stretch is sent to a new worker. After `drain` it is not sent again. Raises
+        RefereeError if the worker of the same stretch is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
         all errors of `WorkerGroup.submit` except WorkerLostError.
         """
-        while not self._draining and (run := self._lanes.take(number, self._games())) is not None:
+        while (
+            not self._draining and (stretch := self._lanes.take(number, self._games())) is not None
+        ):
             try:
-                tasks = (tuple(map(self._plan.make_task, bundle)) for bundle in run.bundles)
-                assignment = Assignment(run.lane, tuple(tasks), run.forfeits)
+                tasks = (tuple(map(self._plan.make_task, bundle)) for bundle in stretch.bundles)
+                assignment = Assignment(stretch.lane, tuple(tasks), stretch.forfeits)
                 records = await self._workers.submit(number, assignment)
             except WorkerLostError:
                 if not self._draining:
-                    self._lanes.put_back(run)
+                    self._lanes.put_back(stretch)
                 continue
-            self._store_games(run.games, records)
-            for game, record in zip(run.games, records, strict=True):
+            self._store_games(stretch.games, records)
+            for game, record in zip(stretch.games, records, strict=True):
                 self._lanes.note_result(game, record.forfeited)
                 self._played += 1
                 self._played_us += record.duration_us
-            self._lanes.release(run.lane)
+            self._lanes.release(stretch.lane)
 
     def _games(self) -> int:
-        """Return how many games to send to a worker at once. The first run of a tournament is short."""
+        """Return how many games to send to a worker at once. The first stretch of a tournament is short."""
         if not self._played_us:
             return 1
         mean_s = self._played_us / self._played / 1e6
-        return min(MAX_RUN_GAMES, ceil(self._workers.run_s / mean_s))
+        return min(MAX_STRETCH_GAMES, ceil(self._workers.stretch_s / mean_s))
 
 
 # The states of a tournament:
@@ -166,7 +168,7 @@ class Conductor:
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
         workers: the workers that play the games, for example `local_workers`. It is entered once.
-        on_game_stored: called for each game of a run, when the whole run is stored.
+        on_game_stored: called for each game of a stretch, when the whole stretch is stored.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -198,7 +200,7 @@ class Conductor:
     async def play_missing_games(self) -> bool:
         """Play until no game is missing or `drain` is called; return True if the tournament is finished.
 
-        Raises VoidGame if a game is void again and again, RefereeError if a run loses its worker `MAX_LOSSES`
+        Raises VoidGame if a game is void again and again, RefereeError if a stretch loses its worker `MAX_LOSSES`
         times, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
         """
         async with self._open_workers as workers:
@@ -207,7 +209,7 @@ class Conductor:
                 self._feeder = self._make_feeder(games, workers)
                 with _raise_first_error():
                     async with asyncio.TaskGroup() as group:
-                        for number in list(range(len(workers))) * RUNS_PER_WORKER:
+                        for number in list(range(len(workers))) * STRETCHES_PER_WORKER:
                             group.create_task(self._feeder.feed_worker(number))
                 if self._count_stored() < games:  # drained
                     return False
@@ -216,7 +218,7 @@ class Conductor:
         return True
 
     def drain(self) -> None:
-        """Start no further run. Runs that a worker already has are finished and stored."""
+        """Start no further stretch. Stretches that a worker already has are finished and stored."""
         self._draining = True
         if self._feeder is not None:
             self._feeder.drain()

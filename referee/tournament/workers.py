@@ -74,7 +74,7 @@ class Workers:
         on_worker_lost: Callable[[str], None],
         hang_timeout_s: float = HANG_TIMEOUT_S,
     ) -> None:
-        self.run_s = 0.0  # to send another bundle takes no time
+        self.stretch_s = 0.0  # to send another bundle takes no time
         self._settings = settings
         self._on_worker_lost = on_worker_lost
         self._hang_timeout_s = hang_timeout_s

@@ -1,0 +1,177 @@
+"""Addresses of schedulers, TLS, and errors of users who want a cluster."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+
+import pytest
+from pages import ROOT
+from real_runs import place
+from test_remote_workers import REQUEST
+
+from referee.cluster import connection, member
+from referee.cluster.connection import Certificates, scheduler_address
+from referee.cluster.member import Place
+from referee.errors import UserError
+from referee.sandbox import Rung
+
+
+@pytest.fixture
+def here(tmp_path):
+    with place(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def _impatient(monkeypatch):
+    """Wait for a scheduler for one second instead of ten."""
+    monkeypatch.setattr(connection, "CONNECT_S", 1.0)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Make the certificates as the page tells."""
+    folder = tmp_path_factory.mktemp("tls")
+    page = (ROOT / "tournaments/README.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("openssl ")]
+    assert len(lines) == 3
+    for line in lines:
+        subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
+    return Certificates(folder / "authority.pem", folder / "own.pem", folder / "own.key")
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"])
+def test_address_of_this_machine_needs_no_tls(text):
+    assert scheduler_address(text, None).startswith("tcp://")
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1:8786", "tcp://host:1", "0.0.0.0:8786"])
+def test_address_beyond_this_machine_needs_tls(text):
+    with pytest.raises(UserError, match="beyond this machine TLS is required; give --tls-ca"):
+        scheduler_address(text, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", "127.0.0.1:x", "127.0.0.1:99999", "http://127.0.0.1:1", ":1"]
+)
+def test_text_that_is_no_address_is_refused(text):
+    with pytest.raises(
+        UserError, match="is not the address of a scheduler; write HOST:PORT or local:N"
+    ):
+        scheduler_address(text, None)
+
+
+@pytest.mark.toolchain("openssl")
+def test_certificates_and_protocol_must_fit(certificates):
+    assert scheduler_address("10.0.0.1:8786", certificates) == "tls://10.0.0.1:8786"
+    for text, given in (("tcp://127.0.0.1:1", certificates), ("tls://127.0.0.1:1", None)):
+        with pytest.raises(
+            UserError, match="give --tls-ca, --tls-cert and --tls-key with an address"
+        ):
+            scheduler_address(text, given)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ["--cluster", "local:0"],
+            "'local:0': write local:N, with a number of workers from 1 to 1024",
+        ),
+        (["--cluster", "10.1.2.3:8786"], "beyond this machine TLS is required"),
+        (["--cluster", "127.0.0.1:8786", "--tls-ca", "x"], "go together: give all three"),
+        (["--tls-key", "x"], "--tls-ca, --tls-cert and --tls-key need --cluster"),
+        (
+            ["--cluster", "10.1.2.3:1", "--tls-ca", "x", "--tls-cert", "x", "--tls-key", "x"],
+            "x: no such file",
+        ),
+    ],
+)
+def test_wrong_options_are_refused_before_a_game(here, words, reason):
+    done = here.referee("tournament", "run", here.tournament(), *words)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_several_cores_for_a_game_are_refused(here):
+    file = here.tournament(more="cores_per_game = 2\n")
+    done = here.referee("tournament", "run", file, "--cluster", "local:1")
+    assert done.returncode == 2
+    assert "cores_per_game: 2 is impossible with --cluster" in done.stderr
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("command", [("tournament", "run", "cup.toml", "--cluster"), ("worker",)])
+def test_address_where_nothing_listens_is_one_line(here, command):
+    here.tournament()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = here.referee(*command, address)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"tcp://{address}: no scheduler can be reached" in line
+
+
+@pytest.fixture
+def _in_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(member, "_DEPLOYMENTS", {})
+    monkeypatch.setattr(member, "_PLACES", [Place(frozenset(), tmp_path, network=False)])
+
+
+@pytest.mark.usefixtures("_in_place")
+async def test_worker_with_weaker_isolation_refuses_by_name(monkeypatch):
+    async def select(wanted):
+        assert wanted is Rung.FULL
+        raise UserError("isolation 'full': bubblewrap is missing")
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    with pytest.raises(UserError, match=f"{socket.gethostname()}: isolation 'full': bubblewrap"):
+        await member.deploy(REQUEST)
+
+
+async def test_dask_worker_that_the_referee_has_not_started_refuses(monkeypatch):
+    monkeypatch.setattr(member, "_PLACES", [])
+    with pytest.raises(UserError, match="was not started by `referee worker`"):
+        await member.deploy(REQUEST)
+
+
+@pytest.mark.toolchain("openssl")
+@pytest.mark.extended("starts clusters")
+def test_tournament_is_played_over_tls(here, certificates):
+    from real_runs import BIN  # noqa: PLC0415
+    from test_cluster_runs import free_port, process, run, scheduler, wait_for  # noqa: PLC0415
+
+    authority, own, key = (certificates.authority, certificates.certificate, certificates.key)
+    port = free_port()
+    ours = ("--tls-ca", authority, "--tls-cert", own, "--tls-key", key)
+    theirs = ("--protocol", "tls", "--tls-ca-file", authority, "--tls-cert", own, "--tls-key", key)
+    with scheduler(here, port, *theirs):
+        wait_for(port)
+        with process(here, BIN / "referee", "worker", f"127.0.0.1:{port}", "--cores", 1, *ours):
+            file = here.tournament()
+            run(here, "run", file, "--cluster", f"127.0.0.1:{port}", *ours)
+            plain = here.referee("tournament", "run", file, "--cluster", f"127.0.0.1:{port}")
+            assert plain.returncode == 2
+    assert len(here.records("league")) == 8
+
+
+@pytest.mark.extended("starts clusters")
+def test_bot_that_no_worker_can_build_ends_the_run_before_a_game(here, tmp_path):
+    bot = here.bot("built", (ROOT / "sample_bots/random/bot.py").read_text())
+    with (bot / "bot.toml").open("a") as manifest:
+        manifest.write(f'[build]\ncommand = ["test", "-e", "{tmp_path}/tool"]\n')
+    (tmp_path / "tool").touch()
+    file = here.tournament(bots=("greedy", bot))
+    assert here.referee("tournament", "run", file).returncode == 0
+    (tmp_path / "tool").unlink()  # the toolchain of the driver, which the worker lacks
+    shutil.rmtree(here.folder / "cache", ignore_errors=True)
+    done = here.referee(
+        "tournament", "run", file, "--cluster", "local:1", XDG_CACHE_HOME=str(here.folder / "cache")
+    )
+    assert done.returncode == 2, done.stdout
+    assert "no worker can play:" in done.stderr
+    assert "built@1 cannot be built: built: bot.toml: build.command:" in done.stderr

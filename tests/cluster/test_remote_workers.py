@@ -1,0 +1,254 @@
+"""The driver's side of a cluster: which Dask workers may play, where lanes live, and what is told of lost workers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from referee.cluster import member
+from referee.cluster.member import DeploymentRequest
+from referee.cluster.remote_workers import RemoteWorkers
+from referee.errors import RefereeError, UserError
+from referee.sandbox import Rung
+from referee.tournament.assignments import Assignment
+from referee.tournament.workers import WorkerLostError
+
+HERE = {"linko-referee": "0.2.0", "python": "3.11.7.final.0"}
+REQUEST = DeploymentRequest(
+    deployment="s", commitment="c", config=None, rung=Rung.FULL, bots={"a@1": "11", "b@2": "22"}
+)
+RECORDS = ["a record"]
+
+
+class FakeClient:
+    """A Dask client whose workers do what a test says."""
+
+    def __init__(self):
+        self.status = "running"
+        self.versions = {}
+        self.answers = {}
+        """What `deploy` and `add_bot` return or raise, by address; by default there is nothing to do."""
+        self.jobs = []
+        self.calls = []
+        self.scheduler = SimpleNamespace(identity=self._identity)
+
+    def join(self, address, packages=HERE, **answers):
+        self.versions[address] = {"packages": packages}
+        self.answers[address] = answers
+        if hasattr(self, "tell"):
+            self.tell((0.0, {"action": "add-worker", "worker": address}))
+
+    def lose(self, address):
+        del self.versions[address]
+        self.tell((0.0, {"action": "remove-worker", "worker": address}))
+
+    async def _identity(self, n_workers):
+        assert n_workers == -1
+        return {"workers": dict.fromkeys(self.versions)}
+
+    def subscribe_topic(self, topic, handler):
+        assert topic == "all"
+        self.tell = handler
+
+    def unsubscribe_topic(self, topic):
+        assert topic == "all"
+
+    async def get_versions(self, packages):
+        assert packages == ["linko-referee"]
+        return {"client": {"packages": HERE}, "workers": self.versions}
+
+    async def run(self, function, *arguments, workers):
+        (address,) = workers
+        self.calls.append((address, function.__name__, *arguments))
+        found = self.answers[address].get(
+            function.__name__, () if function is member.deploy else None
+        )
+        if isinstance(found, Exception):
+            raise found
+        return {address: found}
+
+    def submit(self, function, _session, _assignment, **options):
+        assert function is member.play
+        assert not options["allow_other_workers"]
+        assert not options["pure"]
+        assert options["retries"] == 0
+        job = FakeJob(options["workers"][0])
+        self.jobs.append(job)
+        return job
+
+
+class FakeJob:
+    def __init__(self, address):
+        self.address = address
+        self.done = asyncio.get_running_loop().create_future()
+
+    async def result(self):
+        return await self.done
+
+    def release(self):
+        pass
+
+
+@pytest.fixture
+def client():
+    return FakeClient()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@asynccontextmanager
+async def started(client, said, lanes=3):
+    workers = RemoteWorkers(client, REQUEST, lanes, pack=lambda bot: f"<{bot}>", say=said.append)
+    watch = asyncio.ensure_future(workers.watch())
+    await workers.start()
+    yield workers
+    await workers.aclose()
+    watch.cancel()
+
+
+async def settle():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def begin(client, workers, lane):
+    """Submit an assignment of a lane; return the task and the job of Dask."""
+    count = len(client.jobs)
+    task = asyncio.ensure_future(workers.submit(lane, Assignment(lane, ())))
+    await settle()
+    assert len(client.jobs) == count + 1
+    return task, client.jobs[-1]
+
+
+async def play(client, workers, lane):
+    task, job = await begin(client, workers, lane)
+    job.done.set_result(RECORDS)
+    assert await task == RECORDS
+    return job.address
+
+
+@pytest.mark.parametrize(
+    ("packages", "reason"),
+    [
+        (HERE | {"linko-referee": "0.1.0"}, "it has the referee 0.1.0, and this machine has 0.2.0"),
+        (HERE | {"linko-referee": None}, "it has the referee None, and this machine has 0.2.0"),
+        (HERE | {"python": "3.12.1.final.0"}, "it has Python 3.12, and this machine has 3.11"),
+    ],
+)
+async def test_worker_with_another_version_is_refused_with_both_versions(
+    client, said, packages, reason
+):
+    client.join("tcp://w:1", packages)
+    with pytest.raises(UserError, match=reason):
+        async with started(client, said):
+            pass
+    assert said == [f"The worker tcp://w:1 cannot play: {reason}"]
+
+
+async def test_worker_with_another_bug_fix_release_of_python_plays(client, said):
+    client.join("tcp://w:1", HERE | {"python": "3.11.2.final.0"})
+    async with started(client, said) as workers:
+        assert await play(client, workers, 0) == "tcp://w:1"
+
+
+async def test_every_worker_that_cannot_play_is_named_if_none_can(client, said):
+    client.join("tcp://w:1", deploy=UserError("isolation 'full': no user namespaces"))
+    client.join("tcp://w:2", deploy=("b@2",), add_bot="go: command not found")
+    with pytest.raises(UserError) as error:
+        async with started(client, said):
+            pass
+    assert str(error.value).splitlines() == [
+        "no worker can play:",
+        "tcp://w:1: isolation 'full': no user namespaces",
+        "tcp://w:2: b@2 cannot be built: go: command not found",
+    ]
+
+
+async def test_only_missing_bots_are_sent(client, said):
+    client.join("tcp://w:1", deploy=("b@2",))
+    async with started(client, said):
+        sent = [call for call in client.calls if call[1] == "add_bot"]
+    assert sent == [("tcp://w:1", "add_bot", "s", "b@2", "<b@2>")]
+
+
+async def test_lanes_are_spread_and_stay_where_they_are(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with started(client, said, lanes=4) as workers:
+        first = [await play(client, workers, lane) for lane in range(4)]
+        assert [await play(client, workers, lane) for lane in range(4)] == first
+    assert sorted(first) == ["tcp://w:0", "tcp://w:0", "tcp://w:1", "tcp://w:1"]
+
+
+async def test_lanes_move_to_a_new_worker_until_the_numbers_are_equal(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said, lanes=4) as workers:
+        assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:0"}
+        client.join("tcp://w:1")
+        await settle()
+        homes = [await play(client, workers, lane) for lane in range(4)]
+    assert sorted(homes) == ["tcp://w:0", "tcp://w:0", "tcp://w:1", "tcp://w:1"]
+
+
+async def test_lost_worker_is_told_once_and_its_lanes_move(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with started(client, said, lanes=4) as workers:
+        homes = [await play(client, workers, lane) for lane in range(4)]
+        lanes = [lane for lane in range(4) if homes[lane] == "tcp://w:0"]
+        tasks = [(await begin(client, workers, lane))[0] for lane in lanes]
+        client.lose("tcp://w:0")
+        for task in tasks:
+            with pytest.raises(WorkerLostError):
+                await task
+        assert said == ["The worker tcp://w:0 is gone. Its games are played again."]
+        assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:1"}
+
+
+async def test_run_waits_for_a_worker_and_says_so_once(client, said):
+    async with started(client, said) as workers:
+        tasks = [
+            asyncio.ensure_future(workers.submit(lane, Assignment(lane, ()))) for lane in range(3)
+        ]
+        await settle()
+        assert said == ["Waiting for a worker that can play."]
+        client.join("tcp://w:0")
+        await settle()
+        for job in client.jobs:
+            job.done.set_result(RECORDS)
+        assert await asyncio.gather(*tasks) == [RECORDS] * 3
+
+
+async def test_process_that_died_on_a_worker_is_told(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        job.done.set_exception(WorkerLostError("worker 0 died"))
+        with pytest.raises(WorkerLostError):
+            await task
+    assert said == ["The process that plays on tcp://w:0 died. Its games are played again."]
+
+
+async def test_lost_scheduler_ends_the_run(client, said, monkeypatch):
+    monkeypatch.setattr("referee.cluster.remote_workers._WATCH_S", 0.01)
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, _ = await begin(client, workers, 0)
+        client.status = "connecting"
+        with pytest.raises(RefereeError, match="the scheduler is gone"):
+            await task
+
+
+async def test_all_workers_are_left_at_the_end(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with started(client, said):
+        pass
+    left = [call for call in client.calls if call[1] == "leave"]
+    assert left == [("tcp://w:0", "leave", "s"), ("tcp://w:1", "leave", "s")]
