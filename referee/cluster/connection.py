@@ -153,7 +153,12 @@ async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
         cluster = SpecCluster(
             scheduler={
                 "cls": Scheduler,
-                "options": {"host": "127.0.0.1", "port": 0, "dashboard": False},
+                "options": {
+                    "host": "127.0.0.1",
+                    "port": 0,
+                    "dashboard": False,
+                    "dashboard_address": "127.0.0.1:0",
+                },
             },
             workers={
                 number: {

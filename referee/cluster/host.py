@@ -78,6 +78,7 @@ def worker_options(place: Place, security: Security | None) -> dict[str, Any]:
         "resources": {CORE: 1},
         "memory_limit": 0,  # the sandbox limits the memory of bots
         "dashboard": False,
+        "dashboard_address": "127.0.0.1:0",  # it has a server all the same
         "plugins": (PlacePlugin(place),),
         "security": security,
         "silence_logs": logging.CRITICAL,
