@@ -80,7 +80,7 @@ class Forfeits:
 class Assignment:
     """Bundles of a lane, as the driver sends them to a worker, which plays one after the other.
 
-    `GamePlayer.play_assignment` decides how many games of a bundle are played at the same time.
+    `GamePlayer.play_bundle` decides how many games of a bundle are played at the same time.
     """
 
     lane: int

@@ -1,4 +1,4 @@
-"""Play the games of an assignment, with a process for each bot.
+"""Play the games of a bundle, with a process for each bot.
 
 `GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself, and
 adds usage and standard error of the bot processes to the record. The bot processes are kept for the next games.
@@ -32,7 +32,7 @@ from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher
-from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
+from referee.tournament.assignments import GameTask, WorkerSettings
 
 VOID_ATTEMPTS = 3
 """Number of attempts to play a game. If the game is void at every attempt, VoidGame stops the tournament."""
@@ -71,28 +71,12 @@ class GamePlayer:
             pondering=settings.pondering,
         )
 
-    async def play_assignment(
-        self, assignment: Assignment, watch: Watcher | None = None
-    ) -> list[GameRecord]:
-        """Play the bundles of an assignment one after the other; return the records of all games.
-
-        The forfeits of `assignment` are counted on. Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
-        """
-        records: list[GameRecord] = []
-        for tasks in assignment.bundles:
-            suspended = assignment.forfeits.suspended()
-            played = await self._play_bundle(assignment.lane, tasks, suspended, watch)
-            for record in played:
-                assignment.forfeits.note(map(str, record.seating), record.forfeited)
-            records += played
-        return records
-
-    async def _play_bundle(
+    async def play_bundle(
         self,
         lane: int,
-        tasks: tuple[GameTask, ...],
-        suspended: AbstractSet[str],
-        watch: Watcher | None,
+        tasks: Sequence[GameTask],
+        suspended: AbstractSet[str] = frozenset(),
+        watch: Watcher | None = None,
     ) -> list[GameRecord]:
         """Play the games of a bundle in batches. Each bot can play all games of a batch at once.
 
@@ -137,7 +121,7 @@ class GamePlayer:
         await self._pool.close()
 
     async def _choose_batch_size(
-        self, lane: int, tasks: tuple[GameTask, ...], suspended: AbstractSet[str]
+        self, lane: int, tasks: Sequence[GameTask], suspended: AbstractSet[str]
     ) -> int:
         """Return how many games of a bundle each of its bots can play at once.
 
@@ -359,5 +343,5 @@ async def play_free_game(
     Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
     async with free_player(task, isolation) as player:
-        (record,) = await player.play_assignment(Assignment(0, ((task,),)), watch)
+        (record,) = await player.play_bundle(0, (task,), watch=watch)
     return record

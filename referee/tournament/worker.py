@@ -90,9 +90,20 @@ def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> N
 
 
 def play_games(assignment: Assignment) -> list[GameRecord]:
-    """Play an assignment in this process. Raises VoidGame as `GamePlayer.play_assignment` does."""
-    worker = _WORKERS[0]
-    return worker.runner.run(worker.player.play_assignment(assignment))
+    """Play the bundles of an assignment in this process, and return the records of all games.
+
+    Forfeits are counted from game to game, because they can suspend bots in later bundles. Raises VoidGame as
+    `GamePlayer.play_bundle` does.
+    """
+    worker, forfeits = _WORKERS[0], assignment.forfeits
+    records: list[GameRecord] = []
+    for tasks in assignment.bundles:
+        bundle = worker.player.play_bundle(assignment.lane, tasks, forfeits.suspended())
+        played = worker.runner.run(bundle)
+        for record in played:
+            forfeits.note(map(str, record.seating), record.forfeited)
+        records += played
+    return records
 
 
 def stop_worker() -> None:

@@ -14,6 +14,8 @@ from referee.store.league import League
 
 _MANY = 2_000
 """More games take more than half a second to rate."""
+_HEAD_START_S = 0.5
+"""A computation that takes long begins after this time, so that it does not slow down the page that has begun it."""
 Computation = tuple[ResultColumns, Future[Ratings]]
 """Games, and the ratings after them."""
 
@@ -51,7 +53,7 @@ class BackgroundRatings:
         Raises NotReadyError if the computation takes longer than that. It goes on, and a later call returns its result.
         Many games without a checkpoint certainly take longer, so then there is no wait.
         """
-        if patience_s is not None and len(games) > _MANY and self._last_checkpoint() is None:
+        if patience_s is not None and self._takes_long(games):
             patience_s = 0.0
         end_s = None if patience_s is None else time.monotonic() + patience_s
         while True:
@@ -79,11 +81,16 @@ class BackgroundRatings:
         return computed[0] is games and computed[1].exception() is None
 
     def _rate(self, games: ResultColumns) -> Ratings:
+        if self._takes_long(games):
+            time.sleep(_HEAD_START_S)
         ratings, newer = rate_from_checkpoint(
             self._last_checkpoint(), games, predecessors=self._choice.predecessors(self._league)
         )
         self._checkpoint = newer or self._checkpoint
         return ratings
+
+    def _takes_long(self, games: ResultColumns) -> bool:
+        return len(games) > _MANY and self._last_checkpoint() is None
 
     def _last_checkpoint(self) -> bytes | None:
         return self._checkpoint or stored_checkpoint(self._league, self._choice)

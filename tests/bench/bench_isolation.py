@@ -30,7 +30,6 @@ from referee.bots.player import BotPool
 from referee.clocks import Clocks
 from referee.sandbox import NO_ISOLATION, Isolation
 from referee.sandbox.ladder import make_launcher, select_isolation
-from referee.tournament.assignments import Assignment
 from referee.tournament.game_player import GamePlayer
 
 ROUNDS = 11
@@ -66,10 +65,9 @@ async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
     """Return the microseconds of every decision of some games, after one game to warm up."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         player = GamePlayer(replace(settings(Path(name), frozenset()), isolation=isolation))
-        await player.play_assignment(Assignment(0, ((order(10_000),),)))
+        await player.play_bundle(0, (order(10_000),))
         records = [
-            (await player.play_assignment(Assignment(0, ((order(first + number),),))))[0]
-            for number in range(GAMES)
+            (await player.play_bundle(0, (order(first + number),)))[0] for number in range(GAMES)
         ]
         await player.close()
     return [move.elapsed_us for record in records for move in record.moves]

@@ -143,7 +143,7 @@ async def full(orders: Sequence[GameTask]) -> float:
         for _ in range(2):  # the first pass starts the bots and warms up, as in a bare stream
             began, decisions = time.process_time(), 0
             for each in orders:
-                (record,) = await player.play_assignment(Assignment(0, ((each,),)))
+                (record,) = await player.play_bundle(0, (each,))
                 assert not record.faults
                 decisions += len(record.moves)
             spent = time.process_time() - began

@@ -40,7 +40,7 @@ from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.schedule import Stage
 from referee.schedule.round_robin import round_robin
 from referee.tournament import game_player
-from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.assignments import WorkerSettings
 from referee.tournament.conduct import Plan
 
 BENCH = Path(__file__).resolve().parent
@@ -147,7 +147,7 @@ async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
     async with player(launcher) as games:
         for game in schedule:
             order = plan.make_task(game)
-            (record,) = await games.play_assignment(Assignment(game.lane, ((order,),)))
+            (record,) = await games.play_bundle(game.lane, (order,))
             assert not record.faults
         elapsed = time.perf_counter() - began
         used = {folder: list(map(memory, pids)) for folder, pids in launcher.pids.items()}

@@ -21,7 +21,7 @@ from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION, Limits, monitor
 from referee.sandbox.monitor import ResourceMonitor
-from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.assignments import WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
@@ -236,7 +236,7 @@ class Run:
         order = game_order(
             str(self.games), rules, specs, clocks=game, max_strikes=MAX_STRIKES, deal=deal
         )
-        (record,) = await self.player.play_assignment(Assignment(lane, ((order,),)))
+        (record,) = await self.player.play_bundle(lane, (order,))
         check_record(record)
         return record
 

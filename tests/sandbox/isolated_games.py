@@ -17,7 +17,7 @@ from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox.cgroups import Cgroups
-from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.assignments import WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
 FOLDER = Path(__file__).parents[1] / "misbehaving"
@@ -73,7 +73,7 @@ class Games:
             isolation=self.isolation.summary,
             deal=deal,
         )
-        (record,) = await self.player.play_assignment(Assignment(lane, ((order,),)))
+        (record,) = await self.player.play_bundle(lane, (order,))
         check_record(record)
         return record
 

@@ -81,10 +81,8 @@ async def play(settings):
     )  # for example the resource tracker of another test
     player = GamePlayer(settings)
 
-    async def play(*tasks, forfeits=None, singly=False):
-        bundles = tuple((task,) for task in tasks) if singly else (tasks,)
-        assignment = Assignment(0, bundles, forfeits or Forfeits())
-        records = await player.play_assignment(assignment)
+    async def play(*tasks, suspended=frozenset()):
+        records = await player.play_bundle(0, tasks, suspended)
         for record in records:
             check_record(record)
         return records
@@ -104,19 +102,10 @@ async def test_every_fault_has_the_standard_error_of_its_bot(play):
 
 
 async def test_a_suspended_bot_is_not_started(play):
-    forfeits = Forfeits(2, {"exits_with_1-0@1": 2})
-    (record,) = await play(make_task(1, "exits_with_1", "fair"), forfeits=forfeits)
+    (record,) = await play(make_task(1, "exits_with_1", "fair"), suspended={"exits_with_1-0@1"})
     assert [(fault.seat, fault.cause) for fault in record.faults] == [(0, Cause.SUSPENDED)]
     assert record.faults[0].evidence.stderr_tail == ""
     assert record.ranks == (2, 1)
-
-
-async def test_forfeits_in_earlier_bundles_of_an_assignment_suspend_a_bot(play):
-    tasks = [make_task(number, "exits_with_1", "fair") for number in range(1, 5)]
-    records = await play(*tasks, forfeits=Forfeits(2), singly=True)
-    early, suspended = Cause.EXITED_EARLY, Cause.SUSPENDED
-    causes = [[fault.cause for fault in record.faults] for record in records]
-    assert causes == [[early], [early], [suspended], [suspended]]
 
 
 async def test_a_bot_that_keeps_computing_is_killed_after_its_forfeit(play, settings):
@@ -195,6 +184,14 @@ def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
     assert seen.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "REFEREE_ADDRESS", "REFEREE_TOKEN"}
     assert seen["PATH"].startswith(f"{Path(sys.executable).parent}:")
     assert ast.literal_eval(descriptors) == ["0", "1", "2", "3"]  # 3 lists the folder
+
+
+def test_forfeits_in_earlier_bundles_of_an_assignment_suspend_a_bot(executor):
+    bundles = tuple((make_task(number, "exits_with_1", "fair"),) for number in range(1, 5))
+    records = executor.submit(worker.play_games, Assignment(0, bundles, Forfeits(2))).result()
+    early, suspended = Cause.EXITED_EARLY, Cause.SUSPENDED
+    causes = [[fault.cause for fault in record.faults] for record in records]
+    assert causes == [[early], [early], [suspended], [suspended]]
 
 
 def test_a_worker_has_real_time_priority_if_that_is_allowed(executor):
