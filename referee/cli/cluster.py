@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from referee.errors import UserError
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
 from referee.tournament.assignments import WorkerGroup
+from referee.tournament.config import TournamentConfig
 from referee.tournament.create import Tournament
 from referee.tournament.workers import local_workers
 
@@ -50,42 +52,69 @@ FolderOption = Annotated[
     ),
 ]
 OpenWorkers = Callable[[Callable[[str], None]], AbstractAsyncContextManager[WorkerGroup]]
-"""Returns the workers of a tournament. The argument prints a sentence about a worker."""
+"""Opens the workers of a tournament. Its argument is a function that prints messages about workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """The cluster that the options of a command name."""
+
+    address: str
+    """The option `--cluster`."""
+    certificates: Certificates | None
+
+    def options(self) -> list[str]:
+        """Return the options again, for a command that the user can type."""
+        words = ["--cluster", self.address]
+        if self.certificates is not None:
+            files = self.certificates
+            words += ["--tls-ca", str(files.authority), "--tls-cert", str(files.certificate)]
+            words += ["--tls-key", str(files.key)]
+        return words
+
+
+def choose_cluster(
+    address: str | None, authority: Path | None, certificate: Path | None, key: Path | None
+) -> ClusterChoice | None:
+    """Return the cluster that the options name; None for the cores of this machine.
+
+    Raises UserError for wrong options, and if the extra `cluster` is not installed.
+    """
+    if address is None:
+        if any((authority, certificate, key)):
+            raise UserError("--tls-ca, --tls-cert and --tls-key need --cluster")
+        return None
+    check_extra()
+    from referee.cluster.connection import check_address  # noqa: PLC0415 - needs the extra
+
+    certificates = make_certificates(authority, certificate, key)
+    check_address(address, certificates)
+    return ClusterChoice(address, certificates)
+
+
+def check_cores(choice: ClusterChoice | None, config: TournamentConfig) -> None:
+    """Raise UserError if a game needs more cores than a worker of a cluster has."""
+    if choice is not None and config.cores_per_game > 1:
+        raise UserError(
+            f"cores_per_game: {config.cores_per_game} is impossible with --cluster: a worker has one core"
+        )
 
 
 def choose_workers(
-    cluster: str | None,
-    tls: tuple[Path | None, Path | None, Path | None],
-    tournament: Tournament,
-    roster: Roster,
-    isolation: Isolation,
+    choice: ClusterChoice | None, tournament: Tournament, roster: Roster, isolation: Isolation
 ) -> OpenWorkers:
-    """Return what opens the workers of a tournament: on a cluster if `cluster` is given, otherwise on this machine.
-
-    Args:
-        cluster: the option `--cluster`.
-        tls: the options `--tls-ca`, `--tls-cert` and `--tls-key`.
-        tournament: the tournament.
-        roster: has the bots.
-        isolation: the isolation of the bots.
-
-    Raises UserError for options that do not go together, and if the extra `cluster` is not installed.
-    """
-    if cluster is None:
-        if any(tls):
-            raise UserError("--tls-ca, --tls-cert and --tls-key need --cluster")
+    """Return a function that opens the workers of a tournament: on a cluster, or on this machine if `choice` is None."""
+    if choice is None:
         return lambda say: local_workers(
             tournament.config,
             isolation,
             lambda what: say(f"{what}; a new one plays its unfinished games again."),
         )
-    check_extra()
     from referee.cluster.remote_workers import cluster_workers  # noqa: PLC0415 - needs the extra
 
-    certificates = make_certificates(*tls)
     return lambda say: cluster_workers(
-        cluster,
-        certificates,
+        choice.address,
+        choice.certificates,
         default_folder(),
         tournament=tournament,
         roster=roster,
@@ -127,6 +156,7 @@ def worker(
     check_extra()
     from referee.cluster.connection import (  # noqa: PLC0415
         check_scheduler,
+        is_loopback,
         scheduler_address,
         wait_for_scheduler,
     )
@@ -134,14 +164,19 @@ def worker(
 
     certificates = make_certificates(tls_ca, tls_cert, tls_key)
     address = scheduler_address(scheduler, certificates)
+    if host is not None and certificates is None and not is_loopback(host):
+        raise UserError(
+            f"--host {host}: other machines would reach the workers without TLS; give --tls-ca, --tls-cert and --tls-key"
+        )
     security = None if certificates is None else certificates.security()
     found = places(cores, bots or default_folder(), network=network)
 
     async def run() -> None:
         await check_scheduler(address, security)
         while True:
-            console.print(f"{address}: {len(found)} workers are ready.", soft_wrap=True)
-            await run_workers(address, found, host=host, security=security)
+            console.print(f"{address}: starting {len(found)} workers.", soft_wrap=True)
+            with suppress(OSError, TimeoutError):  # the scheduler is gone again
+                await run_workers(address, found, host=host, security=security)
             console.print(f"{address}: the scheduler is gone. Waiting for it.", soft_wrap=True)
             await wait_for_scheduler(address, security)
 

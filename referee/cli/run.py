@@ -17,8 +17,11 @@ from referee import deals
 from referee.cli.cluster import (
     AuthorityOption,
     CertificateOption,
+    ClusterChoice,
     ClusterOption,
     KeyOption,
+    check_cores,
+    choose_cluster,
     choose_workers,
 )
 from referee.cli.isolation import (
@@ -88,7 +91,9 @@ def run(
 
     Example: referee tournament run tournaments/demo.toml
     """
+    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     config = load_tournament(file, LeaguePace(league, db))
+    check_cores(place, config)
     _check_bots(config, league, db)
     choice = choose_rung(ctx, isolation, config.isolation)
     config = replace(config, isolation=choice.lasting)  # stored, so it holds for `resume` too
@@ -108,7 +113,7 @@ def run(
                 _print_other(store, config.name, tournament.name)
             if config.budget is not None:
                 console.print(f"The budget of {config.budget} is enough for {config.games} games.")
-            play_to_end(store, tournament, under, interrupts, cluster, (tls_ca, tls_cert, tls_key))
+            play_to_end(store, tournament, under, interrupts, place)
 
 
 @app.command()
@@ -131,12 +136,14 @@ def resume(
 
     Example: referee tournament resume demo
     """
+    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     with Interrupts() as interrupts, League.open(league, create=False, db=db) as store:
         tournament = find_tournament(store, name or _newest_unfinished(store))
+        check_cores(place, tournament.config)
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         with store.lock():
-            play_to_end(store, tournament, under, interrupts, cluster, (tls_ca, tls_cert, tls_key))
+            play_to_end(store, tournament, under, interrupts, place)
 
 
 @app.command()
@@ -167,19 +174,21 @@ def extend(
 
     Example: referee tournament extend demo --matches 2
     """
+    place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     with (
         Interrupts() as interrupts,
         League.open(league, create=False, db=db) as store,
         store.lock(),
     ):
         tournament = find_tournament(store, name)
+        check_cores(place, tournament.config)
         for bot in tournament.bots.values():
             roster_of(store).spec(bot)  # a missing bot must fail before the extension is stored
         choice = choose_rung(ctx, isolation, tournament.config.isolation)
         under = _select_isolation_again(store, tournament, choice, require)
         seed = secrets.token_bytes(deals.SEED_SIZE)
         longer = add_matches(store, tournament, matches, seed=seed, now_us=now_us())
-        play_to_end(store, longer, under, interrupts, cluster, (tls_ca, tls_cert, tls_key))
+        play_to_end(store, longer, under, interrupts, place)
 
 
 def play_to_end(
@@ -187,27 +196,25 @@ def play_to_end(
     tournament: Tournament,
     isolation: Isolation,
     interrupts: Interrupts,
-    cluster: str | None = None,
-    tls: tuple[Path | None, Path | None, Path | None] = (None, None, None),
+    place: ClusterChoice | None,
 ) -> None:
     """Play the missing games of a tournament. Print ratings and faults. If the tournament is finished, print the seeds.
 
     Raises typer.Exit if the tournament was interrupted. Raises RefereeError or OSError if the tournament cannot go
-    on. Before an exception other than UserError, the command that resumes the tournament is printed.
+    on. Then the command that resumes the tournament is printed. It is not printed for a UserError without a cluster.
     """
     try:
         _announce(store, tournament)
         announce_isolation(isolation, console)
         roster = roster_of(store)
-        workers = choose_workers(cluster, tls, tournament, roster, isolation)
+        workers = choose_workers(place, tournament, roster, isolation)
         finished = conduct(store, tournament, roster, isolation, console, interrupts, workers)
-    except UserError:
-        raise
-    except (RefereeError, OSError):
-        with suppress(OSError):  # a second error would hide the first one
-            console.print(
-                f"Stopped. To try again: {resume_command(store, tournament.name)}", soft_wrap=True
-            )
+    except (RefereeError, OSError) as error:
+        # a cluster may be missing or unable to play, and the tournament is stored all the same
+        if place is not None or not isinstance(error, UserError):
+            with suppress(OSError):  # a second error would hide the first one
+                again = resume_command(store, tournament.name, place)
+                console.print(f"Stopped. To try again: {again}", soft_wrap=True)
         raise
     tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
     rows = current_ratings(store, GameFilter(tournament=tournament.name))
@@ -218,7 +225,8 @@ def play_to_end(
         console.print(RowsTable(FaultRow, faults, "faults"))
     if not finished:
         console.print(
-            f"Interrupted. To resume: {resume_command(store, tournament.name)}", soft_wrap=True
+            f"Interrupted. To resume: {resume_command(store, tournament.name, place)}",
+            soft_wrap=True,
         )
         raise typer.Exit(INTERRUPTED)
     ended = describe_stop(tournament) if tournament.config.until else "All games are played."
@@ -246,9 +254,10 @@ def _announce(store: League, tournament: Tournament) -> None:
         )
 
 
-def resume_command(store: League, name: str) -> str:
-    """Return the command that resumes a tournament."""
-    return shlex.join(["referee", "tournament", "resume", name, *league_options(store)])
+def resume_command(store: League, name: str, place: ClusterChoice | None = None) -> str:
+    """Return the command that resumes a tournament at the same place."""
+    words = ["referee", "tournament", "resume", name, *league_options(store)]
+    return shlex.join(words if place is None else [*words, *place.options()])
 
 
 def league_options(store: League) -> list[str]:

@@ -14,12 +14,19 @@ import dask
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from distributed.core import rpc
 
-from referee.cluster.host import CONFIG, SCRATCH, places, without_logs, worker_options
+from referee.cluster.host import (
+    CONFIG,
+    SCRATCH,
+    places,
+    remove_killed_runs,
+    without_logs,
+    worker_options,
+)
 from referee.errors import UserError
 from referee.sandbox.folders import run_folder
 
 CONNECT_S = 8.0
-"""How long a scheduler is waited for."""
+"""Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
 LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
@@ -64,11 +71,23 @@ def scheduler_address(text: str, certificates: Certificates | None) -> str:
         raise UserError(
             f"{text}: give --tls-ca, --tls-cert and --tls-key with an address that begins with tls://"
         )
-    if certificates is None and not _is_loopback(host):
+    if certificates is None and not is_loopback(host):
         raise UserError(
             f"{text}: beyond this machine TLS is required; give --tls-ca, --tls-cert and --tls-key"
         )
     return address
+
+
+def check_address(text: str, certificates: Certificates | None) -> None:
+    """Raise UserError if `connect` cannot connect to such an address, whatever listens there."""
+    if not text.startswith(LOCAL):
+        scheduler_address(text, certificates)
+        if certificates is not None:
+            certificates.security()
+    elif certificates is not None:
+        raise UserError(f"{text}: a cluster on this machine needs no certificates")
+    else:
+        _local_count(text)
 
 
 async def check_scheduler(address: str, security: Security | None) -> None:
@@ -79,8 +98,10 @@ async def check_scheduler(address: str, security: Security | None) -> None:
             async with rpc(address, timeout=CONNECT_S, connection_args=arguments) as remote:
                 kind = (await remote.identity())["type"]
     except (OSError, TimeoutError) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
-        raise UserError(f"{address}: no scheduler can be reached: {reason}") from error
+        reason = str(error.__cause__ or error) or "no reply"
+        raise UserError(
+            f"{address}: no scheduler can be reached: {reason.splitlines()[0]}"
+        ) from error
     if kind != "Scheduler":
         raise UserError(f"{address}: this is a {kind.lower()} of Dask, not a scheduler")
 
@@ -140,7 +161,7 @@ async def _client(address: str, security: Security | None) -> AsyncIterator[Clie
 
 def _local_count(text: str) -> int:
     count = text.removeprefix(LOCAL)
-    if not (count.isascii() and count.isdecimal() and 1 <= int(count[:5]) <= 1024):  # noqa: PLR2004
+    if not (count.isascii() and count.isdecimal() and len(count) <= 4 and 1 <= int(count) <= 1024):  # noqa: PLR2004
         raise UserError(f"{text!r}: write {LOCAL}N, with a number of workers from 1 to 1024")
     return int(count)
 
@@ -170,11 +191,15 @@ async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
             asynchronous=True,
             silence_logs=False,
         )
-        async with cluster:
-            yield cluster.scheduler_address
+        try:
+            async with cluster:
+                yield cluster.scheduler_address
+        finally:
+            remove_killed_runs()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address or a name."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -42,6 +42,12 @@ def without_logs() -> Iterator[None]:
         logging.disable(before)
 
 
+def remove_killed_runs() -> None:
+    """Remove what Dask workers that were killed have left on this machine."""
+    with run_folder():  # a new run folder removes those of killed runs, and ends their programs
+        pass
+
+
 class PlacePlugin(WorkerPlugin):
     """Prepares the process of a Dask worker: it is pinned to its cores, and what a killed one has left is removed."""
 
@@ -56,8 +62,7 @@ class PlacePlugin(WorkerPlugin):
         if self._place.cores:
             with suppress(OSError, AttributeError):  # without pinning, games are slower
                 os.sched_setaffinity(0, self._place.cores)
-        with run_folder():  # removes the folders of killed runs, and ends their programs
-            pass
+        remove_killed_runs()
         member.set_place(self._place)
 
     async def teardown(self, worker: Worker) -> None:
@@ -113,6 +118,7 @@ async def run_workers(
     """
     with run_folder() as scratch, without_logs(), dask.config.set(CONFIG | {SCRATCH: str(scratch)}):
         async with AsyncExitStack() as stack:
+            stack.callback(remove_killed_runs)
             nannies = [
                 await stack.enter_async_context(
                     Nanny(

@@ -1,8 +1,7 @@
 """The functions that the driver of a tournament calls in a Dask worker: deploy a tournament, add bots, play, leave.
 
-A deployment is one run of a tournament by one driver. For each deployment, a Dask worker has one process that plays, which
-`tournament.workers` starts and watches as on the driver's machine. Dask's own threads and messages are outside of this process,
-so they take no time from a game.
+A deployment is one run of a tournament by one driver. For each deployment, a Dask worker has one game process, which
+`tournament.workers` starts and watches as on the driver's machine. Dask's own threads and messages are outside of it.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from pathlib import Path
 from referee.bots.manifest import BotSpec
 from referee.errors import UserError
 from referee.records import BotId, GameRecord
-from referee.roster.workshop import Workshop
+from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox import Isolation, Rung
 from referee.sandbox.folders import run_folder
 from referee.sandbox.ladder import make_launcher, select_isolation
 from referee.tournament.assignments import Assignment, GameTask
 from referee.tournament.config import TournamentConfig
-from referee.tournament.workers import Workers, make_settings
+from referee.tournament.workers import WorkerLostError, Workers, make_settings
 
 IDLE_S = 120.0
-"""A deployment that has played nothing for this time ends its processes. Its driver was probably killed."""
+"""A deployment that has played nothing for this time ends its game process. Its driver may have been killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +58,18 @@ class DeploymentRequest:
 
 # The states of a deployment in a Dask worker:
 #
-#     (none) ── deploy ──► deployed ── play ──► playing ──► idle ── leave, kill, or IDLE_S ──► closed
-#                                                ▲         │
-#                                                └─ play ──┘
+#     (none) ── deploy ──► deployed ── play ──► playing ──► idle ── leave or kill ──► (none)
+#                             ▲                   ▲ │         │
+#                             │                   │ └─ kill ──┼─────────────────────► (none)
+#                             │                   └── play ───┤
+#                             └──────── IDLE_S ───────────────┘
 #
-# If the Dask worker is killed, the kernel kills the process that plays. The bots and the folders that are left are removed
-# when the next Dask worker of the machine starts.
+# A new deployment of the same tournament ends the older one in every state. If the Dask worker is killed, the kernel kills the
+# game process. The bots and the folders that are left are removed when the next Dask worker of the machine starts.
 
 
 class Deployment:
-    """The part of a deployment that is in this process.
+    """Hold the state of one deployment in this Dask worker: its bots and its game process.
 
     Args:
         request: what the driver has sent.
@@ -89,7 +90,9 @@ class Deployment:
         self._resources = AsyncExitStack()
         self._workers: Workers | None = None
         self._playing = 0
-        self._end: asyncio.TimerHandle | None = None
+        self._changing = asyncio.Lock()
+        """Held while the game process is started or ended."""
+        self._ending: asyncio.Task[None] | None = None
 
     def missing_bots(self) -> tuple[str, ...]:
         """Return the bots (`name@version`) that this machine has not built."""
@@ -103,45 +106,52 @@ class Deployment:
         """Build a bot from an archive of `Workshop.pack`. Return what is wrong, or None."""
         try:
             await self._workshop.unpack(archive, self.request.bots[bot])
-        except UserError as error:
+        except BuildError as error:
+            return f"{error}\n{error.output}"
+        except (UserError, OSError) as error:
             return str(error)
         return None
 
     async def play(self, assignment: Assignment) -> list[GameRecord]:
         """Play an assignment. Raises the errors of `Workers.submit`."""
-        if self._end is not None:
-            self._end.cancel()
+        if self._ending is not None:
+            self._ending.cancel()
         self._playing += 1
         try:
             return await (await self._open_workers()).submit(0, self._localize(assignment))
         finally:
             self._playing -= 1
             if not self._playing:
-                self._end = asyncio.get_running_loop().call_later(IDLE_S, self._leave)
+                self._ending = asyncio.create_task(self._close_when_idle())
 
     async def close(self) -> None:
-        """End the process that plays, and its bots."""
-        if self._end is not None:
-            self._end.cancel()
-        self._workers = None
-        await self._resources.aclose()
+        """End the game process and its bots. The next `play` starts a new one."""
+        async with self._changing:
+            self._workers = None
+            await self._resources.aclose()
 
     def kill(self) -> None:
-        """End the process that plays at once."""
+        """End the game process at once."""
         if self._workers is not None:
             self._workers.kill()
 
-    def _leave(self) -> None:
-        asyncio.get_running_loop().create_task(leave(self.request.deployment))
+    async def _close_when_idle(self) -> None:
+        await asyncio.sleep(IDLE_S)
+        if not self._playing:
+            await self.close()
 
     async def _open_workers(self) -> Workers:
-        if self._workers is None:
-            folder = self._resources.enter_context(run_folder())
-            config = self.request.config
-            settings = make_settings(config, self._isolation, self._place.cores, folder)
-            workers = Workers([settings], on_worker_lost=lambda _: None)
-            self._workers = await self._resources.enter_async_context(aclosing(workers))
-        return self._workers
+        async with self._changing:
+            if self._workers is None:
+                self._workers = await self._start_workers()
+            return self._workers
+
+    async def _start_workers(self) -> Workers:
+        folder = self._resources.enter_context(run_folder())
+        config = self.request.config
+        settings = make_settings(config, self._isolation, self._place.cores, folder)
+        workers = Workers([settings], on_worker_lost=lambda _: None)
+        return await self._resources.enter_async_context(aclosing(workers))
 
     def _localize(self, assignment: Assignment) -> Assignment:
         """Return the assignment with the bots' folders and the isolation of this machine."""
@@ -195,12 +205,20 @@ async def deploy(request: DeploymentRequest) -> tuple[str, ...]:
 
 async def add_bot(deployment: str, bot: str, archive: bytes) -> str | None:
     """See `Deployment.add_bot`."""
-    return await _DEPLOYMENTS[deployment].add_bot(bot, archive)
+    return await _find(deployment).add_bot(bot, archive)
 
 
 async def play(deployment: str, assignment: Assignment) -> list[GameRecord]:
     """See `Deployment.play`."""
-    return await _DEPLOYMENTS[deployment].play(assignment)
+    return await _find(deployment).play(assignment)
+
+
+def _find(deployment: str) -> Deployment:
+    """Return a deployment. Raises WorkerLostError if it was ended, for example by another run of the same tournament."""
+    try:
+        return _DEPLOYMENTS[deployment]
+    except KeyError:
+        raise WorkerLostError("the tournament was ended on this worker") from None
 
 
 async def leave(deployment: str) -> None:

@@ -15,6 +15,7 @@ from distributed import Client
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
+from distributed.versions import get_versions
 
 from referee.cluster import member
 from referee.cluster.connection import Certificates, connect
@@ -33,9 +34,11 @@ STRETCH_S = 1.0
 _PACKAGE = "linko-referee"
 _WATCH_S = 0.5
 """Seconds between two looks at the connection to the scheduler."""
+_WATCHES_PER_COMPARISON = 10
+"""After this many looks, the workers of the scheduler are compared with the known ones."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
-_LOST = (KilledWorker, FutureCancelledError, CommClosedError, OSError)
+_LOST = (KilledWorker, FutureCancelledError, CommClosedError)
 """The errors of Dask when a worker is gone."""
 
 
@@ -51,10 +54,10 @@ class _Remote:
 
 
 class RemoteWorkers:
-    """The workers of a tournament on a cluster: one for each lane, on the Dask workers that there are. See `WorkerGroup`.
+    """Play each lane on one of the connected Dask workers. For the driver, each lane counts as one worker; see `WorkerGroup`.
 
-    A lane lives on one Dask worker. It moves when this worker is lost, and to a new worker that has fewer lanes. Then its
-    bots start anew there, so no process of a bot meets a deal again.
+    A lane moves when its Dask worker is lost, or when another one has at least two lanes fewer. Each game is stored once, and only
+    games that are not stored are played again.
 
     Args:
         client: the connection to the scheduler.
@@ -91,6 +94,9 @@ class RemoteWorkers:
         self._is_waiting = False
         self._entering: dict[str, asyncio.Task[None]] = {}
         self._kills: list[asyncio.Future[None]] = []
+        self._killed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done after `kill`."""
+        self._scheduler_id = ""
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the scheduler is gone."""
 
@@ -103,9 +109,7 @@ class RemoteWorkers:
         Raises UserError if there are some, and none can play the tournament.
         """
         self._client.subscribe_topic("all", self._note_event)
-        scheduler: Any = self._client.scheduler
-        for address in (await scheduler.identity(n_workers=-1))["workers"]:
-            self._begin_enter(address)
+        await self._compare_with_scheduler()
         while self._entering:
             await asyncio.wait(list(self._entering.values()))
         if self._refusals and not self._remotes:
@@ -131,7 +135,8 @@ class RemoteWorkers:
         result = asyncio.ensure_future(job.result())
         try:
             await asyncio.wait(
-                (result, remote.lost, self._gone), return_when=asyncio.FIRST_COMPLETED
+                (result, remote.lost, self._gone, self._killed),
+                return_when=asyncio.FIRST_COMPLETED,
             )
             self._check_scheduler()
             if result.done():
@@ -153,6 +158,9 @@ class RemoteWorkers:
 
     def kill(self) -> None:
         """End the processes that play at once. The loop must run on until the workers are closed."""
+        if not self._killed.done():
+            self._killed.set_result(None)
+        self._changed.set()
         deployment = self._request.deployment
         self._kills = [
             asyncio.ensure_future(self._call(address, member.kill, deployment))
@@ -169,27 +177,34 @@ class RemoteWorkers:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
                 deployment = self._request.deployment
-                leaving = (
-                    self._call(address, member.leave, deployment) for address in self._remotes
-                )
-                await asyncio.gather(*leaving, return_exceptions=True)
+                addresses = [*self._remotes, *self._refusals]
+                leaving = (self._call(address, member.leave, deployment) for address in addresses)
+                await asyncio.gather(*leaving, *self._kills, return_exceptions=True)
 
     async def watch(self) -> None:
         """Notice that the scheduler is gone. Run this beside everything else."""
-        while self._client.status == "running":  # noqa: ASYNC110 - the client has no event for it
+        for number in count(1):
             await asyncio.sleep(_WATCH_S)
+            if self._client.status != "running":
+                break
+            if number % _WATCHES_PER_COMPARISON == 0 and not await self._compare_with_scheduler():
+                break
         if not self._gone.done():
             self._gone.set_result(None)
         self._changed.set()
 
     def _check_scheduler(self) -> None:
         if self._gone.done():
-            raise RefereeError("the scheduler is gone")
+            raise RefereeError(
+                "the connection to the scheduler is lost; when it runs again, resume the tournament"
+            )
 
     async def _find_home(self, lane: int) -> _Remote:
         """Return the Dask worker of a lane. Wait until there is one."""
         while not self._remotes:
             self._check_scheduler()
+            if self._killed.done():
+                raise WorkerLostError("there is no worker")
             if not self._is_waiting:
                 self._say("Waiting for a worker that can play.")
             self._is_waiting = True
@@ -205,6 +220,20 @@ class RemoteWorkers:
             home = self._homes[lane] = emptiest
         return home
 
+    async def _compare_with_scheduler(self) -> bool:
+        """Note the workers that have come or gone without an event. Return False if the scheduler is gone, or another one."""
+        scheduler: Any = self._client.scheduler
+        try:
+            identity = await scheduler.identity(n_workers=-1)
+        except OSError:
+            return False
+        self._scheduler_id = self._scheduler_id or identity["id"]
+        for address in identity["workers"]:
+            self._begin_enter(address)
+        for address in self._remotes.keys() - identity["workers"].keys():
+            self._remove(address)
+        return bool(identity["id"] == self._scheduler_id)
+
     def _note_event(self, event: tuple[float, Any]) -> None:
         """Handle an event of the scheduler: a worker has come or gone."""
         _, message = event
@@ -215,13 +244,19 @@ class RemoteWorkers:
             self._remove(message["worker"])
 
     def _begin_enter(self, address: str) -> None:
-        if address not in self._entering and address not in self._remotes:
+        if not any(address in known for known in (self._entering, self._remotes, self._refusals)):
             task = asyncio.ensure_future(self._enter(address))
             self._entering[address] = task
-            task.add_done_callback(lambda _: self._entering.pop(address, None))
+            task.add_done_callback(lambda done: self._end_enter(address, done))
+
+    def _end_enter(self, address: str, task: asyncio.Task[None]) -> None:
+        if self._entering.get(address) is task:
+            del self._entering[address]
 
     def _remove(self, address: str) -> None:
         self._refusals.pop(address, None)
+        if (entering := self._entering.pop(address, None)) is not None:
+            entering.cancel()
         remote = self._remotes.pop(address, None)
         if remote is None:
             return
@@ -242,6 +277,8 @@ class RemoteWorkers:
             reason = str(error)
         except _LOST:
             return  # gone before it was ready
+        except Exception as error:  # noqa: BLE001 - whatever it is, this worker cannot play
+            reason = f"{type(error).__name__}: {error}"
         if reason:
             self._refusals[address] = f"{address}: {reason}"
             self._say(f"The worker {address} cannot play: {reason}")
@@ -257,11 +294,10 @@ class RemoteWorkers:
 
     async def _compare_versions(self, address: str) -> None:
         """Raise UserError if a worker has another version of the referee or of Python."""
-        client: Any = self._client
-        found = await client.get_versions(packages=[_PACKAGE])
-        if address not in found["workers"]:
-            raise CommClosedError(f"{address} is gone")
-        there, here = (each["packages"] for each in (found["workers"][address], found["client"]))
+        scheduler: Any = self._client.scheduler
+        versions = {"op": "versions", "packages": [_PACKAGE]}
+        found = await scheduler.broadcast(msg=versions, workers=[address])
+        there, here = (each["packages"] for each in (found[address], get_versions([_PACKAGE])))
         for package, name in ((_PACKAGE, "the referee"), ("python", "Python")):
             theirs, ours = there.get(package), here.get(package)
             if package == "python":  # a bug fix release of Python reads the messages of another
@@ -270,7 +306,7 @@ class RemoteWorkers:
                 raise UserError(f"it has {name} {theirs}, and this machine has {ours}")
 
     async def _call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the process of a Dask worker. Its core is not needed, so it need not wait for games."""
+        """Call a function in the process of a Dask worker. Its core is not needed, so the call does not wait for games."""
         results = await self._client.run(function, *arguments, workers=[address])
         return results[address]
 
@@ -300,10 +336,6 @@ async def cluster_workers(
     Raises UserError if no scheduler can be reached, or if there are workers and none can play the tournament.
     """
     config = tournament.config
-    if config.cores_per_game > 1:
-        raise UserError(
-            f"cores_per_game: {config.cores_per_game} is impossible with --cluster: a worker has one core"
-        )
     bots = tournament.bots
     request = DeploymentRequest(
         deployment=secrets.token_hex(8),

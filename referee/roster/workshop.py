@@ -10,14 +10,15 @@ bots/NAME/HASH/ready     exists when the copy and its build are complete
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import io
 import os
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,9 @@ _SOURCE = "source.tar"
 _LOG = "build.log"
 _READY = "ready"
 _NEW = "new-"
+_LOCK = "lock"
+_LOCK_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+_LOCK_POLL_S = 0.05
 _LAST_LINES = 40
 
 
@@ -111,15 +115,18 @@ class Workshop:
         folder = self._folder / manifest.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _lock(folder), tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
-                taken = snapshots.take(source, Path(new) / _BOT, built=manifest.build is not None)
-                home = self._home(manifest.name, taken.content_hash)
-                build_s = None
-                if not (home / _READY).exists():
-                    remove_folder(home)
-                    home.mkdir()
-                    taken.path.rename(home / _BOT)
-                    build_s = await self._finish(manifest, home)
+            async with _lock_when_free(folder):
+                with tempfile.TemporaryDirectory(prefix=_NEW, dir=folder) as new:
+                    taken = snapshots.take(
+                        source, Path(new) / _BOT, built=manifest.build is not None
+                    )
+                    home = self._home(manifest.name, taken.content_hash)
+                    build_s = None
+                    if not (home / _READY).exists():
+                        remove_folder(home)
+                        home.mkdir()
+                        taken.path.rename(home / _BOT)
+                        build_s = await self._finish(manifest, home)
         except OSError as error:
             raise UserError(f"{folder}: {error.strerror}") from error
         return Copy(manifest, taken.content_hash, manifest.spec(home / _BOT), build_s)
@@ -265,14 +272,34 @@ def _lock(folder: Path) -> Iterator[None]:
 
     Remove the unfinished copies that killed processes have left in the folder.
     """
-    descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(folder / _LOCK, _LOCK_FLAGS, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        for unfinished in folder.glob(f"{_NEW}*"):
-            remove_folder(unfinished)
+        _remove_unfinished(folder)
         yield
     finally:
         os.close(descriptor)
+
+
+@asynccontextmanager
+async def _lock_when_free(folder: Path) -> AsyncIterator[None]:
+    """Do as `_lock`, without blocking the event loop. Another task of this loop may hold the lock."""
+    descriptor = os.open(folder / _LOCK, _LOCK_FLAGS, 0o644)
+    try:
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            await asyncio.sleep(_LOCK_POLL_S)
+        _remove_unfinished(folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    for unfinished in folder.glob(f"{_NEW}*"):
+        remove_folder(unfinished)
 
 
 def _make_read_only(folder: Path) -> None:

@@ -62,23 +62,20 @@ class BackgroundRatings:
             if not wait([computation], timeout=left_s).done:
                 raise NotReadyError
             if computed is games:
+                if computation.exception() is not None:
+                    self._running = None  # so that the next call tries again
                 return computation.result()
 
     def _begin(self, games: ResultColumns) -> Computation:
-        """Return the running computation. If none runs, return that of `games`; begin it if necessary."""
+        """Return the running computation, even if it rates other games. Otherwise return that of `games`; begin it if needed."""
         with self._lock:
             running = self._running
-            if running is None or (running[1].done() and not self._is_result(running, games)):
+            if running is None or (running[1].done() and running[0] is not games):
                 executor = ThreadPoolExecutor(1)
                 running = games, executor.submit(self._rate, games)
                 executor.shutdown(wait=False)  # the thread ends with the computation
                 self._running = running
             return running
-
-    @staticmethod
-    def _is_result(computed: Computation, games: ResultColumns) -> bool:
-        """Return True if a finished computation has the ratings after `games`."""
-        return computed[0] is games and computed[1].exception() is None
 
     def _rate(self, games: ResultColumns) -> Ratings:
         if self._takes_long(games):

@@ -7,8 +7,9 @@ import socket
 import subprocess
 
 import pytest
+from clusters import free_port, process, run, scheduler, wait_for
 from pages import ROOT
-from real_runs import place
+from real_runs import BIN, place
 from test_remote_workers import REQUEST
 
 from referee.cluster import connection, member
@@ -142,8 +143,6 @@ async def test_dask_worker_that_the_referee_has_not_started_refuses(monkeypatch)
 @pytest.mark.toolchain("openssl")
 @pytest.mark.extended("starts clusters")
 def test_tournament_is_played_over_tls(here, certificates):
-    from real_runs import BIN  # noqa: PLC0415
-    from test_cluster_runs import free_port, process, run, scheduler, wait_for  # noqa: PLC0415
 
     authority, own, key = (certificates.authority, certificates.certificate, certificates.key)
     port = free_port()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from referee.cluster import member
+from referee.cluster import member, remote_workers
 from referee.cluster.member import DeploymentRequest
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, UserError
@@ -33,7 +33,8 @@ class FakeClient:
         """What `deploy` and `add_bot` return or raise, by address; by default there is nothing to do."""
         self.jobs = []
         self.calls = []
-        self.scheduler = SimpleNamespace(identity=self._identity)
+        self.id = "first"
+        self.scheduler = SimpleNamespace(identity=self._identity, broadcast=self._broadcast)
 
     def join(self, address, packages=HERE, **answers):
         self.versions[address] = {"packages": packages}
@@ -47,7 +48,7 @@ class FakeClient:
 
     async def _identity(self, n_workers):
         assert n_workers == -1
-        return {"workers": dict.fromkeys(self.versions)}
+        return {"workers": dict.fromkeys(self.versions), "id": self.id}
 
     def subscribe_topic(self, topic, handler):
         assert topic == "all"
@@ -56,9 +57,9 @@ class FakeClient:
     def unsubscribe_topic(self, topic):
         assert topic == "all"
 
-    async def get_versions(self, packages):
-        assert packages == ["linko-referee"]
-        return {"client": {"packages": HERE}, "workers": self.versions}
+    async def _broadcast(self, msg, workers):
+        assert msg == {"op": "versions", "packages": ["linko-referee"]}
+        return {address: self.versions[address] for address in workers}
 
     async def run(self, function, *arguments, workers):
         (address,) = workers
@@ -93,7 +94,9 @@ class FakeJob:
 
 
 @pytest.fixture
-def client():
+def client(monkeypatch):
+    monkeypatch.setattr(remote_workers, "get_versions", lambda _: {"packages": HERE})
+    monkeypatch.setattr(remote_workers, "_WATCH_S", 0.005)
     return FakeClient()
 
 
@@ -235,14 +238,57 @@ async def test_process_that_died_on_a_worker_is_told(client, said):
     assert said == ["The process that plays on tcp://w:0 died. Its games are played again."]
 
 
-async def test_lost_scheduler_ends_the_run(client, said, monkeypatch):
-    monkeypatch.setattr("referee.cluster.remote_workers._WATCH_S", 0.01)
+async def test_lost_scheduler_ends_the_run(client, said):
     client.join("tcp://w:0")
     async with started(client, said) as workers:
         task, _ = await begin(client, workers, 0)
         client.status = "connecting"
-        with pytest.raises(RefereeError, match="the scheduler is gone"):
+        with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
             await task
+
+
+async def test_scheduler_that_was_started_again_ends_the_run(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, _ = await begin(client, workers, 0)
+        client.id = "second"
+        with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
+            await task
+
+
+async def test_workers_that_come_and_go_without_an_event_are_noticed(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, _ = await begin(client, workers, 0)
+        client.tell = lambda _event: None
+        client.join("tcp://w:1")
+        client.lose("tcp://w:0")
+        with pytest.raises(WorkerLostError):
+            await task
+        assert await play(client, workers, 0) == "tcp://w:1"
+
+
+async def test_worker_with_an_unexpected_error_is_refused(client, said):
+    client.join("tcp://w:0", deploy=OSError("No space left on device"))
+    with pytest.raises(UserError, match="tcp://w:0: OSError: No space left on device"):
+        async with started(client, said):
+            pass
+
+
+async def test_kill_ends_what_waits_and_what_is_played(client, said):
+    async with started(client, said) as workers:
+        waiting = asyncio.ensure_future(workers.submit(1, Assignment(1, ())))
+        await settle()
+        workers.kill()
+        with pytest.raises(WorkerLostError):
+            await waiting
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, _ = await begin(client, workers, 0)
+        workers.kill()
+        with pytest.raises(WorkerLostError):
+            await task
+    assert ("tcp://w:0", "kill", "s") in client.calls
 
 
 async def test_all_workers_are_left_at_the_end(client, said):

@@ -1,0 +1,93 @@
+"""Start schedulers and workers for tests, and tournaments on them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from real_runs import BIN, PATIENCE_S, place
+
+ROUND_ROBIN = ("random", "greedy", "bait")
+SHAPES = {
+    "round robin": {"bots": ROUND_ROBIN, "matches": 6},
+    "suspension": {"bots": (*ROUND_ROBIN, "crashes"), "matches": 4},
+    "until": {"bots": ("random", "greedy"), "matches": 30, "more": "until = {confidence = 0.9}\n"},
+}
+CRASH = "import os\nos._exit(3)\n"
+
+
+@contextmanager
+def clean_place(folder):
+    """Give a `Place` in which no process and no folder may be left."""
+    with place(folder, apart=True) as made:
+        yield made
+        assert made.processes() == []
+        assert made.run_folders() == []
+
+
+def write_file(here, *, bots, matches, more=""):
+    names = [here.bot("crashes", CRASH) if name == "crashes" else name for name in bots]
+    return here.tournament(bots=names, matches=matches, more=f"lanes = 7\n{more}")
+
+
+def games(here, league):
+    """Return the games and the ratings of a league, without times."""
+    shown = here.referee("ratings", "--json", "--league", league)
+    assert shown.returncode == 0, shown.stderr
+    return here.records(league), shown.stdout
+
+
+def run(here, *words, code=0):
+    done = here.referee("tournament", *words)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+@contextmanager
+def process(here, *words):
+    """Start a program of the cluster; end it and what it has started."""
+    started = subprocess.Popen(
+        [str(word) for word in words],
+        cwd=here.folder,
+        env=here.environment(XDG_CACHE_HOME=here.folder, DASK_TEMPORARY_DIRECTORY=here.folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield started
+    finally:
+        started.terminate()
+        started.wait(PATIENCE_S)
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def scheduler(here, port, *more):
+    dask = Path(sys.executable).with_name("dask")
+    words = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
+    return process(here, dask, *words, *more)
+
+
+def wait_for(port):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail("the scheduler does not listen")
+
+
+def workers(here, port):
+    """Start a worker on one core."""
+    return process(here, BIN / "referee", "worker", f"127.0.0.1:{port}", "--cores", 1)
