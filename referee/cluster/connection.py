@@ -69,11 +69,11 @@ def scheduler_address(text: str, certificates: Certificates | None) -> str:
         raise UserError(f"{text!r} is not the address of a scheduler; write HOST:PORT or {LOCAL}N")
     if (parts.scheme == "tls") != (certificates is not None):
         raise UserError(
-            f"{text}: give --tls-ca, --tls-cert and --tls-key with an address that begins with tls://"
+            f"{text}: an address with tls:// needs --tls-ca, --tls-cert and --tls-key, and these need tls://"
         )
     if certificates is None and not is_loopback(host):
         raise UserError(
-            f"{text}: beyond this machine TLS is required; give --tls-ca, --tls-cert and --tls-key"
+            f"{text}: TLS is required beyond this machine; give --tls-ca, --tls-cert and --tls-key"
         )
     return address
 

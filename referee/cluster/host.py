@@ -19,11 +19,11 @@ from referee.cluster.member import Place
 from referee.sandbox.folders import run_folder
 
 CORE = "core"
-"""The Dask resource that a game needs. Each worker has one."""
+"""The Dask resource that a task with games needs. Each worker has one."""
 SCRATCH = "temporary-directory"
 """The setting of Dask for the folder of its own files."""
 CONFIG: dict[str, object] = {
-    "distributed.worker.daemon": False,  # a daemonic process may not start the process that plays
+    "distributed.worker.daemon": False,  # a daemonic process may not start the game process
     "distributed.worker.multiprocessing-method": "spawn",
     "distributed.worker.use-file-locking": False,
     "distributed.admin.event-loop": "asyncio",
@@ -49,7 +49,7 @@ def remove_killed_runs() -> None:
 
 
 class PlacePlugin(WorkerPlugin):
-    """Prepares the process of a Dask worker: it is pinned to its cores, and what a killed one has left is removed."""
+    """Pins the process of a Dask worker to its cores, and removes files and bots that killed workers have left."""
 
     name = "referee"
 
@@ -66,7 +66,7 @@ class PlacePlugin(WorkerPlugin):
         member.set_place(self._place)
 
     async def teardown(self, worker: Worker) -> None:
-        """Called by Dask before the process ends, which would otherwise wait for the process that plays."""
+        """Called by Dask before this process ends. Without this, it would wait for the game process."""
         del worker
         await member.kill_all()
 
@@ -83,7 +83,7 @@ def worker_options(place: Place, security: Security | None) -> dict[str, Any]:
         "resources": {CORE: 1},
         "memory_limit": 0,  # the sandbox limits the memory of bots
         "dashboard": False,
-        "dashboard_address": "127.0.0.1:0",  # it has a server all the same
+        "dashboard_address": "127.0.0.1:0",  # Dask starts a server even without a dashboard
         "plugins": (PlacePlugin(place),),
         "security": security,
         "silence_logs": logging.CRITICAL,

@@ -145,9 +145,7 @@ class RemoteWorkers:
             self._check_scheduler()
             raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
         except WorkerLostError:
-            self._say(
-                f"The process that plays on {remote.address} died. Its games are played again."
-            )
+            self._say(f"The game process on {remote.address} died. Its games are played again.")
             raise
         else:
             raise WorkerLostError(f"the worker {remote.address} is gone")
@@ -157,7 +155,7 @@ class RemoteWorkers:
                 job.release()
 
     def kill(self) -> None:
-        """End the processes that play at once. The loop must run on until the workers are closed."""
+        """End the game processes at once. The loop must run on until the workers are closed."""
         if not self._killed.done():
             self._killed.set_result(None)
         self._changed.set()
@@ -300,13 +298,15 @@ class RemoteWorkers:
         there, here = (each["packages"] for each in (found[address], get_versions([_PACKAGE])))
         for package, name in ((_PACKAGE, "the referee"), ("python", "Python")):
             theirs, ours = there.get(package), here.get(package)
-            if package == "python":  # a bug fix release of Python reads the messages of another
+            if (
+                package == "python"
+            ):  # versions that differ only in the last number understand each other
                 theirs, ours = (".".join(str(each).split(".")[:2]) for each in (theirs, ours))
             if theirs != ours:
                 raise UserError(f"it has {name} {theirs}, and this machine has {ours}")
 
     async def _call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the process of a Dask worker. Its core is not needed, so the call does not wait for games."""
+        """Call a function in the process of a Dask worker. The call takes no core, so it does not wait for games."""
         results = await self._client.run(function, *arguments, workers=[address])
         return results[address]
 

@@ -78,7 +78,7 @@ class Forfeits:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Bundles of a lane, as the driver sends them to a worker, which plays one after the other.
+    """Bundles of a lane, as the driver sends them to a worker. The worker plays the bundles one after the other.
 
     `GamePlayer.play_bundle` decides how many games of a bundle are played at the same time.
     """
@@ -195,7 +195,7 @@ class Lanes:
 
         Args:
             worker: the number of the worker.
-            games: take as many bundles as have this many games together; at least one bundle.
+            games: bundles are added until the stretch has this many games, or until the lane has no more bundles.
         """
         free = [
             lane

@@ -51,7 +51,7 @@ class BackgroundRatings:
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit.
 
         Raises NotReadyError if the computation takes longer than that. It goes on, and a later call returns its result.
-        Many games without a checkpoint certainly take longer, so then there is no wait.
+        Many games without a checkpoint take longer, so then there is no wait.
         """
         if patience_s is not None and self._takes_long(games):
             patience_s = 0.0

@@ -50,7 +50,7 @@ def test_address_of_this_machine_needs_no_tls(text):
 
 @pytest.mark.parametrize("text", ["10.0.0.1:8786", "tcp://host:1", "0.0.0.0:8786"])
 def test_address_beyond_this_machine_needs_tls(text):
-    with pytest.raises(UserError, match="beyond this machine TLS is required; give --tls-ca"):
+    with pytest.raises(UserError, match="TLS is required beyond this machine; give --tls-ca"):
         scheduler_address(text, None)
 
 
@@ -69,7 +69,7 @@ def test_certificates_and_protocol_must_fit(certificates):
     assert scheduler_address("10.0.0.1:8786", certificates) == "tls://10.0.0.1:8786"
     for text, given in (("tcp://127.0.0.1:1", certificates), ("tls://127.0.0.1:1", None)):
         with pytest.raises(
-            UserError, match="give --tls-ca, --tls-cert and --tls-key with an address"
+            UserError, match="an address with tls:// needs --tls-ca, --tls-cert and --tls-key"
         ):
             scheduler_address(text, given)
 
@@ -81,7 +81,7 @@ def test_certificates_and_protocol_must_fit(certificates):
             ["--cluster", "local:0"],
             "'local:0': write local:N, with a number of workers from 1 to 1024",
         ),
-        (["--cluster", "10.1.2.3:8786"], "beyond this machine TLS is required"),
+        (["--cluster", "10.1.2.3:8786"], "TLS is required beyond this machine"),
         (["--cluster", "127.0.0.1:8786", "--tls-ca", "x"], "go together: give all three"),
         (["--tls-key", "x"], "--tls-ca, --tls-cert and --tls-key need --cluster"),
         (
