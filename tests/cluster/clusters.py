@@ -19,14 +19,23 @@ SHAPES = {
     "until": {"bots": ("random", "greedy"), "matches": 30, "more": "until = {confidence = 0.9}\n"},
 }
 CRASH = "import os\nos._exit(3)\n"
+QUIET = "import sys\nsys.exit(0)\n"
 
 
 @contextmanager
 def clean_place(folder):
-    """Give a `Place` in which no process and no folder may be left."""
+    """Give a `Place` in which no process and no folder may be left after the next run of the referee.
+
+    A program that was killed leaves its folder for the next run to remove; see `sandbox/folders.py`.
+    """
     with place(folder, apart=True) as made:
         yield made
+        end = time.monotonic() + PATIENCE_S
+        while made.processes() and time.monotonic() < end:
+            time.sleep(0.1)
         assert made.processes() == []
+        played = made.referee("play", made.bot("left", QUIET), made.bot("right", QUIET))
+        assert played.returncode == 0, played.stderr
         assert made.run_folders() == []
 
 

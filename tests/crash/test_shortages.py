@@ -19,7 +19,7 @@ from referee.roster.workshop import Workshop
 from referee.sandbox import NO_ISOLATION
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
-from referee.tournament import conduct
+from referee.tournament import workers as worker_processes
 from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
@@ -187,7 +187,7 @@ def test_a_jump_of_the_wall_clock_changes_no_result(here, jump):
 async def test_a_worker_that_hangs_is_killed_and_its_games_are_played_again(here, monkeypatch):
     """Run the tournament in this process, with a hang timeout of 6 seconds."""
     monkeypatch.setattr(
-        conduct,
+        worker_processes,
         "Workers",
         lambda settings, on_worker_lost: Workers(
             settings, on_worker_lost=on_worker_lost, hang_timeout_s=6
