@@ -228,7 +228,8 @@ def stop_tracker():
     for thread in threading.enumerate():  # of executors that are shut down
         if not thread.daemon and thread is not threading.current_thread():
             thread.join(PATIENCE_S)
-    gc.collect()
+    for _ in range(3):  # an error that passed an asynchronous generator is freed in several steps
+        gc.collect()
     tracker._stop()
 
 
