@@ -10,13 +10,10 @@ import pytest
 from clusters import free_port, process, run, scheduler, wait_for
 from pages import ROOT
 from real_runs import BIN, place
-from test_remote_workers import REQUEST
 
-from referee.cluster import connection, member
+from referee.cluster import connection
 from referee.cluster.connection import Certificates, scheduler_address
-from referee.cluster.member import Place
 from referee.errors import UserError
-from referee.sandbox import Rung
 
 
 @pytest.fixture
@@ -117,27 +114,19 @@ def test_address_where_nothing_listens_is_one_line(here, command):
     assert f"tcp://{address}: no scheduler can be reached" in line
 
 
-@pytest.fixture
-def _in_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(member, "_DEPLOYMENTS", {})
-    monkeypatch.setattr(member, "_PLACES", [Place(frozenset(), tmp_path, network=False)])
+def test_workers_that_other_machines_reach_need_tls(here):
+    done = here.referee("worker", "127.0.0.1:8786", "--host", "0.0.0.0")  # noqa: S104 - refused
+    assert done.returncode == 2
+    assert "--host 0.0.0.0: other machines would reach the workers without TLS" in done.stderr
 
 
-@pytest.mark.usefixtures("_in_place")
-async def test_worker_with_weaker_isolation_refuses_by_name(monkeypatch):
-    async def select(wanted):
-        assert wanted is Rung.FULL
-        raise UserError("isolation 'full': bubblewrap is missing")
-
-    monkeypatch.setattr(member, "select_isolation", select)
-    with pytest.raises(UserError, match=f"{socket.gethostname()}: isolation 'full': bubblewrap"):
-        await member.deploy(REQUEST)
-
-
-async def test_dask_worker_that_the_referee_has_not_started_refuses(monkeypatch):
-    monkeypatch.setattr(member, "_PLACES", [])
-    with pytest.raises(UserError, match="was not started by `referee worker`"):
-        await member.deploy(REQUEST)
+@pytest.mark.usefixtures("_impatient")
+def test_stored_tournament_can_be_resumed_on_the_same_cluster(here):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = here.referee("tournament", "run", here.tournament(), "--cluster", address)
+    assert f"resume cup --league league --cluster {address}" in done.stdout
 
 
 @pytest.mark.toolchain("openssl")

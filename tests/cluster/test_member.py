@@ -1,0 +1,106 @@
+"""What a Dask worker does for a driver: it refuses what it cannot play, keeps bots, and ends a game process that is idle."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+from test_remote_workers import REQUEST
+
+from referee.cluster import member
+from referee.cluster.member import Deployment, Place
+from referee.errors import UserError
+from referee.sandbox import NO_ISOLATION, Rung
+from referee.tournament.assignments import Assignment
+from referee.tournament.workers import WorkerLostError
+
+RECORDS = ["a record"]
+
+
+class FakeWorkers:
+    """Game processes that play at once."""
+
+    opened = 0
+    closed = 0
+
+    def __init__(self, settings, *, on_worker_lost):
+        del on_worker_lost
+        assert len(settings) == 1
+        FakeWorkers.opened += 1
+
+    async def submit(self, number, _assignment):
+        assert number == 0
+        return RECORDS
+
+    async def aclose(self):
+        FakeWorkers.closed += 1
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(member, "_DEPLOYMENTS", {})
+    monkeypatch.setattr(member, "_PLACES", [Place(frozenset(), tmp_path, network=False)])
+    return member._PLACES[0]
+
+
+@pytest.fixture
+def deployment(place, monkeypatch):
+    FakeWorkers.opened = FakeWorkers.closed = 0
+    monkeypatch.setattr(member, "Workers", FakeWorkers)
+    monkeypatch.setattr(member, "make_settings", lambda *_: None)
+    return Deployment(REQUEST, place, NO_ISOLATION)
+
+
+@pytest.mark.usefixtures("place")
+async def test_worker_with_weaker_isolation_refuses_by_name(monkeypatch):
+    async def select(wanted):
+        assert wanted is Rung.FULL
+        raise UserError("isolation 'full': bubblewrap is missing")
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    with pytest.raises(UserError, match=f"{socket.gethostname()}: isolation 'full': bubblewrap"):
+        await member.deploy(REQUEST)
+
+
+async def test_dask_worker_that_the_referee_has_not_started_refuses(monkeypatch):
+    monkeypatch.setattr(member, "_PLACES", [])
+    with pytest.raises(UserError, match="was not started by `referee worker`"):
+        await member.deploy(REQUEST)
+
+
+async def test_idle_game_process_is_ended_and_started_again_for_the_next_games(
+    deployment, monkeypatch
+):
+    monkeypatch.setattr(member, "IDLE_S", 0.01)
+    for number in (1, 2):
+        assert await deployment.play(Assignment(0, ())) == RECORDS
+        assert FakeWorkers.opened == number
+        async with asyncio.timeout(60):
+            while FakeWorkers.closed < number:
+                await asyncio.sleep(0.01)
+
+
+async def test_game_process_stays_for_the_next_games(deployment):
+    for _ in range(3):
+        assert await deployment.play(Assignment(0, ())) == RECORDS
+    assert (FakeWorkers.opened, FakeWorkers.closed) == (1, 0)
+    await deployment.close()
+    assert FakeWorkers.closed == 1
+
+
+@pytest.mark.usefixtures("deployment")
+async def test_new_deployment_of_a_tournament_ends_the_older_one(monkeypatch):
+    async def select(_wanted):
+        return NO_ISOLATION
+
+    monkeypatch.setattr(member, "select_isolation", select)
+    first = member.DeploymentRequest(
+        deployment="first", commitment="c", config=None, rung=Rung.NONE, bots={}
+    )
+    await member.deploy(first)
+    await member.play("first", Assignment(0, ()))
+    assert await member.deploy(REQUEST) == ("a@1", "b@2")
+    assert FakeWorkers.closed == 1
+    with pytest.raises(WorkerLostError, match="ended on this worker"):
+        await member.play("first", Assignment(0, ()))

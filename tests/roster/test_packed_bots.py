@@ -1,0 +1,71 @@
+"""A bot that was packed on one machine is built from the same files on another."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from referee.errors import UserError
+from referee.roster.workshop import Workshop
+from referee.sandbox.launcher import ProcessGroupLauncher
+
+MANIFEST = """name = "packed"
+version = "1"
+author = "x"
+language = "python"
+[build]
+command = ["{program}", "-c", "{script}"]
+[run]
+command = ["./made"]
+"""
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    script = "sleep 0.3; echo built > made; echo changed > text"
+    (folder / "bot.toml").write_text(MANIFEST.format(program="sh", script=script))
+    (folder / "text").write_text("original\n")
+    (folder / "tool").write_text("#!/bin/sh\n")
+    (folder / "tool").chmod(0o755)
+    return folder
+
+
+def workshop(folder):
+    return Workshop(folder, ProcessGroupLauncher(), on_build=lambda _: None)
+
+
+async def test_unpacked_bot_has_the_files_before_the_build_and_is_built(source, tmp_path):
+    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
+    copy = await here.copy(source)
+    archive = here.pack("packed", copy.content_hash)
+    assert not there.has("packed", copy.content_hash)
+    unpacked = await there.unpack(archive, copy.content_hash)
+    assert there.has("packed", copy.content_hash)
+    assert unpacked.content_hash == copy.content_hash
+    assert unpacked.build_s is not None
+    assert (unpacked.spec.folder / "made").read_text() == "built\n"
+    assert there.pack("packed", copy.content_hash) != b""
+
+
+async def test_archive_with_other_content_is_refused_and_not_kept(source, tmp_path):
+    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
+    copy = await here.copy(source)
+    with pytest.raises(UserError, match=f"content hash {copy.content_hash} instead of 00"):
+        await there.unpack(here.pack("packed", copy.content_hash), "00")
+    assert not there.has("packed", copy.content_hash)
+
+
+async def test_damaged_archive_is_refused(tmp_path):
+    with pytest.raises(UserError, match="the archive of a bot is damaged"):
+        await workshop(tmp_path).unpack(b"no archive", "00")
+
+
+async def test_two_copies_of_a_bot_in_one_event_loop_wait_for_each_other(source, tmp_path):
+    here = workshop(tmp_path / "here")
+    async with asyncio.timeout(60):
+        first, second = await asyncio.gather(here.copy(source), here.copy(source))
+    assert first.spec == second.spec
+    assert sorted(copy.build_s is None for copy in (first, second)) == [False, True]
