@@ -77,7 +77,7 @@ async def test_idle_game_process_is_ended_and_started_again_for_the_next_games(
         assert await deployment.play(Assignment(0, ())) == RECORDS
         assert FakeWorkers.opened == number
         async with asyncio.timeout(60):
-            while FakeWorkers.closed < number:
+            while FakeWorkers.closed < number:  # noqa: ASYNC110 - the fake has no event
                 await asyncio.sleep(0.01)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from referee.errors import UserError
 from referee.roster.workshop import Workshop
-from referee.sandbox.launcher import ProcessGroupLauncher
+from referee.sandbox.process_group import ProcessGroupLauncher
 
 MANIFEST = """name = "packed"
 version = "1"
