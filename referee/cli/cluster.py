@@ -64,7 +64,7 @@ class ClusterChoice:
     certificates: Certificates | None
 
     def options(self) -> list[str]:
-        """Return the options again, for a command that the user can type."""
+        """Return these options as words of a suggested command."""
         words = ["--cluster", self.address]
         if self.certificates is not None:
             files = self.certificates
@@ -131,13 +131,13 @@ def worker(
         typer.Option(
             min=1,
             max=1024,
-            help="The number of workers. By default one for each core of this machine.",
+            help="How many cores to lend. Each gets one worker. By default all cores of this machine.",
         ),
     ] = None,
     host: Annotated[
         str | None,
         typer.Option(
-            help="The address at which the workers listen. By default the one that reaches the scheduler."
+            help="The address at which the workers listen. By default that of this machine in the network of the scheduler."
         ),
     ] = None,
     bots: FolderOption = None,

@@ -57,7 +57,7 @@ class Certificates:
 def scheduler_address(text: str, certificates: Certificates | None) -> str:
     """Return the address of a scheduler with its protocol, `tcp://` or `tls://`.
 
-    Raises UserError if the text is no address, or if it is beyond this machine and there are no certificates.
+    Raises UserError if the text is no address, or if the address is not on this machine and there are no certificates.
     """
     address = text if "://" in text else f"{'tls' if certificates else 'tcp'}://{text}"
     parts = urlsplit(address)
@@ -79,7 +79,7 @@ def scheduler_address(text: str, certificates: Certificates | None) -> str:
 
 
 def check_address(text: str, certificates: Certificates | None) -> None:
-    """Raise UserError if `connect` cannot connect to such an address, whatever listens there."""
+    """Check an address and the files for TLS without connecting. Raises UserError if one is wrong."""
     if not text.startswith(LOCAL):
         scheduler_address(text, certificates)
         if certificates is not None:
@@ -199,7 +199,7 @@ async def _local_cluster(workers: int, cache: Path) -> AsyncIterator[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address or a name."""
+    """Return True if an address or a name can be reached only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

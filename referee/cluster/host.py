@@ -33,7 +33,7 @@ CONFIG: dict[str, object] = {
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """Print no logs of Dask. It logs tracebacks of everything that a lost connection interrupts."""
+    """Print no logs. Dask logs a traceback of everything that a lost connection interrupts; nothing else here logs."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -49,7 +49,7 @@ def remove_killed_runs() -> None:
 
 
 class PlacePlugin(WorkerPlugin):
-    """Pins the process of a Dask worker to its cores, and removes files and bots that killed workers have left."""
+    """Pins the process of a Dask worker to its cores. Ends the bots and removes the run folders that killed workers have left."""
 
     name = "referee"
 
@@ -66,7 +66,7 @@ class PlacePlugin(WorkerPlugin):
         member.set_place(self._place)
 
     async def teardown(self, worker: Worker) -> None:
-        """Called by Dask before this process ends. Without this, it would wait for the game process."""
+        """Called by Dask before this process ends, because it would not exit until the game process has ended."""
         del worker
         await member.kill_all()
 

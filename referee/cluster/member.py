@@ -64,7 +64,7 @@ class DeploymentRequest:
 #                             │                   └── play ───┤
 #                             └──────── IDLE_S ───────────────┘
 #
-# A new deployment of the same tournament ends the older one in every state. If the Dask worker is killed, the kernel kills the
+# `leave` and `kill` are possible in every state. A new deployment of the same tournament ends the older one in every state. If the Dask worker is killed, the kernel kills the
 # game process. The bots and the folders that are left are removed when the next Dask worker of the machine starts.
 
 
@@ -178,7 +178,7 @@ _PLACES: list[Place] = []
 
 
 def set_place(place: Place) -> None:
-    """Say what this Dask worker may use. `referee worker` calls this when the process starts."""
+    """Say what this Dask worker may use. `PlacePlugin` calls this when the process starts."""
     _PLACES.append(place)
 
 

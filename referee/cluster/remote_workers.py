@@ -35,7 +35,7 @@ _PACKAGE = "linko-referee"
 _WATCH_S = 0.5
 """Seconds between two looks at the connection to the scheduler."""
 _WATCHES_PER_COMPARISON = 10
-"""After this many looks, the workers of the scheduler are compared with the known ones."""
+"""After this many looks, the driver also asks the scheduler for the list of its workers."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
 _LOST = (KilledWorker, FutureCancelledError, CommClosedError)
@@ -64,7 +64,7 @@ class RemoteWorkers:
         request: what each Dask worker needs to know.
         lanes: the number of lanes.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
-        say: called with a sentence about each worker that is lost or refused, and about waiting.
+        say: called with a sentence when a worker that can play is lost, when one is refused, and when there is none.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class RemoteWorkers:
         except _LOST as error:
             self._check_scheduler()
             raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
-        except WorkerLostError:
-            self._say(f"The game process on {remote.address} died. Its games are played again.")
+        except WorkerLostError as error:
+            self._say(f"The games of {remote.address} are played again: {error}.")
             raise
         else:
             raise WorkerLostError(f"the worker {remote.address} is gone")
@@ -155,7 +155,7 @@ class RemoteWorkers:
                 job.release()
 
     def kill(self) -> None:
-        """End the game processes at once. The loop must run on until the workers are closed."""
+        """End the game processes at once. The event loop must run until `aclose` returns."""
         if not self._killed.done():
             self._killed.set_result(None)
         self._changed.set()
@@ -166,7 +166,7 @@ class RemoteWorkers:
         ]
 
     async def aclose(self) -> None:
-        """End all bots on all workers."""
+        """End all bots on all workers. Without a scheduler they end by themselves, after `member.IDLE_S` at the latest."""
         for task in self._entering.values():
             task.cancel()
         if self._gone.done():
@@ -180,7 +180,7 @@ class RemoteWorkers:
                 await asyncio.gather(*leaving, *self._kills, return_exceptions=True)
 
     async def watch(self) -> None:
-        """Notice that the scheduler is gone. Run this beside everything else."""
+        """Watch the connection until it is lost. Run this as a task of its own, from `start` until `aclose` has returned."""
         for number in count(1):
             await asyncio.sleep(_WATCH_S)
             if self._client.status != "running":
@@ -219,7 +219,7 @@ class RemoteWorkers:
         return home
 
     async def _compare_with_scheduler(self) -> bool:
-        """Note the workers that have come or gone without an event. Return False if the scheduler is gone, or another one."""
+        """Note the workers that have come or gone without an event. Return False if the scheduler is gone, or was replaced by another."""
         scheduler: Any = self._client.scheduler
         try:
             identity = await scheduler.identity(n_workers=-1)
@@ -298,9 +298,7 @@ class RemoteWorkers:
         there, here = (each["packages"] for each in (found[address], get_versions([_PACKAGE])))
         for package, name in ((_PACKAGE, "the referee"), ("python", "Python")):
             theirs, ours = there.get(package), here.get(package)
-            if (
-                package == "python"
-            ):  # versions that differ only in the last number understand each other
+            if package == "python":  # versions that differ only in the last number are compatible
                 theirs, ours = (".".join(str(each).split(".")[:2]) for each in (theirs, ours))
             if theirs != ours:
                 raise UserError(f"it has {name} {theirs}, and this machine has {ours}")
@@ -322,7 +320,7 @@ async def cluster_workers(
     isolation: Isolation,
     say: Callable[[str], None],
 ) -> AsyncIterator[RemoteWorkers]:
-    """Provide the workers of a tournament on a cluster. At the end, all bots are ended.
+    """Provide the workers of a tournament on a cluster. At the end, all bots are ended; see `RemoteWorkers.aclose`.
 
     Args:
         cluster: see `connect`.

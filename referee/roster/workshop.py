@@ -105,11 +105,12 @@ class Workshop:
         assert self._launcher is not None  # noqa: S101
         return self._launcher
 
-    async def copy(self, source: Path) -> Copy:
+    async def copy(self, source: Path, content_hash: str | None = None) -> Copy:
         """Copy a bot's folder and build the bot in the copy. If the league has a copy of the content, return it.
 
-        Raises `UserError` if the manifest is wrong or the folder cannot be copied, `BuildError` if the build fails,
-        and `VoidGame` as `build` does. After an error no new copy remains.
+        Raises `UserError` if the manifest is wrong, if the folder cannot be copied, or if `content_hash` is given and the
+        content has another hash; `BuildError` if the build fails; and `VoidGame` as `build` does. After an error no new
+        copy remains.
         """
         manifest = load_manifest(source)
         folder = self._folder / manifest.name
@@ -120,6 +121,10 @@ class Workshop:
                     taken = snapshots.take(
                         source, Path(new) / _BOT, built=manifest.build is not None
                     )
+                    if content_hash not in {None, taken.content_hash}:
+                        raise UserError(
+                            f"{manifest.name}: the content hash is {taken.content_hash} instead of {content_hash}"
+                        )
                     home = self._home(manifest.name, taken.content_hash)
                     build_s = None
                     if not (home / _READY).exists():
@@ -153,13 +158,7 @@ class Workshop:
                     files.extractall(source, filter="data")
             except (tarfile.TarError, OSError) as error:
                 raise UserError(f"the archive of a bot is damaged: {error}") from error
-            made = await self.copy(source)
-        if made.content_hash != content_hash:
-            self.discard(made)
-            raise UserError(
-                f"{made.manifest.name}: the archive has the content hash {made.content_hash} instead of {content_hash}"
-            )
-        return made
+            return await self.copy(source, content_hash)
 
     def has(self, name: str, content_hash: str) -> bool:
         """Return whether there is a finished copy with this content."""

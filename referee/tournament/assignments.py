@@ -1,7 +1,7 @@
 """Decide which games a worker plays next, and define the values that the driver sends to workers.
 
 A lane plays its games in schedule order, one bundle at a time. The bundles are the same with any
-number of workers, and in a resumed tournament. Therefore bots are also suspended in the same games. A worker gets
+number of workers, and in a resumed tournament. So the same bots are suspended in the same games. A worker gets
 one or more bundles of a lane at once: a `Stretch`.
 
 `conduct` takes a `Stretch` from `Lanes` and turns it into an `Assignment`. `workers` sends the assignment to a
@@ -25,7 +25,7 @@ from referee.records import GameRecord, ScheduledGame
 from referee.sandbox import Isolation
 
 MAX_LOSSES = 3
-"""The run stops with an error when the worker of the same bundle was lost this many times."""
+"""The tournament stops with an error when a lane has lost its worker this many times since its last finished stretch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Assignment:
     lane: int
     bundles: tuple[tuple[GameTask, ...], ...]
     forfeits: Forfeits = field(default_factory=Forfeits)
-    """The forfeits in the lane before these games. The worker counts on, because they can suspend bots in later bundles."""
+    """The forfeits in the lane before these games. The worker continues the count, because it can suspend bots in later bundles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class WorkerSettings:
     folder: Path
     """The folder for sockets and scratch folders. Its path must be short, because a socket's path has a maximum length."""
     parent_pid: int
-    """The process id of the driver. The worker dies when the driver dies."""
+    """The process id of the driver, or of the Dask worker. The worker dies when this process dies."""
     pondering: bool = False
     """Whether bots may ponder: compute as they like between the requests of a game."""
 
@@ -139,7 +139,7 @@ class Stretch:
 
 
 class Lanes:
-    """The state of each lane: missing games, whether a worker has a bundle of the lane, and forfeits in a row of each bot.
+    """The state of each lane: missing games, whether a worker has a stretch of the lane, and forfeits in a row of each bot.
 
     Args:
         schedule: the games to play, in schedule order.
@@ -220,7 +220,7 @@ class Lanes:
     def put_back(self, stretch: Stretch) -> None:
         """Note that the worker of a stretch was lost. The lane plays the same bundles next.
 
-        Raises RefereeError if the worker was lost `MAX_LOSSES` times with the same first bundle.
+        Raises RefereeError if the lane has lost its worker `MAX_LOSSES` times since its last finished stretch.
         """
         losses = self._losses[stretch.lane] = self._losses.get(stretch.lane, 0) + 1
         if losses >= MAX_LOSSES:

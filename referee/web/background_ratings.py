@@ -15,7 +15,7 @@ from referee.store.league import League
 _MANY = 2_000
 """More games take more than half a second to rate."""
 _HEAD_START_S = 0.5
-"""A computation that takes long begins after this time, so that it does not slow down the page that has begun it."""
+"""A long computation begins after this delay, so that the page that needs it is sent first."""
 Computation = tuple[ResultColumns, Future[Ratings]]
 """Games, and the ratings after them."""
 
@@ -50,8 +50,8 @@ class BackgroundRatings:
             games: the selected games, in schedule order.
             patience_s: how long to wait for the computation, in seconds; None to wait without a limit.
 
-        Raises NotReadyError if the computation takes longer than that. It goes on, and a later call returns its result.
-        Many games without a checkpoint take longer, so then there is no wait.
+        Raises NotReadyError if the computation takes longer than that. It goes on, and a later call with the same `games` returns its result.
+        With many games and no checkpoint there is no wait, unless `patience_s` is None.
         """
         if patience_s is not None and self._takes_long(games):
             patience_s = 0.0
@@ -67,7 +67,7 @@ class BackgroundRatings:
                 return computation.result()
 
     def _begin(self, games: ResultColumns) -> Computation:
-        """Return the running computation, even if it rates other games. Otherwise return that of `games`; begin it if needed."""
+        """Return the running computation, even if it rates other games. If none runs, return the one for `games`, and begin it if it was not made."""
         with self._lock:
             running = self._running
             if running is None or (running[1].done() and running[0] is not games):

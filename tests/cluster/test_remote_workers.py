@@ -235,7 +235,7 @@ async def test_process_that_died_on_a_worker_is_told(client, said):
         job.done.set_exception(WorkerLostError("worker 0 died"))
         with pytest.raises(WorkerLostError):
             await task
-    assert said == ["The game process on tcp://w:0 died. Its games are played again."]
+    assert said == ["The games of tcp://w:0 are played again: worker 0 died."]
 
 
 async def test_lost_scheduler_ends_the_run(client, said):

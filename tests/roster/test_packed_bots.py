@@ -33,8 +33,11 @@ def source(tmp_path):
     return folder
 
 
-def workshop(folder):
-    return Workshop(folder, ProcessGroupLauncher(), on_build=lambda _: None)
+def workshop(folder, builds=None):
+    """Return a workshop that adds the manifest of each bot that it builds to the list `builds`."""
+    return Workshop(
+        folder, ProcessGroupLauncher(), on_build=([] if builds is None else builds).append
+    )
 
 
 async def test_unpacked_bot_has_the_files_before_the_build_and_is_built(source, tmp_path):
@@ -50,12 +53,13 @@ async def test_unpacked_bot_has_the_files_before_the_build_and_is_built(source, 
     assert there.pack("packed", copy.content_hash) != b""
 
 
-async def test_archive_with_other_content_is_refused_and_not_kept(source, tmp_path):
-    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there")
+async def test_archive_with_other_content_is_refused_before_it_is_built(source, tmp_path):
+    here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there", builds := [])
     copy = await here.copy(source)
-    with pytest.raises(UserError, match=f"content hash {copy.content_hash} instead of 00"):
+    with pytest.raises(UserError, match=f"content hash is {copy.content_hash} instead of 00"):
         await there.unpack(here.pack("packed", copy.content_hash), "00")
     assert not there.has("packed", copy.content_hash)
+    assert builds == []
 
 
 async def test_damaged_archive_is_refused(tmp_path):
