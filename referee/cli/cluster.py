@@ -154,13 +154,9 @@ def worker(
     Example: referee worker 127.0.0.1:8786 --cores 2
     """
     check_extra()
-    from referee.cluster.connection import (  # noqa: PLC0415
-        check_scheduler,
-        is_loopback,
-        scheduler_address,
-        wait_for_scheduler,
-    )
-    from referee.cluster.host import places, run_workers  # noqa: PLC0415
+    from referee.cluster.connection import is_loopback, scheduler_address  # noqa: PLC0415
+    from referee.cluster.host import places  # noqa: PLC0415
+    from referee.cluster.service import serve  # noqa: PLC0415
 
     certificates = make_certificates(tls_ca, tls_cert, tls_key)
     address = scheduler_address(scheduler, certificates)
@@ -170,18 +166,16 @@ def worker(
         )
     security = None if certificates is None else certificates.security()
     found = places(cores, bots or default_folder(), network=network)
-
-    async def run() -> None:
-        await check_scheduler(address, security)
-        while True:
-            console.print(f"{address}: starting {len(found)} workers.", soft_wrap=True)
-            with suppress(OSError, TimeoutError):  # the scheduler is gone again
-                await run_workers(address, found, host=host, security=security)
-            console.print(f"{address}: the scheduler is gone. Waiting for it.", soft_wrap=True)
-            await wait_for_scheduler(address, security)
-
     with suppress(KeyboardInterrupt):
-        asyncio.run(run())
+        asyncio.run(
+            serve(
+                address,
+                found,
+                host=host,
+                security=security,
+                say=lambda text: console.print(text, soft_wrap=True),
+            )
+        )
     raise typer.Exit(INTERRUPTED)
 
 

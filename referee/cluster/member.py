@@ -105,7 +105,8 @@ class Deployment:
     async def add_bot(self, bot: str, archive: bytes) -> str | None:
         """Build a bot from an archive of `Workshop.pack`. Return what is wrong, or None."""
         try:
-            await self._workshop.unpack(archive, self.request.bots[bot])
+            with run_folder() as scratch:  # removed by a later run if this process is killed
+                await self._workshop.unpack(archive, self.request.bots[bot], scratch)
         except BuildError as error:
             return f"{error}\n{error.output}"
         except (UserError, OSError) as error:

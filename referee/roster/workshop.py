@@ -146,19 +146,23 @@ class Workshop:
         source = home / _SOURCE
         return source.read_bytes() if source.exists() else _make_archive(home / _BOT)
 
-    async def unpack(self, archive: bytes, content_hash: str) -> Copy:
+    async def unpack(self, archive: bytes, content_hash: str, scratch: Path) -> Copy:
         """Copy and build a bot from an archive that `pack` has made.
+
+        Args:
+            archive: the archive.
+            content_hash: the content hash that the bot must have.
+            scratch: a folder for the files of the archive, which the caller removes.
 
         Raises `UserError` if the content of the archive does not have this hash, and the errors of `copy`.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            source = Path(folder) / _BOT
-            try:
-                with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-                    files.extractall(source, filter="data")
-            except (tarfile.TarError, OSError) as error:
-                raise UserError(f"the archive of a bot is damaged: {error}") from error
-            return await self.copy(source, content_hash)
+        source = scratch / _BOT
+        try:
+            with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+                files.extractall(source, filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise UserError(f"the archive of a bot cannot be unpacked: {error}") from error
+        return await self.copy(source, content_hash)
 
     def has(self, name: str, content_hash: str) -> bool:
         """Return whether there is a finished copy with this content."""

@@ -33,10 +33,11 @@ def clean_place(folder):
         end = time.monotonic() + PATIENCE_S
         while made.processes() and time.monotonic() < end:
             time.sleep(0.1)
-        assert made.processes() == []
+        left = [each.cmdline() for each in made.processes()]
+        assert not left, f"processes: {left}"
         played = made.referee("play", made.bot("left", QUIET), made.bot("right", QUIET))
         assert played.returncode == 0, played.stderr
-        assert made.run_folders() == []
+        assert not made.run_folders(), f"folders: {list(made.temp.rglob('*'))}"
 
 
 def write_file(here, *, bots, matches, more=""):

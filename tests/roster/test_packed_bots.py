@@ -45,7 +45,7 @@ async def test_unpacked_bot_has_the_files_before_the_build_and_is_built(source, 
     copy = await here.copy(source)
     archive = here.pack("packed", copy.content_hash)
     assert not there.has("packed", copy.content_hash)
-    unpacked = await there.unpack(archive, copy.content_hash)
+    unpacked = await there.unpack(archive, copy.content_hash, tmp_path)
     assert there.has("packed", copy.content_hash)
     assert unpacked.content_hash == copy.content_hash
     assert unpacked.build_s is not None
@@ -57,14 +57,14 @@ async def test_archive_with_other_content_is_refused_before_it_is_built(source, 
     here, there = workshop(tmp_path / "here"), workshop(tmp_path / "there", builds := [])
     copy = await here.copy(source)
     with pytest.raises(UserError, match=f"content hash is {copy.content_hash} instead of 00"):
-        await there.unpack(here.pack("packed", copy.content_hash), "00")
+        await there.unpack(here.pack("packed", copy.content_hash), "00", tmp_path)
     assert not there.has("packed", copy.content_hash)
     assert builds == []
 
 
 async def test_damaged_archive_is_refused(tmp_path):
-    with pytest.raises(UserError, match="the archive of a bot is damaged"):
-        await workshop(tmp_path).unpack(b"no archive", "00")
+    with pytest.raises(UserError, match="the archive of a bot cannot be unpacked"):
+        await workshop(tmp_path).unpack(b"no archive", "00", tmp_path)
 
 
 async def test_two_copies_of_a_bot_in_one_event_loop_wait_for_each_other(source, tmp_path):
