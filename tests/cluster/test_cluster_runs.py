@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusters import SHAPES, clean_place, games, run, write_file
-
-
-@pytest.fixture
-def here(tmp_path):
-    with clean_place(tmp_path) as made:
-        yield made
+from clusters import SHAPES, games, run, write_file
 
 
 @pytest.mark.extended("starts clusters")
@@ -17,17 +11,14 @@ def here(tmp_path):
     ("shape", "workers"),
     [("round robin", 1), ("round robin", 2), ("round robin", 7), ("suspension", 2), ("until", 2)],
 )
-def test_games_and_ratings_are_those_of_a_local_run(here, shape, workers):
-    file = write_file(here, **SHAPES[shape])
-    run(here, "run", file, "--league", "local")
-    run(here, "run", file, "--league", "far", "--cluster", f"local:{workers}")
+def test_games_and_ratings_are_those_of_a_local_run(here, play_locally, shape, workers):
+    file, where = write_file(here, **SHAPES[shape]), ("--cluster", f"local:{workers}")
+    run(here, "run", file, *where)
+    expected = play_locally(SHAPES[shape])
+    assert games(here, "league") == expected
     if workers == 2 and shape == "round robin":
-        for league, where in (("local", ()), ("far", ("--cluster", f"local:{workers}"))):
-            run(here, "extend", "cup", "--matches", "2", "--league", league, *where)
-        local, far = (here.records(league) for league in ("local", "far"))
-        assert len(far) == len(local)  # the deals of an extension are new ones
-        local, far = (records[:18] for records in (local, far))
-        assert far == local
-    else:
-        assert games(here, "far") == games(here, "local")
-    assert here.referee("verify", "cup", "--league", "far").returncode == 0
+        run(here, "extend", "cup", "--matches", "2", *where)
+        records = here.records("league")
+        assert records[: len(expected[0])] == expected[0]
+        assert len(records) == len(expected[0]) + 12  # two matches at each of three tables
+    assert here.referee("verify", "cup").returncode == 0

@@ -10,7 +10,6 @@ import psutil
 import pytest
 from clusters import (
     SHAPES,
-    clean_place,
     free_port,
     games,
     run,
@@ -22,18 +21,12 @@ from clusters import (
 from real_runs import PATIENCE_S
 
 
-@pytest.fixture
-def here(tmp_path):
-    with clean_place(tmp_path) as made:
-        yield made
-
-
 @pytest.mark.extended("crashes, interrupts and starves the referee")
 @pytest.mark.parametrize("victim", ["worker", "nanny", "driver", "scheduler"])
-def test_only_games_in_play_are_lost_with_a_killed_process(here, victim):
+def test_only_games_in_play_are_lost_with_a_killed_process(here, play_locally, victim):
     chance = random.Random(victim)
-    file = write_file(here, **SHAPES["round robin"] | {"matches": 40})
-    run(here, "run", file, "--league", "local")
+    shape = SHAPES["round robin"] | {"matches": 40}
+    file = write_file(here, **shape)
     port = free_port()
     with ExitStack() as stack:
         begun = [stack.enter_context(scheduler(here, port))]
@@ -69,5 +62,5 @@ def test_only_games_in_play_are_lost_with_a_killed_process(here, victim):
                     break
             words = ["resume", "cup"]
         run(here, "resume", "cup", "--league", "far", "--cluster", f"127.0.0.1:{port}")
-        assert games(here, "far") == games(here, "local")
+        assert games(here, "far") == play_locally(shape)
         assert here.referee("verify", "cup", "--league", "far").returncode == 0
