@@ -9,6 +9,7 @@ from pathlib import Path
 
 from descendants import running
 from orders import game_order
+from own_cgroups import own_cgroups
 from strongest_isolation import strongest
 
 from referee.bots.manifest import BotSpec
@@ -16,7 +17,6 @@ from referee.clocks import Clocks
 from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
-from referee.sandbox.cgroups import Cgroups
 from referee.tournament.assignments import WorkerSettings
 from referee.tournament.game_player import GamePlayer
 
@@ -105,7 +105,4 @@ class Games:
         self.player._launcher.reap()
         assert not running() - self.strangers
         assert not list(self.folder.iterdir())
-        hierarchies = Cgroups.find()._hierarchies
-        assert not [
-            path for each in hierarchies for path in each.folder.glob(f"referee-{os.getpid()}-*")
-        ]
+        assert not own_cgroups()

@@ -17,6 +17,7 @@ from threading import Barrier
 import psutil
 import pytest
 from extended import extend_cases_but
+from own_cgroups import own_cgroups
 from programs import tool
 from strongest_isolation import strongest
 
@@ -83,10 +84,9 @@ def list_leftovers():
     Zombies may belong to other tests. The sweeper is a child of process 1, which may be this process. A process that is
     just ending has no command line any more.
     """
-    cgroups = (each.folder.glob(f"referee-{os.getpid()}-*") for each in Cgroups.find()._hierarchies)
     children = [child for child in psutil.Process().children() if child.status() != "zombie"]
     others = [child for child in children if (words := _words(child)) and SWEEPER[-1] not in words]
-    return [*(path for found in cgroups for path in found), *others]
+    return [*own_cgroups(), *others]
 
 
 def _words(process):
@@ -101,6 +101,13 @@ async def _check_leftovers(launcher):
     yield
     launcher.reap()
     assert not list_leftovers()
+
+
+@pytest.mark.isolation("full")
+async def test_cgroups_of_a_running_program_are_found_as_leftovers(launch):
+    launched = await launch("cat")
+    assert own_cgroups()
+    await launched.kill()
 
 
 async def test_program_sees_only_its_own_processes(launch):
