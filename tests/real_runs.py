@@ -55,12 +55,14 @@ class Place:
     """Run commands in `folder`. The commands keep their temporary files in `temp`.
 
     Every process that a command starts has `temp` in its environment. By this, `processes` finds the processes.
+    A command may take `patience_s` seconds.
     """
 
     def __init__(self, folder, temp, *, apart=False):
         self.folder = folder
         self.apart = apart
         self.temp = temp
+        self.patience_s = PATIENCE_S
 
     def environment(self, **more):
         """Return the environment of a command, with `more` variables."""
@@ -84,7 +86,7 @@ class Place:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE_S,
+            timeout=self.patience_s,
         )
 
     def shell(self, line):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -36,6 +36,8 @@ _WATCH_S = 0.5
 """Seconds between two looks at the connection to the scheduler."""
 _WATCHES_PER_COMPARISON = 10
 """After this many looks, the driver also asks the scheduler for the list of its workers."""
+_LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
+"""How long the driver waits until it knows what is gone."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
 _LOST = (KilledWorker, FutureCancelledError, CommClosedError)
@@ -142,6 +144,12 @@ class RemoteWorkers:
             if result.done():
                 return result.result()
         except _LOST as error:
+            # Dask reports this before it is known whether the worker or the scheduler is gone.
+            await asyncio.wait(
+                (remote.lost, self._gone, self._killed),
+                timeout=_LOSS_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             self._check_scheduler()
             raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
         except WorkerLostError as error:
@@ -172,12 +180,16 @@ class RemoteWorkers:
         if self._gone.done():
             return
         self._client.unsubscribe_topic("all")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVE_S):
-                deployment = self._request.deployment
-                addresses = [*self._remotes, *self._refusals]
-                leaving = (self._call(address, member.leave, deployment) for address in addresses)
-                await asyncio.gather(*leaving, *self._kills, return_exceptions=True)
+        deployment = self._request.deployment
+        calls = [
+            self._call(address, member.leave, deployment)
+            for address in (*self._remotes, *self._refusals)
+        ]
+        leaving = asyncio.gather(*calls, *self._kills, return_exceptions=True)
+        await asyncio.wait(
+            (leaving, self._gone), timeout=_LEAVE_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        leaving.cancel()
 
     async def watch(self) -> None:
         """Watch the connection until it is lost. Run this as a task of its own, from `start` until `aclose` has returned."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from contextlib import ExitStack
+from itertools import cycle, islice
 
 import psutil
 import pytest
@@ -18,49 +19,84 @@ from clusters import (
     workers,
     write_file,
 )
-from real_runs import PATIENCE_S
+
+KILLS = 30
+ENOUGH_S = 280
+"""A timeout for the whole tournament on a busy machine."""
+
+
+class Cluster:
+    """A scheduler, two hosts with a worker each, and a driver that can be started again and again."""
+
+    def __init__(self, here, stack, chance):
+        self.here, self.stack, self.chance = here, stack, chance
+        self.port = free_port()
+        self.where = ("--league", "far", "--cluster", f"127.0.0.1:{self.port}")
+        self.scheduler = self.start(scheduler(here, self.port))
+        wait_for(self.port)
+        self.nannies = [self.start(workers(here, self.port)) for _ in range(2)]
+        self.driver = None
+
+    def start(self, process):
+        return self.stack.enter_context(process)
+
+    def drive(self, *words):
+        """Start the driver, if it is not running."""
+        if self.driver is None or self.driver.poll() is not None:
+            self.driver = self.start(self.here.started("tournament", *words, *self.where))
+
+    def kill_worker(self):
+        found = [
+            child
+            for nanny in self.nannies
+            for child in psutil.Process(nanny.pid).children()
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+        if found:  # otherwise both workers are just being started
+            self.chance.choice(found).kill()
+
+    def kill_nanny(self):
+        number = self.chance.randrange(len(self.nannies))
+        self.nannies[number].kill()
+        self.nannies[number] = self.start(workers(self.here, self.port))
+
+    def kill_scheduler(self):
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.scheduler = self.start(scheduler(self.here, self.port))
+        wait_for(self.port)
+        printed, _ = self.driver.communicate(timeout=ENOUGH_S)
+        assert self.driver.returncode == 1, printed
+        assert "the connection to the scheduler is lost" in printed
+
+    def kill_driver(self):
+        self.driver.kill()
+        self.driver.wait()
 
 
 @pytest.mark.extended("crashes, interrupts and starves the referee")
-@pytest.mark.parametrize("victim", ["worker", "nanny", "driver", "scheduler"])
-def test_only_games_in_play_are_lost_with_a_killed_process(here, play_locally, victim):
-    chance = random.Random(victim)
-    shape = SHAPES["round robin"] | {"matches": 40}
-    file = write_file(here, **shape)
-    port = free_port()
+def test_only_games_in_play_are_lost_with_killed_processes(here, play_locally):
+    chance = random.Random(30)
+    here.patience_s = ENOUGH_S
+    shape = SHAPES["round robin"] | {"matches": 200}
     with ExitStack() as stack:
-        begun = [stack.enter_context(scheduler(here, port))]
-        wait_for(port)
-        nannies = [stack.enter_context(workers(here, port)) for _ in range(2)]
-        words = ["run", file]
-        for _ in range(3):
-            with here.started(
-                "tournament", *words, "--league", "far", "--cluster", f"127.0.0.1:{port}"
-            ) as driver:
-                time.sleep(chance.uniform(3, 6))
-                if victim == "worker":
-                    children = [
-                        each for nanny in nannies for each in psutil.Process(nanny.pid).children()
-                    ]
-                    chance.choice(
-                        [each for each in children if "spawn_main" in " ".join(each.cmdline())]
-                    ).kill()
-                elif victim == "nanny":
-                    number = chance.randrange(2)
-                    nannies[number].kill()
-                    nannies[number] = stack.enter_context(workers(here, port))
-                elif victim == "scheduler":
-                    begun[-1].kill()
-                    begun[-1].wait()
-                    begun.append(stack.enter_context(scheduler(here, port)))
-                    wait_for(port)
-                else:
-                    driver.kill()
-                if victim in {"scheduler", "driver"}:
-                    assert driver.wait(PATIENCE_S) != 0
-                elif driver.wait(PATIENCE_S) == 0:
-                    break
-            words = ["resume", "cup"]
-        run(here, "resume", "cup", "--league", "far", "--cluster", f"127.0.0.1:{port}")
+        cluster = Cluster(here, stack, chance)
+        kills = (
+            cluster.kill_worker,
+            cluster.kill_nanny,
+            cluster.kill_scheduler,
+            cluster.kill_driver,
+        )
+        words = ["run", write_file(here, **shape)]
+        for kill in islice(cycle(kills), KILLS):
+            cluster.drive(*words)
+            time.sleep(chance.uniform(1, 3.5))  # too short for all games
+            assert cluster.driver.poll() is None, cluster.driver.stdout.read()
+            kill()
+            if (here.folder / "far" / "league.db").exists():
+                words = ["resume", "cup"]
+        cluster.drive(*words)
+        printed, _ = cluster.driver.communicate(timeout=ENOUGH_S)
+        assert cluster.driver.returncode == 0, printed
         assert games(here, "far") == play_locally(shape)
         assert here.referee("verify", "cup", "--league", "far").returncode == 0

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
+from distributed.client import FutureCancelledError
 
 from referee.cluster import member, remote_workers
 from referee.cluster.member import DeploymentRequest
@@ -69,6 +70,8 @@ class FakeClient:
         )
         if isinstance(found, Exception):
             raise found
+        if isinstance(found, asyncio.Future):
+            await found
         return {address: found}
 
     def submit(self, function, _session, _assignment, **options):
@@ -245,6 +248,24 @@ async def test_lost_scheduler_ends_the_run(client, said):
         client.status = "connecting"
         with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
             await task
+
+
+async def test_games_that_end_with_the_scheduler_are_not_charged_to_a_worker(client, said):
+    client.join("tcp://w:0")
+    async with started(client, said) as workers:
+        task, job = await begin(client, workers, 0)
+        job.done.set_exception(FutureCancelledError("key", "scheduler-connection-lost"))
+        await settle()
+        client.status = "connecting"
+        with pytest.raises(RefereeError, match="the connection to the scheduler is lost"):
+            await task
+
+
+async def test_scheduler_that_is_gone_is_not_waited_for_at_the_end(client, said):
+    client.join("tcp://w:0")
+    client.answers["tcp://w:0"]["leave"] = asyncio.get_running_loop().create_future()
+    async with asyncio.timeout(5), started(client, said):
+        asyncio.get_running_loop().call_later(0.1, setattr, client, "status", "connecting")
 
 
 async def test_scheduler_that_was_started_again_ends_the_run(client, said):
