@@ -10,12 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from real_runs import BIN, PATIENCE_S, place
+from real_runs import BIN, PATIENCE_S, SAMPLE_BOTS, place
 
 ROUND_ROBIN = ("random", "greedy", "bait")
 SHAPES = {
     "round robin": {"bots": ROUND_ROBIN, "matches": 6},
     "suspension": {"bots": (*ROUND_ROBIN, "crashes"), "matches": 4},
+    "gauntlet": {
+        "bots": ("greedy", "bait"),
+        "matches": 6,
+        "more": f'format = "gauntlet"\nchallengers = ["{SAMPLE_BOTS / "random"}"]\n',
+    },
     "until": {"bots": ("random", "greedy"), "matches": 30, "more": "until = {confidence = 0.9}\n"},
 }
 CRASH = "import os\nos._exit(3)\n"
@@ -82,10 +87,21 @@ def free_port():
         return free.getsockname()[1]
 
 
+DASK = Path(sys.executable).with_name("dask")
+
+
 def scheduler(here, port, *more):
-    dask = Path(sys.executable).with_name("dask")
     words = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
-    return process(here, dask, *words, *more)
+    return process(here, DASK, *words, *more)
+
+
+def tls_options(certificates):
+    """Return the options for TLS of the referee, and those of `dask scheduler`."""
+    authority, own, key = (certificates.authority, certificates.certificate, certificates.key)
+    return (
+        ("--tls-ca", authority, "--tls-cert", own, "--tls-key", key),
+        ("--protocol", "tls", "--tls-ca-file", authority, "--tls-cert", own, "--tls-key", key),
+    )
 
 
 def wait_for(port):

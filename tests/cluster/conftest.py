@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from clusters import clean_place, games, run, write_file
+from pages import ROOT
+
+from referee.cluster.connection import Certificates
 
 
 @pytest.fixture
@@ -27,3 +32,15 @@ def play_locally(tmp_path_factory):
         return results[key]
 
     return play
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """Make the certificates as the page tells."""
+    folder = tmp_path_factory.mktemp("tls")
+    page = (ROOT / "tournaments/README.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("openssl ")]
+    assert len(lines) == 3
+    for line in lines:
+        subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
+    return Certificates(folder / "authority.pem", folder / "own.pem", folder / "own.key")

@@ -9,7 +9,14 @@ from clusters import SHAPES, games, run, write_file
 @pytest.mark.extended("starts clusters")
 @pytest.mark.parametrize(
     ("shape", "workers"),
-    [("round robin", 1), ("round robin", 2), ("round robin", 7), ("suspension", 2), ("until", 2)],
+    [
+        ("round robin", 1),
+        ("round robin", 2),
+        ("round robin", 7),
+        ("gauntlet", 2),
+        ("suspension", 2),
+        ("until", 2),
+    ],
 )
 def test_games_and_ratings_are_those_of_a_local_run(here, play_locally, shape, workers):
     file, where = write_file(here, **SHAPES[shape]), ("--cluster", f"local:{workers}")

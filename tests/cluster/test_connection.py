@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shutil
 import socket
-import subprocess
 
 import pytest
-from clusters import free_port, process, run, scheduler, wait_for
+from clusters import free_port, process, run, scheduler, tls_options, wait_for
 from pages import ROOT
 from real_runs import BIN, place
 
 from referee.cluster import connection
-from referee.cluster.connection import Certificates, scheduler_address
+from referee.cluster.connection import scheduler_address
 from referee.errors import UserError
 
 
@@ -26,18 +25,6 @@ def here(tmp_path):
 def _impatient(monkeypatch):
     """Wait for a scheduler for one second instead of ten."""
     monkeypatch.setattr(connection, "CONNECT_S", 1.0)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    """Make the certificates as the page tells."""
-    folder = tmp_path_factory.mktemp("tls")
-    page = (ROOT / "tournaments/README.md").read_text()
-    lines = [line for line in page.splitlines() if line.startswith("openssl ")]
-    assert len(lines) == 3
-    for line in lines:
-        subprocess.run(line.split(), cwd=folder, check=True, capture_output=True)
-    return Certificates(folder / "authority.pem", folder / "own.pem", folder / "own.key")
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"])
@@ -132,11 +119,8 @@ def test_stored_tournament_can_be_resumed_on_the_same_cluster(here):
 @pytest.mark.toolchain("openssl")
 @pytest.mark.extended("starts clusters")
 def test_tournament_is_played_over_tls(here, certificates):
-
-    authority, own, key = (certificates.authority, certificates.certificate, certificates.key)
     port = free_port()
-    ours = ("--tls-ca", authority, "--tls-cert", own, "--tls-key", key)
-    theirs = ("--protocol", "tls", "--tls-ca-file", authority, "--tls-cert", own, "--tls-key", key)
+    ours, theirs = tls_options(certificates)
     with scheduler(here, port, *theirs):
         wait_for(port)
         with process(here, BIN / "referee", "worker", f"127.0.0.1:{port}", "--cores", 1, *ours):

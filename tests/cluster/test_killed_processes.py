@@ -13,7 +13,6 @@ from clusters import (
     SHAPES,
     free_port,
     games,
-    run,
     scheduler,
     wait_for,
     workers,

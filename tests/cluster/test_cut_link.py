@@ -1,0 +1,84 @@
+"""A machine that is cut off for half a minute loses only the games in play."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+from clusters import DASK, SHAPES, games, process, tls_options, write_file
+from real_runs import BIN
+
+CUT_S = 30
+NEAR, FAR = "10.203.0.1", "10.203.0.2"
+PORT = 8786
+ENOUGH_S = 280
+"""A timeout for the whole tournament on a busy machine."""
+
+
+def ip(*words, check=True):
+    subprocess.run(["/usr/bin/env", "ip", *words], check=check, capture_output=True)
+
+
+@contextmanager
+def linked_namespaces():
+    """Provide two network namespaces that a link connects. Its device is `wire` in both of them."""
+    names = [f"referee-{os.getpid()}-{side}" for side in ("near", "far")]
+    near, far = names
+    try:
+        for name in names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", near, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", far)
+        for name, address in ((near, NEAR), (far, FAR)):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", "wire")
+            ip("-n", name, "link", "set", "wire", "up")
+        yield near, far
+    finally:
+        for name in names:
+            ip("netns", "del", name, check=False)
+
+
+def enter(namespace):
+    """Return the first words of a command that runs in a network namespace."""
+    return ("nsenter", f"--net=/run/netns/{namespace}")
+
+
+def wait_for_listener(namespace):
+    end = time.monotonic() + ENOUGH_S
+    words = (*enter(namespace), "ss", "-ltnH", f"sport = :{PORT}")
+    while not subprocess.run(words, check=True, capture_output=True).stdout:
+        assert time.monotonic() < end, "the scheduler does not listen"
+        time.sleep(0.1)
+
+
+@pytest.mark.extended("starts clusters")
+@pytest.mark.toolchain("openssl", "ip", "nsenter")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
+def test_machine_that_is_cut_off_loses_only_the_games_in_play(here, play_locally, certificates):
+    here.patience_s = ENOUGH_S
+    shape = SHAPES["round robin"] | {"matches": 150}
+    ours, theirs = tls_options(certificates)
+    where = ("--cluster", f"{NEAR}:{PORT}", *ours)
+    worker = (BIN / "referee", "worker", f"{NEAR}:{PORT}", "--cores", 1, *ours)
+    run = (BIN / "referee", "tournament", "run", write_file(here, **shape), "--league", "far")
+    with (
+        linked_namespaces() as (near, far),
+        process(here, *enter(near), DASK, "scheduler", "--host", NEAR, "--no-dashboard", *theirs),
+    ):
+        wait_for_listener(near)
+        with (
+            process(here, *enter(near), *worker),
+            process(here, *enter(far), *worker),
+            process(here, *enter(near), *run, *where) as driver,
+        ):
+            time.sleep(6)
+            ip("-n", far, "link", "set", "wire", "down")
+            time.sleep(CUT_S)
+            assert driver.poll() is None, "the tournament ended before the link was back"
+            ip("-n", far, "link", "set", "wire", "up")
+            assert driver.wait(ENOUGH_S) == 0
+    assert games(here, "far") == play_locally(shape)
+    assert here.referee("verify", "cup", "--league", "far").returncode == 0
