@@ -110,6 +110,21 @@ class ChargedFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine that plays games, as its worker measured it; for information only."""
+
+    host: str
+    """The name of the host."""
+    cpu: str
+    """The model of the CPU."""
+    speed: int
+    """Decisions of the rules engine per second of CPU time, in a fixed set of games."""
+    noise: float
+    """The share of the time of the worker's cores that went to other programs and other virtual machines, from 0 to 1,
+    in the last seconds before the end of the game."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameRecord:
     """Everything about one finished game."""
 
@@ -143,6 +158,8 @@ class GameRecord:
     """Start of the game in microseconds since 1970-01-01 UTC, for information only."""
     duration_us: int
     """Microseconds from the start to the end of the game."""
+    machine: Machine | None = None
+    """The machine that played the game; None outside of tournaments."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 T = TypeVar("T")
 
 NOBODY = -1
-"""`ResultColumns.bot` of a missing seat. In a game of k seats, the columns from k on are missing seats."""
+"""`ResultColumns.bot` of a missing seat, and `ResultColumns.machine` of a game without a machine. In a game of k seats, the columns from k on are missing seats."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -48,6 +48,8 @@ class ResultColumns:
     """(G, S) True where the seat forfeited."""
     strikes: Ints
     """(G, S) number of strikes. A `GameResult` has no strikes, so `from_results` sets 0."""
+    machine: Ints
+    """(G,) the `StoredMachine.key` of the machine that played the game. A `GameResult` has no machine, so `from_results` sets NOBODY."""
 
     def __len__(self) -> int:
         return len(self.match)
@@ -84,6 +86,7 @@ class ResultColumns:
             rank=rank,
             forfeited=forfeited,
             strikes=np.zeros_like(rank),
+            machine=np.full(len(results), NOBODY),
         )
 
     def select(self, games: Flags | Ints | slice) -> ResultColumns:
@@ -100,6 +103,7 @@ class ResultColumns:
             rank=self.rank[games],
             forfeited=self.forfeited[games],
             strikes=self.strikes[games],
+            machine=self.machine[games],
         )
 
     def by_ruleset(self) -> dict[str, ResultColumns]:

@@ -256,7 +256,7 @@ def place(folder, *, apart=False):
 
 
 def timeless(record):
-    """Return the record without times, durations, lag and the resource usage of processes."""
+    """Return the record without times, durations, lag, the machine and the resource usage of processes."""
     return replace(
         record,
         moves=tuple(replace(move, elapsed_us=0, lag_us=0) for move in record.moves),
@@ -268,6 +268,7 @@ def timeless(record):
         dropped=(),
         started_at_us=0,
         duration_us=0,
+        machine=None,
     )
 
 

@@ -98,6 +98,10 @@ _COMMANDS = {
         "stats",
         "Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.",
     ),
+    "stats machines": (
+        "stats",
+        "Show whether bots do better on one machine than on others, in the same matches.",
+    ),
     "stats seats": ("stats", "Show the advantage of each seat, in points and games won."),
     "stats luck": (
         "stats",

@@ -23,16 +23,19 @@ from referee.cli.options import (
 )
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
+from referee.ratings.machines import machine_figures
 from referee.ratings.stopping import MARGIN, StopCondition, compare_neighbours
 from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.statistics import (
     CollusionRow,
     LuckRow,
+    MachineRow,
     NeighbourRow,
     PairRow,
     SeatWorthRow,
     collusion_rows,
     luck_rows,
+    machine_rows,
     neighbour_rows,
     pair_rows,
     seat_worth_rows,
@@ -152,6 +155,32 @@ def show_seats(
     choice = GameFilter(tournament=tournament, ruleset=ruleset)
     rows = _effects(league, db, choice, seat_figures, seat_worth_rows)
     show_rows(SeatWorthRow, rows, title="seats", as_json=as_json, as_csv=as_csv)
+
+
+@app.command()
+def machines(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Show whether bots do better on one machine than on others, in the same matches.
+
+    Example: referee stats machines --tournament demo
+    """
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset)
+    with League.open(league, create=False, db=db) as store:
+        by_ruleset = choice.columns(store).by_ruleset()
+        known = store.machines(tournament=tournament)
+    rows = [
+        row
+        for name, each in by_ruleset.items()
+        for row in machine_rows(name, machine_figures(each), known)
+    ]
+    show_rows(MachineRow, rows, title="machines", as_json=as_json, as_csv=as_csv)
 
 
 @app.command()

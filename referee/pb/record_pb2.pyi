@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class GameRecord(_message.Message):
-    __slots__ = ("game_id", "ruleset", "seating", "deck", "moves", "faults", "result", "clocks", "isolation", "started_at_us", "duration_us", "max_strikes", "dropped")
+    __slots__ = ("game_id", "ruleset", "seating", "deck", "moves", "faults", "result", "clocks", "isolation", "started_at_us", "duration_us", "max_strikes", "dropped", "machine")
     GAME_ID_FIELD_NUMBER: _ClassVar[int]
     RULESET_FIELD_NUMBER: _ClassVar[int]
     SEATING_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class GameRecord(_message.Message):
     DURATION_US_FIELD_NUMBER: _ClassVar[int]
     MAX_STRIKES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
     game_id: str
     ruleset: _table_pb2.Ruleset
     seating: _containers.RepeatedCompositeFieldContainer[Seating]
@@ -36,7 +37,20 @@ class GameRecord(_message.Message):
     duration_us: int
     max_strikes: int
     dropped: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, game_id: _Optional[str] = ..., ruleset: _Optional[_Union[_table_pb2.Ruleset, _Mapping]] = ..., seating: _Optional[_Iterable[_Union[Seating, _Mapping]]] = ..., deck: _Optional[_Iterable[int]] = ..., moves: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., clocks: _Optional[_Union[_play_pb2.Clocks, _Mapping]] = ..., isolation: _Optional[str] = ..., started_at_us: _Optional[int] = ..., duration_us: _Optional[int] = ..., max_strikes: _Optional[int] = ..., dropped: _Optional[_Iterable[int]] = ...) -> None: ...
+    machine: Machine
+    def __init__(self, game_id: _Optional[str] = ..., ruleset: _Optional[_Union[_table_pb2.Ruleset, _Mapping]] = ..., seating: _Optional[_Iterable[_Union[Seating, _Mapping]]] = ..., deck: _Optional[_Iterable[int]] = ..., moves: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., faults: _Optional[_Iterable[_Union[Fault, _Mapping]]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., clocks: _Optional[_Union[_play_pb2.Clocks, _Mapping]] = ..., isolation: _Optional[str] = ..., started_at_us: _Optional[int] = ..., duration_us: _Optional[int] = ..., max_strikes: _Optional[int] = ..., dropped: _Optional[_Iterable[int]] = ..., machine: _Optional[_Union[Machine, _Mapping]] = ...) -> None: ...
+
+class Machine(_message.Message):
+    __slots__ = ("host", "cpu", "speed", "noise")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    CPU_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    NOISE_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    cpu: str
+    speed: int
+    noise: float
+    def __init__(self, host: _Optional[str] = ..., cpu: _Optional[str] = ..., speed: _Optional[int] = ..., noise: _Optional[float] = ...) -> None: ...
 
 class Seating(_message.Message):
     __slots__ = ("name", "version", "usage")

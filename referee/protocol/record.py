@@ -16,7 +16,7 @@ from referee.protocol.values import (
     ruleset_message,
     ruleset_value,
 )
-from referee.records import BotId, Fault, GameRecord, Move, Usage
+from referee.records import BotId, Fault, GameRecord, Machine, Move, Usage
 
 
 def dumps(record: GameRecord) -> bytes:
@@ -43,6 +43,7 @@ def dumps(record: GameRecord) -> bytes:
         isolation=record.isolation,
         started_at_us=record.started_at_us,
         duration_us=record.duration_us,
+        machine=_machine_message(record.machine),
     )
     return message.SerializeToString(deterministic=True)
 
@@ -77,6 +78,7 @@ def loads(data: bytes) -> GameRecord:
         isolation=message.isolation,
         started_at_us=message.started_at_us,
         duration_us=message.duration_us,
+        machine=_machine_value(message),
     )
 
 
@@ -88,6 +90,21 @@ def _clocks_value(message: play_pb2.Clocks) -> Clocks:
         bank_us=message.bank_us or None,
         increment_us=message.increment_us,
     )
+
+
+def _machine_message(machine: Machine | None) -> record_pb2.Machine | None:
+    if machine is None:
+        return None
+    return record_pb2.Machine(
+        host=machine.host, cpu=machine.cpu, speed=machine.speed, noise=machine.noise
+    )
+
+
+def _machine_value(message: record_pb2.GameRecord) -> Machine | None:
+    if not message.HasField("machine"):
+        return None
+    found = message.machine
+    return Machine(host=found.host, cpu=found.cpu, speed=found.speed, noise=found.noise)
 
 
 def _usage_message(usage: Usage | None) -> record_pb2.Usage | None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from referee.clocks import SECOND_US, Clocks
-from referee.records import Fault, GameRecord, GameResult, Move, Usage
+from referee.records import Fault, GameRecord, GameResult, Machine, Move, Usage
 from referee.reports.formats import Column, duration, moment
 from referee.rules.actions import Action, Choice, DrawDisplay, Play
 from referee.rules.ruleset import Ruleset
@@ -45,6 +45,8 @@ class GameHead:
     started_at_us: Annotated[int, Column("started", show=moment)]
     clocks: Annotated[str, Column("time limits")]
     isolation: Annotated[str, Column("isolation")]
+    machine: Annotated[str | None, Column("machine")]
+    """The host, the CPU, the speed and the noise, as text; None for a game outside of tournaments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ def game_head(record: GameRecord) -> GameHead:
         started_at_us=record.started_at_us,
         clocks=_clocks_text(record.clocks),
         isolation=record.isolation,
+        machine=None if record.machine is None else _machine_text(record.machine),
     )
 
 
@@ -165,6 +168,13 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
     )
 
 
+def _machine_text(machine: Machine) -> str:
+    return (
+        f"{machine.host}, {machine.cpu}, {machine.speed / 1000:.0f} thousand decisions of the rules per second,"
+        f" {machine.noise:.0%} noise"
+    )
+
+
 def _clocks_text(clocks: Clocks) -> str:
     limits = f"{duration(clocks.decision_us)} a decision"
     if clocks.bank_us is None:
@@ -195,6 +205,7 @@ def record_json(record: GameRecord) -> dict[str, Any]:
         "max_strikes": record.max_strikes,
         "dropped": list(record.dropped),
         "isolation": record.isolation,
+        "machine": None if record.machine is None else asdict(record.machine),
         "started_at_us": record.started_at_us,
         "duration_us": record.duration_us,
     }

@@ -16,12 +16,15 @@ from referee.reports.formats import (
     percent,
     percent_estimate,
     row_from,
+    visible,
 )
+from referee.store import StoredMachine
 
 if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.ratings.analysis import PairFigures
     from referee.ratings.collusion import CollusionFigures
     from referee.ratings.effects import LuckFigures, SeatFigures
+    from referee.ratings.machines import MachineFigures
     from referee.ratings.stopping import Neighbours
 
 
@@ -100,6 +103,33 @@ class SeatWorthRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRow:
+    """The results of a bot on one machine. If `lead` is surely not 0, the machine changes results.
+
+    Each row is wrong with a chance of 5 %, so among many rows some leads are not 0 by chance.
+    """
+
+    ruleset: Annotated[str, Column("ruleset", section=True)]
+    host: Annotated[str, Column("host", show=visible, wrap=True)]
+    cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
+    speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
+    """Mean speed of the machine in all its games: decisions of the rules engine per second."""
+    noise: Annotated[float, Column("noise", right=True, show=percent)]
+    """Mean share of the cores' time that went to other programs, in all games of the machine."""
+    bot: Annotated[str, Column("bot", wrap=True)]
+    games: Annotated[int, Column("games", right=True)]
+    """Number of games of the bot on the machine."""
+    forfeits: Annotated[int, Column("forfeits", right=True)]
+    matches: Annotated[int, Column("matches", right=True, drop=3)]
+    """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`."""
+    lead: Annotated[
+        Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
+    ]
+    """Points per game of the bot on this machine minus its points on other machines, in the same matches. The mean points
+    of the seats are subtracted before. None if `matches` is 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LuckRow:
     """How much the deal, the bots and other effects change the points, at tables of one size.
 
@@ -150,6 +180,25 @@ class CollusionRow:
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:
     """Return a row for each seat of a ruleset."""
     return tuple(row_from(SeatWorthRow, each, ruleset=ruleset) for each in seats)
+
+
+def machine_rows(
+    ruleset: str, found: Iterable[MachineFigures], machines: Iterable[StoredMachine]
+) -> tuple[MachineRow, ...]:
+    """Return a row for each machine and each bot of a ruleset. `machines` has all machines of `found`."""
+    known = {machine.key: machine for machine in machines}
+    return tuple(
+        row_from(
+            MachineRow,
+            each,
+            ruleset=ruleset,
+            host=known[each.machine].host,
+            cpu=known[each.machine].cpu,
+            speed=known[each.machine].speed,
+            noise=known[each.machine].noise,
+        )
+        for each in found
+    )
 
 
 def luck_rows(ruleset: str, sizes: Iterable[LuckFigures]) -> tuple[LuckRow, ...]:

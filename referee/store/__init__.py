@@ -124,6 +124,22 @@ class StoredGame:
     duration_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class StoredMachine:
+    """A machine that has played games."""
+
+    key: int
+    """The number of the machine in `ResultColumns.machine`."""
+    host: str
+    cpu: str
+    games: int
+    """The number of its games."""
+    speed: float
+    """The mean speed in its games; see `Machine`."""
+    noise: float
+    """The mean noise in its games; see `Machine`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameChoice:
     """Which played games to list. None means no restriction; a game must fit all other values."""

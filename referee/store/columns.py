@@ -66,11 +66,12 @@ _SEAT = _Bits(20, 3)
 _GAME = _Bits(23, 24)
 _BOT = _Bits(47, 16)
 _RULESET = _Bits(0, len(_RULESETS).bit_length())
+_MACHINE = _Bits(8, 15)
 
 
 def read_result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
-    game, ruleset, match, position, tournament_key = _read_games(connection)
+    game, ruleset, match, position, tournament_key, machine = _read_games(connection)
     order = np.argsort(tournament_key << _POSITION_BITS | position, kind="stable")
     if tournament is not None:
         order = order[tournament_key[order] == _find_tournament(connection, tournament)]
@@ -103,6 +104,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
     np.add.at(strikes, (strike_row, _SEAT.unpack(strikes_read)), 1)
     bots, numbers = _read_bots(connection)
     rulesets, ruleset = _drop_unused(_RULESETS, ruleset[order])
+    machine = machine[order]
     return ResultColumns(
         bots=bots,
         rulesets=rulesets,
@@ -113,6 +115,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
         rank=arrange(_RANK.unpack(seats_read)),
         forfeited=arrange(_FORFEITED.unpack(seats_read)).astype(bool),
         strikes=strikes,
+        machine=np.where(machine, machine, NOBODY),
     )
 
 
@@ -123,11 +126,11 @@ def _find_tournament(connection: Connection, name: str) -> int:
     return NOBODY if key is None else int(key)
 
 
-def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return five arrays with an item for each played game that belongs to a schedule.
+def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """Return six arrays with an item for each played game that belongs to a schedule.
 
     The arrays are the key of the game, the ruleset as an index in `_RULESETS`, the key of the match, the position in the
-    schedule and the key of the tournament. Raises StoreError for an unknown ruleset.
+    schedule, the key of the tournament, and the key of the machine, or 0. Raises StoreError for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
     number = ((_inline(name), _inline(number)) for number, name in enumerate(_RULESETS))
@@ -136,7 +139,7 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     packed, of_match, position = _read_numbers(
         connection,
         select().select_from(scheduled).where(game.match_id.is_not(None)),
-        _GAME.pack(game.id) + ruleset,
+        _GAME.pack(game.id) + _MACHINE.pack(func.coalesce(result.machine_id, _inline(0))) + ruleset,
         game.match_id,
         game.position,
     )
@@ -150,12 +153,13 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     )
     tournament = np.zeros(matches.max(initial=0) + 1, dtype=np.int64)
     tournament[matches] = tournaments
-    return key, rules, of_match, position, tournament[of_match]
+    return key, rules, of_match, position, tournament[of_match], _MACHINE.unpack(packed)
 
 
 def _check_room(connection: Connection) -> None:
-    """Raise StoreError if a key is too large for `_GAME` (16 million games) or `_BOT` (65 thousand bots)."""
-    for table, part in ((schema.games, _GAME), (schema.bots, _BOT)):
+    """Raise StoreError if a key is too large: above 16 million games, 65 thousand bots or 32 thousand machines."""
+    kinds = ((schema.games, _GAME), (schema.bots, _BOT), (schema.machines, _MACHINE))
+    for table, part in kinds:
         most = connection.scalar(select(func.max(table.c.id))) or 0
         if most >= 1 << part.bits:
             raise StoreError(

@@ -24,6 +24,7 @@ from referee.store import (
     StoredBot,
     StoredExtension,
     StoredGame,
+    StoredMachine,
     StoredTournament,
     StoredUsage,
     backends,
@@ -345,6 +346,11 @@ class League:
 
         with self._database.reading() as connection:
             return read_result_columns(connection, tournament)
+
+    def machines(self, *, tournament: str | None = None) -> list[StoredMachine]:
+        """Return the machines that have played, in the order of their first game. None means all tournaments."""
+        with self._database.reading() as connection:
+            return queries.machines(connection, tournament)
 
     def find_games(
         self, choice: GameChoice, *, offset: int, limit: int

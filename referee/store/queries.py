@@ -18,6 +18,7 @@ from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult
 from referee.store import (
     StoredBot,
     StoredGame,
+    StoredMachine,
     StoredUsage,
     schema,
 )
@@ -100,6 +101,32 @@ def game_counts(connection: Connection) -> dict[str, int]:
         .group_by(bot.id)
     )
     return {f"{name}@{version}": count for name, version, count in rows}
+
+
+def machines(connection: Connection, tournament_name: str | None) -> list[StoredMachine]:
+    """See `League.machines`."""
+    machine, result = schema.machines.c, schema.results.c
+    query = (
+        select(
+            machine.id,
+            machine.host,
+            machine.cpu,
+            func.count(),
+            func.avg(result.speed),
+            func.avg(result.noise),
+        )
+        .select_from(schema.results.join(schema.machines))
+        .group_by(machine.id, machine.host, machine.cpu)
+        .order_by(machine.id)
+    )
+    if tournament_name is not None:
+        query = query.join(
+            schema.tournaments, schema.tournaments.c.id == result.tournament_id
+        ).where(schema.tournaments.c.name == tournament_name)
+    return [
+        StoredMachine(key, host, cpu, games, float(speed), float(noise))
+        for key, host, cpu, games, speed, noise in connection.execute(query)
+    ]
 
 
 def select_results() -> Select[Any]:

@@ -27,6 +27,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -127,6 +128,15 @@ games = Table(
     Index("ix_games_match_id", "match_id"),
 )
 
+machines = Table(
+    "machines",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("cpu", Text, nullable=False),
+    UniqueConstraint("host", "cpu"),
+)
+
 results = Table(
     "results",
     metadata,
@@ -137,6 +147,9 @@ results = Table(
     Column("decisions", Integer, nullable=False),
     Column("started_at_us", BigInteger, nullable=False),
     Column("duration_us", BigInteger, nullable=False),
+    Column("machine_id", ForeignKey("machines.id"), nullable=True),
+    Column("speed", Integer, nullable=True),
+    Column("noise", Double, nullable=True),
     # This index alone can find a page of `League.find_games`.
     Index("ix_results_newest", "started_at_us", "tournament_id", "ruleset", "termination"),
 )
@@ -197,6 +210,10 @@ VIEWS = {
         "decisions",
         "started_at",
         "duration_s",
+        "host",
+        "cpu",
+        "speed",
+        "noise",
     ),
     "played_seats": (
         *_OF_GAME,

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from referee.clocks import SECOND_US
 from referee.errors import UserError
-from referee.records import BotId, GameRecord, ScheduledGame
+from referee.records import BotId, GameRecord, Machine, ScheduledGame
 from referee.store import NewExtension, NewTournament, StoredBot, escape_nul, schema
 
 
@@ -170,6 +170,7 @@ def add_game(connection: Connection, record: GameRecord) -> None:
     place = _find_place(connection, record.game_id)
     key = place.key
     bots = _bot_ids(connection)
+    machine = record.machine
     elapsed = [0] * len(record.seating)
     for move in record.moves:
         elapsed[move.seat] += move.elapsed_us
@@ -182,6 +183,9 @@ def add_game(connection: Connection, record: GameRecord) -> None:
             decisions=len(record.moves),
             started_at_us=record.started_at_us,
             duration_us=record.duration_us,
+            machine_id=None if machine is None else _machine_id(connection, machine),
+            speed=None if machine is None else machine.speed,
+            noise=None if machine is None else machine.noise,
         )
     )
     connection.execute(
@@ -206,6 +210,18 @@ def add_game(connection: Connection, record: GameRecord) -> None:
     )
     _add_faults(connection, key, record)
     _mark_if_finished(connection, place, record.started_at_us + record.duration_us)
+
+
+def _machine_id(connection: Connection, machine: Machine) -> int:
+    """Return the key of a machine. Add the machine if it is new."""
+    table = schema.machines
+    same = (table.c.host == machine.host) & (table.c.cpu == machine.cpu)
+    key = connection.scalar(select(table.c.id).where(same))
+    if key is None:
+        new = insert(table).values(host=machine.host, cpu=machine.cpu)
+        key = connection.scalar(new.returning(table.c.id))
+    assert key is not None  # noqa: S101 - the row was inserted
+    return int(key)
 
 
 class _Place(NamedTuple):

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
@@ -23,6 +24,7 @@ from referee.records import GameRecord
 from referee.sandbox.shim import run_in_short_slices
 from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.game_player import GamePlayer
+from referee.tournament.machine import MachineMeter
 
 HEARTBEAT_S = 0.5
 """Seconds between two heartbeats of a worker."""
@@ -38,6 +40,7 @@ class Worker:
         self._settings = settings
         self._heartbeat: asyncio.Task[None] | None = None
         self._player: GamePlayer | None = None
+        self._meter: MachineMeter | None = None
 
     @property
     def player(self) -> GamePlayer:
@@ -47,6 +50,13 @@ class Worker:
         if self._player is None:
             self._player = GamePlayer(self._settings)
         return self._player
+
+    @property
+    def meter(self) -> MachineMeter:
+        """Measures this machine. The first assignment creates it."""
+        if self._meter is None:
+            self._meter = MachineMeter(self._settings.cores)
+        return self._meter
 
     def stop(self) -> None:
         """Say goodbye to all bots, end their processes and close the event loop."""
@@ -96,13 +106,15 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     `GamePlayer.play_bundle` does.
     """
     worker, forfeits = _WORKERS[0], assignment.forfeits
+    meter = worker.meter  # measures the speed before the first game
     records: list[GameRecord] = []
     for tasks in assignment.bundles:
         bundle = worker.player.play_bundle(assignment.lane, tasks, forfeits.suspended())
         played = worker.runner.run(bundle)
         for record in played:
             forfeits.note(map(str, record.seating), record.forfeited)
-        records += played
+        machine = meter.measure()
+        records += [replace(record, machine=machine) for record in played]
     return records
 
 

@@ -18,7 +18,9 @@ from pathlib import Path
 from statistics import median
 
 import psutil
+from distributed import Client
 
+from referee.store import StoredGame
 from referee.store.league import League
 
 REFEREE = Path(sys.executable).with_name("referee")
@@ -42,8 +44,8 @@ def cpu_s(process: psutil.Process) -> float:
     return times.user + times.system
 
 
-def play(file: Path, league: Path, *where: object) -> tuple[float, float]:
-    """Play the tournament; return the games per second, and the CPU seconds of the driver for each game."""
+def play(file: Path, league: Path, *where: object) -> tuple[list[StoredGame], float]:
+    """Play the tournament; return the games, and the CPU seconds of the driver for each game."""
     command = [REFEREE, "tournament", "run", file, "--league", league, *map(str, where)]
     driver_s = 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
@@ -53,9 +55,13 @@ def play(file: Path, league: Path, *where: object) -> tuple[float, float]:
     assert process.returncode == 0
     with League.open_read_only(league) as store:
         games = store.games()
+    return games, driver_s / len(games)
+
+
+def games_per_s(games: list[StoredGame]) -> float:
     begin = min(game.started_at_us for game in games)
     end = max(game.started_at_us + game.duration_us for game in games)
-    return len(games) / (end - begin) * 1e6, driver_s / len(games)
+    return len(games) / (end - begin) * 1e6
 
 
 def main(matches: int = 150, pairs: int = 3) -> None:
@@ -65,22 +71,23 @@ def main(matches: int = 150, pairs: int = 3) -> None:
         for number in range(pairs):
             for name, where in (("local workers", ()), ("cluster", ("--cluster", address))):
                 before_s = cpu_s(scheduler)
-                speed, driver_s = play(file, Path(folder) / f"{name[0]}{number}", *where)
+                games, driver_s = play(file, Path(folder) / f"{name[0]}{number}", *where)
+                speed = games_per_s(games)
                 speeds[name].append(speed)
                 text = (
                     f"{name}: {speed:.1f} games/s; CPU for a game: driver {1000 * driver_s:.1f} ms"
                 )
                 if where:
-                    games = 4 * matches
-                    text += f", scheduler {1000 * (cpu_s(scheduler) - before_s) / games:.1f} ms"
+                    scheduler_s = (cpu_s(scheduler) - before_s) / len(games)
+                    text += f", scheduler {1000 * scheduler_s:.1f} ms"
                 print(text, flush=True)
     ratio = median(speeds["cluster"]) / median(speeds["local workers"])
     print(f"games/s on the cluster to local workers: {ratio:.3f} (wanted >= 0.95)")
 
 
 @contextmanager
-def cluster(folder: str) -> Iterator[tuple[str, psutil.Process]]:
-    """Start a scheduler and a worker for each core; give the address and the process of the scheduler."""
+def cluster(folder: str, workers: int = WORKERS) -> Iterator[tuple[str, psutil.Process]]:
+    """Start a scheduler and workers; give the address and the process of the scheduler."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -92,12 +99,15 @@ def cluster(folder: str) -> Iterator[tuple[str, psutil.Process]]:
             subprocess.Popen([REFEREE.with_name("dask"), *words], **quiet)
         )
         stack.callback(scheduler.terminate)
-        workers = None
-        while workers is None or workers.poll() is not None:  # until the scheduler listens
+        host = None
+        while host is None or host.poll() is not None:  # until the scheduler listens
             time.sleep(1)
-            workers = subprocess.Popen([REFEREE, "worker", address], **quiet)
+            host = subprocess.Popen([REFEREE, "worker", address, "--cores", str(workers)], **quiet)
             time.sleep(3)
-        stack.callback(workers.terminate)
+        stack.enter_context(host)
+        stack.callback(host.terminate)
+        with Client(address) as client:
+            client.wait_for_workers(workers, timeout=600)
         yield address, psutil.Process(scheduler.pid)
 
 

@@ -16,7 +16,14 @@ from referee.cli.app import app
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
-from referee.reports.statistics import CollusionRow, LuckRow, NeighbourRow, PairRow, SeatWorthRow
+from referee.reports.statistics import (
+    CollusionRow,
+    LuckRow,
+    MachineRow,
+    NeighbourRow,
+    PairRow,
+    SeatWorthRow,
+)
 from referee.reports.tournament_rows import StatusRow, TournamentRow
 
 GAMES = 12
@@ -66,6 +73,7 @@ ROWS = [
     (("stats", "settled", "--confidence", "0.9", "--margin", "0.5"), NeighbourRow, 2),
     (("stats", "seats"), SeatWorthRow, 2),
     (("stats", "luck"), LuckRow, 1),
+    (("stats", "machines", "--tournament", "cup"), MachineRow, 3),
     (("stats", "collusion", "--ruleset", "classic"), CollusionRow, 6),
     (("tournament", "status"), TournamentRow, 1),
     (("game", "list"), GameRow, GAMES),

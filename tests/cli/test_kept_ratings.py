@@ -45,6 +45,7 @@ def duels(games):
         rank=1 + bot.argsort(axis=1),
         forfeited=nothing.astype(bool),
         strikes=nothing,
+        machine=np.full(games, -1),
     )
 
 

@@ -24,7 +24,7 @@ from referee.protocol.values import (
     ruleset_message,
     ruleset_value,
 )
-from referee.records import BotId, Fault, GameRecord, Move, Request, Usage
+from referee.records import BotId, Fault, GameRecord, Machine, Move, Request, Usage
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.events import Event, GameOver, Termination, redact
 from referee.rules.game import Game
@@ -246,6 +246,7 @@ def full_record() -> GameRecord:
         isolation="none",
         started_at_us=1_700_000_000_000_000,
         duration_us=5,
+        machine=Machine(host="alpha", cpu="Model 1", speed=150_000, noise=0.125),
     )
 
 
@@ -253,7 +254,7 @@ def test_record_survives_conversion_to_bytes_and_back():
     stored = full_record()
     assert record.loads(record.dumps(stored)) == stored
     assert record.dumps(stored) == record.dumps(stored)
-    unbanked = replace(stored, clocks=Clocks())
+    unbanked = replace(stored, clocks=Clocks(), machine=None)
     assert record.loads(record.dumps(unbanked)) == unbanked
 
 

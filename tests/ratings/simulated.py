@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from referee.ratings.trueskill import Settings
 from referee.records import GameResult
-from referee.result_columns import ResultColumns
+from referee.result_columns import NOBODY, ResultColumns
 
 BETA = Settings().beta
 POINTS = 1.5
@@ -54,6 +54,7 @@ def play(skills, tables, rng, *, luck=0.5):
         rank=ranks,
         forfeited=np.zeros_like(bots, dtype=bool),
         strikes=np.zeros_like(bots),
+        machine=np.full(len(bots), NOBODY),
     )
 
 

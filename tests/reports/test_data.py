@@ -23,7 +23,14 @@ from referee.reports.checks import ProtectionRow, RefusalRow
 from referee.reports.formats import Column, csv_text, fields_of, json_text, keys_of
 from referee.reports.game_rows import ChargeRow, GameHead, GameRow, SeatRow
 from referee.reports.rating_rows import HistoryRow, RatingRow, StandingRow
-from referee.reports.statistics import CollusionRow, LuckRow, NeighbourRow, PairRow, SeatWorthRow
+from referee.reports.statistics import (
+    CollusionRow,
+    LuckRow,
+    MachineRow,
+    NeighbourRow,
+    PairRow,
+    SeatWorthRow,
+)
 from referee.reports.tournament_rows import PlanRow, StatusRow, TournamentRow
 
 ROW_TYPES = [
@@ -33,6 +40,7 @@ ROW_TYPES = [
     HistoryRow,
     SeatWorthRow,
     LuckRow,
+    MachineRow,
     CollusionRow,
     FaultRow,
     TournamentRow,

@@ -9,7 +9,7 @@ from referee import deals
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
 from referee.match import stand_in_action
-from referee.records import BotId, Fault, GameRecord, Move, ScheduledGame, Usage
+from referee.records import BotId, Fault, GameRecord, Machine, Move, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
@@ -19,6 +19,7 @@ from referee.store.league import League
 
 NAMES = ("ann", "bob", "cy", "dee")
 SEED = bytes(range(32))
+MACHINE = Machine(host="alpha", cpu="Model 1", speed=150_000, noise=0.125)
 
 
 def bot(name: str, version: str = "1.0", content: str = "") -> StoredBot:
@@ -63,6 +64,7 @@ def played(game: ScheduledGame) -> GameRecord:
         isolation="none",
         started_at_us=1_700_000_000_000_000,
         duration_us=31_000,
+        machine=MACHINE,
     )
 
 

@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from records import bot, faulty, filled, played
+from records import MACHINE, bot, faulty, filled, played
 from sqlalchemy import update
 
 from referee.errors import StoreError, UserError
+from referee.records import Machine
+from referee.result_columns import NOBODY
 from referee.store import schema
+
+MACHINES = (MACHINE, Machine(host="beta", cpu="Model 1", speed=90_000, noise=0.5), None)
 
 
 @pytest.fixture
@@ -25,9 +29,35 @@ def league(place):
             record = played(row)
             if number == 4:
                 record = replace(record, scores=(-20, 0, 31))
+            record = replace(record, machine=MACHINES[number % 3])
             made.add_game(faulty(record) if number % 3 == 0 else record)
         made.add_game(replace(faulty(played(games[0])), game_id="play-1"))
         yield made
+
+
+def test_machine_of_each_game_is_stored(league):
+    columns, rows = league.columns(), league.results()
+    known = {NOBODY: None} | {
+        machine.key: (machine.host, machine.cpu) for machine in league.machines()
+    }
+    assert len(known) == 3
+    for row, machine in zip(rows, columns.machine.tolist(), strict=True):
+        found = league.record(row.game_id).machine
+        assert known[machine] == (None if found is None else (found.host, found.cpu))
+
+
+def test_machines_have_the_means_of_their_games(league):
+    for tournament in (None, "cup"):
+        stored = [
+            league.record(row.game_id).machine for row in league.results(tournament=tournament)
+        ]
+        for machine in league.machines(tournament=tournament):
+            own = [each for each in stored if each is not None and each.host == machine.host]
+            free = tournament is None and machine.host == MACHINE.host  # the free game has it too
+            assert machine.games == len(own) + free
+            assert machine.speed == own[0].speed
+            assert machine.noise == pytest.approx(own[0].noise)
+    assert league.machines(tournament="nothing") == []
 
 
 @pytest.mark.parametrize("tournament", [None, "cup", "other"])

@@ -96,11 +96,22 @@ def test_the_views_agree_with_the_league(demo: Place):
     ]
     assert shown == expected
     shown = demo.execute(
-        "SELECT game, seats, termination, decisions, started_at, duration_s FROM played_games"
+        "SELECT game, seats, termination, decisions, started_at, duration_s, host, cpu, speed, noise FROM played_games"
         " ORDER BY game"
     )
     assert shown == [
-        (game, 3, row.termination, row.decisions, "2023-11-14 22:13:20", 0.031)
+        (
+            game,
+            3,
+            row.termination,
+            row.decisions,
+            "2023-11-14 22:13:20",
+            0.031,
+            "alpha",
+            "Model 1",
+            150_000,
+            0.125,
+        )
         for game, row in sorted(games.items())
     ]
     shown = demo.execute(

@@ -142,6 +142,14 @@ def _create_schedules() -> None:
 
 def _create_played_games() -> None:
     op.create_table(
+        "machines",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("host", sa.Text(), nullable=False),
+        sa.Column("cpu", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_machines")),
+        sa.UniqueConstraint("host", "cpu", name=op.f("uq_machines_host")),
+    )
+    op.create_table(
         "results",
         sa.Column("game_id", sa.Integer(), nullable=False),
         sa.Column("tournament_id", sa.Integer(), nullable=True),
@@ -150,7 +158,13 @@ def _create_played_games() -> None:
         sa.Column("decisions", sa.Integer(), nullable=False),
         sa.Column("started_at_us", sa.BigInteger(), nullable=False),
         sa.Column("duration_us", sa.BigInteger(), nullable=False),
+        sa.Column("machine_id", sa.Integer(), nullable=True),
+        sa.Column("speed", sa.Integer(), nullable=True),
+        sa.Column("noise", sa.Double(), nullable=True),
         sa.ForeignKeyConstraint(["game_id"], ["games.id"], name=op.f("fk_results_game_id_games")),
+        sa.ForeignKeyConstraint(
+            ["machine_id"], ["machines.id"], name=op.f("fk_results_machine_id_machines")
+        ),
         sa.ForeignKeyConstraint(
             ["tournament_id"], ["tournaments.id"], name=op.f("fk_results_tournament_id_tournaments")
         ),
@@ -221,6 +235,11 @@ def _create_views() -> None:
         "results.decisions AS decisions",
         f"{_STARTED[op.get_bind().dialect.name]} AS started_at",
         f"{_seconds('results.duration_us')} AS duration_s",
+        "machines.host AS host",
+        "machines.cpu AS cpu",
+        "results.speed AS speed",
+        "results.noise AS noise",
+        joined="LEFT JOIN machines ON machines.id = results.machine_id",
     )
     _create_view(
         "played_seats",
