@@ -7,11 +7,13 @@ All durations are integer microseconds, so that sums are exact.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
 SECOND_US = 1_000_000
+REFERENCE_SPEED = 100_000
+"""The `Machine.speed` for which a tournament file gives the limits, if they are scaled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,20 @@ class Clocks:
     """The time for all decisions of one game together; None for a game without a bank."""
     increment_us: int = 0
     """The time that is added to the bank after each decision."""
+
+    def scale(self, speed: int) -> Clocks:
+        """Return the clocks for a machine of another speed: twice the time to think on a machine of half the `REFERENCE_SPEED`.
+
+        Only the limits of decisions and the bank change. `speed` is a `Machine.speed`. The factor is at least 1/4 and at most 4,
+        so that a wrong measurement gives no senseless limits.
+        """
+        factor = min(4.0, max(0.25, REFERENCE_SPEED / max(1, speed)))
+        return replace(
+            self,
+            decision_us=round(self.decision_us * factor),
+            bank_us=None if self.bank_us is None else round(self.bank_us * factor),
+            increment_us=round(self.increment_us * factor),
+        )
 
 
 def parse_bank(text: str) -> tuple[int, int]:

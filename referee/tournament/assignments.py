@@ -105,6 +105,8 @@ class WorkerSettings:
     """The process id of the driver, or of the Dask worker. The worker dies when this process dies."""
     pondering: bool = False
     """Whether bots may ponder: compute as they like between the requests of a game."""
+    scale_clocks: bool = False
+    """Whether to scale the time to think by the speed of the machine; see `Clocks.scale`."""
 
 
 class WorkerGroup(Protocol):

@@ -68,6 +68,8 @@ class TournamentConfig:
     games_in_flight: int = 1
     """Number of games in a full bundle."""
     clocks: Clocks
+    scale_clocks: bool = False
+    """Whether each worker scales the time to think by the speed of its machine; see `Clocks.scale`."""
     faults: FaultPolicy
     limits: Limits = DEFAULT_LIMITS
     """The highest limits that the manifest of a bot may set."""

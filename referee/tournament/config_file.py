@@ -114,6 +114,8 @@ class ClocksTable(FileModel):
     decision: Seconds = 5
     bank: Annotated[str, AfterValidator(_check_bank)] | None = None
     """The bank as `SECONDS` or `SECONDS+INCREMENT`; None: no limit for the whole game."""
+    scale: bool = False
+    """Whether the time to think depends on the speed of the machine."""
 
 
 class FaultsTable(FileModel):

@@ -81,6 +81,7 @@ class _ConfigReader:
             lanes=file.lanes,
             games_in_flight=file.games_in_flight,
             clocks=_make_clocks(file.clocks),
+            scale_clocks=file.clocks.scale,
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),
             limits=file.limits.to_limits(Limits(cpus=float(file.cores_per_game))),
             show_names=file.show_names,

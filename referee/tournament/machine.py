@@ -55,6 +55,11 @@ class MachineMeter:
         self._window_s = 0.0
         """The length of the window of the last measurement: 0 before the first measurement."""
 
+    @property
+    def speed(self) -> int:
+        """`Machine.speed`."""
+        return self._machine.speed
+
     def measure(self) -> Machine:
         """Return the machine with its noise. Without a new window of `WINDOW_S` seconds, the noise is that of the last window."""
         if self._window_s and time.monotonic() - self._last.at_s < WINDOW_S:

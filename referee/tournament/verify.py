@@ -193,7 +193,12 @@ def _check_game(claim: Claim, game: ScheduledGame, record: GameRecord) -> None:
     ruleset = claim.config.stages[game.stage].ruleset
     if record.ruleset != ruleset:
         raise Difference(f"the record has the rules of {record.ruleset}, not of {ruleset}")
-    limits = claim.config.clocks, claim.config.faults.max_strikes
+    clocks = claim.config.clocks
+    if claim.config.scale_clocks:
+        if record.machine is None:
+            raise Difference("the record has no machine, but the tournament scales its clocks")
+        clocks = clocks.scale(record.machine.speed)
+    limits = clocks, claim.config.faults.max_strikes
     if (record.clocks, record.max_strikes) != limits:
         raise Difference("the record has other clocks or another max_strikes than the tournament")
     seed = find_part(claim.parts, game.index).seed

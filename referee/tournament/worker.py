@@ -22,7 +22,7 @@ import uvloop
 from referee import configure_process
 from referee.records import GameRecord
 from referee.sandbox.shim import run_in_short_slices
-from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
 from referee.tournament.machine import MachineMeter
 
@@ -57,6 +57,13 @@ class Worker:
         if self._meter is None:
             self._meter = MachineMeter(self._settings.cores)
         return self._meter
+
+    def adapt(self, task: GameTask) -> GameTask:
+        """Return the task with clocks that fit the speed of this machine, if the tournament scales them."""
+        if not self._settings.scale_clocks:
+            return task
+        clocks = task.setup.clocks.scale(self.meter.speed)
+        return replace(task, setup=replace(task.setup, clocks=clocks))
 
     def stop(self) -> None:
         """Say goodbye to all bots, end their processes and close the event loop."""
@@ -108,9 +115,10 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     worker, forfeits = _WORKERS[0], assignment.forfeits
     meter = worker.meter  # measures the speed before the first game
     records: list[GameRecord] = []
-    for tasks in assignment.bundles:
-        bundle = worker.player.play_bundle(assignment.lane, tasks, forfeits.suspended())
-        played = worker.runner.run(bundle)
+    for bundle in assignment.bundles:
+        tasks = [worker.adapt(task) for task in bundle]
+        play = worker.player.play_bundle(assignment.lane, tasks, forfeits.suspended())
+        played = worker.runner.run(play)
         for record in played:
             forfeits.note(map(str, record.seating), record.forfeited)
         machine = meter.measure()

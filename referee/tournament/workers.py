@@ -235,6 +235,7 @@ def make_settings(
         folder=Path(tempfile.mkdtemp(prefix="", dir=run_folder)),
         parent_pid=os.getpid(),
         pondering=config.pondering,
+        scale_clocks=config.scale_clocks,
     )
 
 

@@ -52,7 +52,7 @@ def test_every_key_is_read(folder):
         'end_on = "deck"\nmax_turns = 90\n'
         f'seed = "{"0F" * 32}"\nshow_names = true\n'
         "lanes = 6\nworkers = 3\ncores_per_game = 2\npondering = true\nmax_processes = 20\n"
-        '[clocks]\nstart_up = 1\ngame_start = 2.5\ndecision = 0.25\nbank = "60+0.1"\n'
+        '[clocks]\nstart_up = 1\ngame_start = 2.5\ndecision = 0.25\nbank = "60+0.1"\nscale = true\n'
         "[faults]\nmax_strikes = 1\nsuspend_after = 0\n"
         "[limits]\nmemory_mib = 300\nprocesses = 5\nopen_files = 99\n"
     )
@@ -71,6 +71,7 @@ def test_every_key_is_read(folder):
         bank_us=60_000_000,
         increment_us=100_000,
     )
+    assert config.scale_clocks is True
     assert config.faults == FaultPolicy(max_strikes=1, suspend_after=0)
     assert config.limits == Limits(memory_mib=300, processes=5, cpus=2.0, open_files=99)
     assert from_canonical_json(canonical_json(config)).limits == config.limits

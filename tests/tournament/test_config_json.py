@@ -23,6 +23,7 @@ from referee.tournament.config_reader import load_tournament
 FIRST = Path(__file__).parent / "golden" / "config-1.json"
 GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
 PONDERING = FIRST.with_name("config-3-pondering.json")
+SCALED = FIRST.with_name("config-4-scaled-clocks.json")
 
 
 @pytest.fixture
@@ -84,6 +85,12 @@ def test_a_configuration_without_pondering_can_still_be_read():
     first = from_canonical_json(FIRST.read_text())
     assert first.pondering is False
     assert from_canonical_json(PONDERING.read_text()) == replace(first, pondering=True)
+
+
+def test_a_configuration_without_scaled_clocks_can_still_be_read():
+    first = from_canonical_json(FIRST.read_text())
+    assert first.scale_clocks is False
+    assert from_canonical_json(SCALED.read_text()) == replace(first, scale_clocks=True)
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):
