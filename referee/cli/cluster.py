@@ -154,9 +154,12 @@ def worker(
     Example: referee worker 127.0.0.1:8786 --cores 2
     """
     check_extra()
-    from referee.cluster.connection import is_loopback, scheduler_address  # noqa: PLC0415
+    from referee.cluster.connection import (  # noqa: PLC0415
+        is_loopback,
+        scheduler_address,
+        serve,
+    )
     from referee.cluster.host import places  # noqa: PLC0415
-    from referee.cluster.service import serve  # noqa: PLC0415
 
     certificates = make_certificates(tls_ca, tls_cert, tls_key)
     address = scheduler_address(scheduler, certificates)

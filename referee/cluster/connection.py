@@ -1,9 +1,12 @@
-"""Connect the driver of a tournament, or the workers of a machine, with a Dask scheduler."""
+"""Connect the driver of a tournament, or the workers of a machine, with a Dask scheduler.
+
+`serve` keeps the workers of a machine at a scheduler, also when the scheduler is started again.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -12,6 +15,7 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+from distributed.comm.core import CommClosedError
 from distributed.core import rpc
 
 from referee.cluster.host import (
@@ -19,15 +23,19 @@ from referee.cluster.host import (
     SCRATCH,
     places,
     remove_killed_runs,
+    run_workers,
     without_logs,
     worker_options,
 )
-from referee.errors import UserError
+from referee.cluster.member import Place
+from referee.errors import RefereeError, UserError
 from referee.sandbox.folders import run_folder
 
 CONNECT_S = 8.0
 """Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
+_LOST = (CommClosedError, ConnectionError, TimeoutError)
+"""The errors of a connection that was closed or not made."""
 LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
 
@@ -112,6 +120,47 @@ async def wait_for_scheduler(address: str, security: Security | None) -> None:
         with suppress(UserError):
             return await check_scheduler(address, security)
         await asyncio.sleep(_RETRY_S)
+
+
+async def serve(
+    address: str,
+    found: Sequence[Place],
+    *,
+    host: str | None,
+    security: Security | None,
+    say: Callable[[str], None],
+) -> None:
+    """Start a Dask worker for each place. When the scheduler is gone, wait for it and start them again, without an end.
+
+    Args:
+        address: the address of the scheduler.
+        found: the places of the workers.
+        host: see `run_workers`.
+        security: the certificates; None without TLS.
+        say: called with a sentence when the workers are started, and when the scheduler is gone.
+
+    Raises UserError if no scheduler can be reached at first, and RefereeError if the workers cannot be started for another
+    reason than a lost connection.
+    """
+    await check_scheduler(address, security)
+    while True:
+        say(f"{address}: starting {len(found)} workers.")
+        try:
+            await run_workers(address, found, host=host, security=security)
+        except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
+            reasons = list(_list_causes(error))
+            if not any(isinstance(reason, _LOST) for reason in reasons):
+                text = ": ".join(str(reason).rstrip(".") for reason in reasons)
+                raise RefereeError(f"{address}: the workers cannot be started: {text}") from error
+        say(f"{address}: the scheduler is gone. Waiting for it.")
+        await wait_for_scheduler(address, security)
+
+
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 @asynccontextmanager

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client
-from distributed.client import FutureCancelledError
-from distributed.comm.core import CommClosedError
-from distributed.scheduler import KilledWorker
-from distributed.versions import get_versions
 
 from referee.cluster import member
+from referee.cluster.admission import LOST, call, prepare
 from referee.cluster.connection import Certificates, connect
 from referee.cluster.host import CORE
 from referee.cluster.member import DeploymentRequest
@@ -31,7 +28,6 @@ from referee.tournament.workers import WorkerLostError
 
 STRETCH_S = 1.0
 """Seconds of play in a stretch. Dask needs some milliseconds for each, mostly in the scheduler and in the driver."""
-_PACKAGE = "linko-referee"
 _WATCH_S = 0.5
 """Seconds between two looks at the connection to the scheduler."""
 _WATCHES_PER_COMPARISON = 10
@@ -40,8 +36,6 @@ _LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """How long the driver waits until it knows what is gone."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
-_LOST = (KilledWorker, FutureCancelledError, CommClosedError)
-"""The errors of Dask when a worker is gone."""
 
 
 @dataclass(eq=False, slots=True)
@@ -143,7 +137,7 @@ class RemoteWorkers:
             self._check_scheduler()
             if result.done():
                 return result.result()
-        except _LOST as error:
+        except LOST as error:
             # Dask reports this before it is known whether the worker or the scheduler is gone.
             await asyncio.wait(
                 (remote.lost, self._gone, self._killed),
@@ -169,7 +163,7 @@ class RemoteWorkers:
         self._changed.set()
         deployment = self._request.deployment
         self._kills = [
-            asyncio.ensure_future(self._call(address, member.kill, deployment))
+            asyncio.ensure_future(call(self._client, address, member.kill, deployment))
             for address in self._remotes
         ]
 
@@ -182,7 +176,7 @@ class RemoteWorkers:
         self._client.unsubscribe_topic("all")
         deployment = self._request.deployment
         calls = [
-            self._call(address, member.leave, deployment)
+            call(self._client, address, member.leave, deployment)
             for address in (*self._remotes, *self._refusals)
         ]
         leaving = asyncio.gather(*calls, *self._kills, return_exceptions=True)
@@ -277,18 +271,11 @@ class RemoteWorkers:
             self._say(f"The worker {address} is gone. Its games are played again.")
 
     async def _enter(self, address: str) -> None:
-        """Prepare a Dask worker for the tournament: compare versions, test the isolation, and build the missing bots."""
+        """Prepare a Dask worker for the tournament."""
         try:
-            await self._compare_versions(address)
-            missing = await self._call(address, member.deploy, self._request)
-            reasons = [await self._add_bot(address, bot) for bot in missing]
-            reason = "; ".join(filter(None, reasons))
-        except UserError as error:
-            reason = str(error)
-        except _LOST:
+            reason = await prepare(self._client, address, self._request, self._pack)
+        except LOST:
             return  # gone before it was ready
-        except Exception as error:  # noqa: BLE001 - whatever it is, this worker cannot play
-            reason = f"{type(error).__name__}: {error}"
         if reason:
             self._refusals[address] = f"{address}: {reason}"
             self._say(f"The worker {address} cannot play: {reason}")
@@ -296,29 +283,6 @@ class RemoteWorkers:
         lost = asyncio.get_running_loop().create_future()
         self._remotes[address] = _Remote(address, lost)
         self._changed.set()
-
-    async def _add_bot(self, address: str, bot: str) -> str | None:
-        deployment = self._request.deployment
-        reason = await self._call(address, member.add_bot, deployment, bot, self._pack(bot))
-        return f"{bot} cannot be built: {reason}" if reason else None
-
-    async def _compare_versions(self, address: str) -> None:
-        """Raise UserError if a worker has another version of the referee or of Python."""
-        scheduler: Any = self._client.scheduler
-        versions = {"op": "versions", "packages": [_PACKAGE]}
-        found = await scheduler.broadcast(msg=versions, workers=[address])
-        there, here = (each["packages"] for each in (found[address], get_versions([_PACKAGE])))
-        for package, name in ((_PACKAGE, "the referee"), ("python", "Python")):
-            theirs, ours = there.get(package), here.get(package)
-            if package == "python":  # versions that differ only in the last number are compatible
-                theirs, ours = (".".join(str(each).split(".")[:2]) for each in (theirs, ours))
-            if theirs != ours:
-                raise UserError(f"it has {name} {theirs}, and this machine has {ours}")
-
-    async def _call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function in the process of a Dask worker. The call takes no core, so it does not wait for games."""
-        results = await self._client.run(function, *arguments, workers=[address])
-        return results[address]
 
 
 @asynccontextmanager

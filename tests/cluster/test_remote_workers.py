@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from distributed.client import FutureCancelledError
 
-from referee.cluster import member, remote_workers
+from referee.cluster import admission, member, remote_workers
 from referee.cluster.member import DeploymentRequest
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, UserError
@@ -98,7 +98,7 @@ class FakeJob:
 
 @pytest.fixture
 def client(monkeypatch):
-    monkeypatch.setattr(remote_workers, "get_versions", lambda _: {"packages": HERE})
+    monkeypatch.setattr(admission, "get_versions", lambda _: {"packages": HERE})
     monkeypatch.setattr(remote_workers, "_WATCH_S", 0.005)
     return FakeClient()
 

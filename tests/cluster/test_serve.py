@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from distributed.comm.core import CommClosedError
 
-from referee.cluster import service
-from referee.cluster.service import serve
+from referee.cluster import connection
+from referee.cluster.connection import serve
 from referee.errors import RefereeError, UserError
 
 
@@ -19,8 +19,8 @@ def run(monkeypatch):
     async def reachable(_address, _security):
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(service, "check_scheduler", reachable)
-    monkeypatch.setattr(service, "wait_for_scheduler", reachable)
+    monkeypatch.setattr(connection, "check_scheduler", reachable)
+    monkeypatch.setattr(connection, "wait_for_scheduler", reachable)
 
     async def run(outcomes):
         left, said = list(outcomes), []
@@ -30,7 +30,7 @@ def run(monkeypatch):
             if outcome is not None:
                 raise outcome
 
-        monkeypatch.setattr(service, "run_workers", run_workers)
+        monkeypatch.setattr(connection, "run_workers", run_workers)
         with pytest.raises((RefereeError, KeyboardInterrupt)) as error:
             await serve("tcp://s:1", [None, None], host=None, security=None, say=said.append)
         assert not left
@@ -67,6 +67,6 @@ async def test_scheduler_that_is_never_reached_ends_the_command(monkeypatch):
     async def unreachable(address, _security):
         raise UserError(f"{address}: no scheduler can be reached")
 
-    monkeypatch.setattr(service, "check_scheduler", unreachable)
+    monkeypatch.setattr(connection, "check_scheduler", unreachable)
     with pytest.raises(UserError, match="no scheduler can be reached"):
         await serve("tcp://s:1", [None], host=None, security=None, say=print)
