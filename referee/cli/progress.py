@@ -34,6 +34,7 @@ from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
 from referee.store.league import League
+from referee.tournament.assignments import HostFigures
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament
 
@@ -154,6 +155,7 @@ def conduct(
         open_workers(screen.say),
         on_game_stored=screen.add,
     )
+    screen.list_hosts = conductor.list_hosts
     count = 0
 
     def interrupt() -> None:
@@ -187,6 +189,8 @@ class _Screen:
         self._faults = Counter(
             each.fault.cause.value for each in league.faults(tournament=tournament.name)
         )
+        self.list_hosts: Callable[[], Sequence[HostFigures]] = tuple
+        """Returns what the hosts of a cluster do; see `Conductor.list_hosts`."""
         self._suspended: set[tuple[int, str]] = set()
         """Lane and bot of each suspension that was printed. No suspension is printed twice."""
         self._began = time.monotonic()
@@ -220,6 +224,8 @@ class _Screen:
             self._live.stop()
         if self._played:
             self._line(f"{time.monotonic() - self._began:.0f} s")
+            for text in self._host_texts():
+                self.say(text)
 
     async def refresh(self, *, if_unread: Callable[[], None]) -> None:
         """Refresh the screen regularly. If the pipe or the terminal is closed, call `if_unread` and return.
@@ -281,8 +287,18 @@ class _Screen:
             return "no faults"
         return "faults: " + ", ".join(f"{count} {cause}" for cause, count in self._faults.items())
 
+    def _host_texts(self) -> list[str]:
+        """Return a line about each host of a cluster."""
+        elapsed_s = max(1e-9, time.monotonic() - self._began)
+        return [
+            f"{host.host}: {host.playing} workers play, {host.idle} idle, {host.lost} lost;"
+            f" {host.games} games, {host.games / elapsed_s:.1f} games/s"
+            for host in self.list_hosts()
+        ]
+
     def _render(self) -> RenderableType:
         """Return the content of the live screen. Important lines come first, because a low window cuts off the last lines."""
         rows = self._table.rows()
         table = RowsTable(StandingRow, rows, "so far") if rows else Text()
-        return Group(self._progress, Text(self._fault_text()), Text(), table)
+        hosts = map(Text, self._host_texts())
+        return Group(self._progress, Text(self._fault_text()), *hosts, Text(), table)

@@ -32,10 +32,12 @@ from referee.reports.terminal import RowsTable, card
 from referee.reports.tournament_rows import (
     ASSUMED_GAME_US,
     GameKind,
+    HostRow,
     PlanRow,
     StatusRow,
     TournamentRow,
     game_times,
+    host_rows,
     plan_rows,
     status_rows,
     tournament_rows,
@@ -175,14 +177,16 @@ def status(
         tournament = find_state(store, name)
         rounds = status_rows(store.progress(name))
         faults = fault_rows(store.faults(tournament=name))
+        hosts = host_rows(store.machines(tournament=name))
     if as_json:
         finished = rounds[-1].done == rounds[-1].games
-        write(json_text(_status_object(tournament, rounds, faults, finished=finished)))
+        write(json_text(_status_object(tournament, rounds, hosts, faults, finished=finished)))
         return
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
         if tournament.stopped_after is not None:
             console.print(describe_stop(tournament), soft_wrap=True)
+        console.print(RowsTable(HostRow, hosts, "machines"))
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
             _print_seed(number, part)
@@ -191,6 +195,7 @@ def status(
 def _status_object(
     tournament: TournamentState,
     rounds: Sequence[StatusRow],
+    hosts: Sequence[HostRow],
     faults: Sequence[FaultRow],
     *,
     finished: bool,
@@ -212,6 +217,7 @@ def _status_object(
             for part in added
         ],
         "rounds": rounds,
+        "machines": hosts,
         "faults": faults,
     }
 

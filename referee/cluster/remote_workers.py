@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from distributed import Client
 
@@ -22,7 +24,7 @@ from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, HostFigures
 from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError
 
@@ -47,6 +49,13 @@ class _Remote:
     """Done when the scheduler has lost the worker."""
     lanes: set[int] = field(default_factory=set)
     """The lanes that live on it."""
+    stretches: int = 0
+    """How many stretches it has."""
+
+    @property
+    def host(self) -> str:
+        """The address of its host."""
+        return urlsplit(self.address).hostname or self.address
 
 
 class RemoteWorkers:
@@ -85,6 +94,10 @@ class RemoteWorkers:
         """Why a Dask worker cannot play, by address."""
         self._homes: dict[int, _Remote] = {}
         """Where each lane lives."""
+        self._games: Counter[str] = Counter()
+        """How many games each host has played."""
+        self._lost: Counter[str] = Counter()
+        """How many workers of each host were lost."""
         self._changed = asyncio.Event()
         """Set when a worker has come, or when the scheduler is gone."""
         self._is_waiting = False
@@ -117,6 +130,7 @@ class RemoteWorkers:
         Raises WorkerLostError if the worker is lost, RefereeError if the scheduler is gone, and the errors of `Workers.submit`.
         """
         remote = await self._find_home(number)
+        remote.stretches += 1
         job = self._client.submit(
             member.play,
             self._request.deployment,
@@ -136,7 +150,9 @@ class RemoteWorkers:
             )
             self._check_scheduler()
             if result.done():
-                return result.result()
+                records: list[GameRecord] = result.result()
+                self._games[remote.host] += len(records)
+                return records
         except LOST as error:
             # Dask reports this before it is known whether the worker or the scheduler is gone.
             await asyncio.wait(
@@ -152,9 +168,25 @@ class RemoteWorkers:
         else:
             raise WorkerLostError(f"the worker {remote.address} is gone")
         finally:
+            remote.stretches -= 1
             result.cancel()
             if not self._gone.done():
                 job.release()
+
+    def list_hosts(self) -> Sequence[HostFigures]:
+        """See `WorkerGroup`."""
+        remotes = self._remotes.values()
+        hosts = {remote.host for remote in remotes} | self._games.keys() | self._lost.keys()
+        return [
+            HostFigures(
+                host=host,
+                playing=sum(remote.host == host and remote.stretches > 0 for remote in remotes),
+                idle=sum(remote.host == host and not remote.stretches for remote in remotes),
+                lost=self._lost[host],
+                games=self._games[host],
+            )
+            for host in sorted(hosts)
+        ]
 
     def kill(self) -> None:
         """End the game processes at once. The event loop must run until `aclose` returns."""
@@ -268,6 +300,7 @@ class RemoteWorkers:
             del self._homes[lane]
         if not remote.lost.done():
             remote.lost.set_result(None)
+            self._lost[remote.host] += 1
             self._say(f"The worker {address} is gone. Its games are played again.")
 
     async def _enter(self, address: str) -> None:

@@ -14,8 +14,8 @@ from typing import Annotated, NamedTuple
 from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import ScheduledGame
-from referee.reports.formats import Column, duration, moment, percent
-from referee.store import RoundProgress, StoredTournament
+from referee.reports.formats import Column, decimal, duration, moment, percent, visible
+from referee.store import RoundProgress, StoredMachine, StoredTournament
 from referee.tournament.config import from_canonical_json
 
 
@@ -54,6 +54,20 @@ class StatusRow:
     """Sum of the durations of the finished games. If games are played at the same time, their durations overlap."""
     mean_us: Annotated[int | None, Column("per game", right=True, show=duration)]
     """Mean duration of a finished game; None if no game is finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRow:
+    """A machine that plays games of a tournament."""
+
+    host: Annotated[str, Column("host", show=visible, wrap=True)]
+    cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
+    games: Annotated[int, Column("games", right=True)]
+    """Number of its finished games."""
+    games_per_s: Annotated[float, Column("games/s", right=True, show=decimal(1))]
+    """Its finished games per second, in the last minute before the end of the tournament's newest game. 0: it is idle or lost."""
+    last_us: Annotated[int, Column("last game", show=moment)]
+    """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +115,20 @@ def _tournament_row(tournament: StoredTournament) -> TournamentRow:
         share=tournament.stored / tournament.games,
         stopped_after=tournament.stopped_after,
         created_at_us=tournament.created_at_us,
+    )
+
+
+def host_rows(machines: Iterable[StoredMachine]) -> tuple[HostRow, ...]:
+    """Return a row for each machine."""
+    return tuple(
+        HostRow(
+            host=machine.host,
+            cpu=machine.cpu,
+            games=machine.games,
+            games_per_s=machine.games_per_s,
+            last_us=machine.last_us,
+        )
+        for machine in machines
     )
 
 

@@ -124,6 +124,10 @@ class StoredGame:
     duration_us: int
 
 
+RECENT_S = 60
+"""The seconds that count for `StoredMachine.games_per_s`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredMachine:
     """A machine that has played games."""
@@ -138,6 +142,11 @@ class StoredMachine:
     """The mean speed in its games; see `Machine`."""
     noise: float
     """The mean noise in its games; see `Machine`."""
+    games_per_s: float
+    """How many of its games ended per second, in the `RECENT_S` seconds before the end of the newest game of all machines. If
+    the games of all machines began later, only the time since then counts."""
+    last_us: int
+    """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

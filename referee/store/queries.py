@@ -11,11 +11,13 @@ from dataclasses import fields
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select, true
 
+from referee.clocks import SECOND_US
 from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult
 from referee.store import (
+    RECENT_S,
     StoredBot,
     StoredGame,
     StoredMachine,
@@ -106,6 +108,18 @@ def game_counts(connection: Connection) -> dict[str, int]:
 def machines(connection: Connection, tournament_name: str | None) -> list[StoredMachine]:
     """See `League.machines`."""
     machine, result = schema.machines.c, schema.results.c
+    joined = schema.results.join(schema.machines)
+    chosen: ColumnElement[bool] = true()
+    if tournament_name is not None:
+        joined = joined.join(schema.tournaments, schema.tournaments.c.id == result.tournament_id)
+        chosen = schema.tournaments.c.name == tournament_name
+    end_us = result.started_at_us + result.duration_us
+    first_us, newest_us = connection.execute(
+        select(func.min(result.started_at_us), func.max(end_us)).select_from(joined).where(chosen)
+    ).one()
+    if newest_us is None:
+        return []
+    window_us = min(RECENT_S * SECOND_US, max(1, newest_us - first_us))
     query = (
         select(
             machine.id,
@@ -114,18 +128,26 @@ def machines(connection: Connection, tournament_name: str | None) -> list[Stored
             func.count(),
             func.avg(result.speed),
             func.avg(result.noise),
+            func.sum(case((end_us > newest_us - window_us, 1), else_=0)),
+            func.max(end_us),
         )
-        .select_from(schema.results.join(schema.machines))
+        .select_from(joined)
+        .where(chosen)
         .group_by(machine.id, machine.host, machine.cpu)
         .order_by(machine.id)
     )
-    if tournament_name is not None:
-        query = query.join(
-            schema.tournaments, schema.tournaments.c.id == result.tournament_id
-        ).where(schema.tournaments.c.name == tournament_name)
     return [
-        StoredMachine(key, host, cpu, games, float(speed), float(noise))
-        for key, host, cpu, games, speed, noise in connection.execute(query)
+        StoredMachine(
+            key,
+            host,
+            cpu,
+            games,
+            float(speed),
+            float(noise),
+            float(recent) / window_us * SECOND_US,
+            last_us,
+        )
+        for key, host, cpu, games, speed, noise, recent, last_us in connection.execute(query)
     ]
 
 

@@ -109,6 +109,22 @@ class WorkerSettings:
     """Whether to scale the time to think by the speed of the machine; see `Clocks.scale`."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostFigures:
+    """What the workers of one host do in a run."""
+
+    host: str
+    """The address of the host."""
+    playing: int
+    """Number of workers that have games to play."""
+    idle: int
+    """Number of other workers that can play."""
+    lost: int
+    """How many workers of the host were lost during the run."""
+    games: int
+    """Number of games that the host has played during the run."""
+
+
 class WorkerGroup(Protocol):
     """The workers of a run, on this machine or on others. A lost worker is replaced under the same number."""
 
@@ -121,6 +137,9 @@ class WorkerGroup(Protocol):
 
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
         """Let worker `number` play an assignment; return the records of the games. See `Workers.submit` for the errors."""
+
+    def list_hosts(self) -> Sequence[HostFigures]:
+        """Return the figures of each host; empty if all workers are on this machine."""
 
     def kill(self) -> None:
         """Kill all workers at once."""

@@ -23,7 +23,7 @@ from referee.roster.roster import Roster
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
 from referee.store.league import League
-from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
+from referee.tournament.assignments import Assignment, GameTask, HostFigures, Lanes, WorkerGroup
 from referee.tournament.config import (
     Look,
     Part,
@@ -216,6 +216,10 @@ class Conductor:
                 if look is not None and await self._stop_early(look):
                     return True
         return True
+
+    def list_hosts(self) -> Sequence[HostFigures]:
+        """Return the figures of each host of a cluster; empty if the games are played on this machine."""
+        return () if self._workers is None else self._workers.list_hosts()
 
     def drain(self) -> None:
         """Start no further stretch. Stretches that a worker already has are finished and stored."""

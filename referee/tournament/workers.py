@@ -26,7 +26,7 @@ from referee.sandbox import Isolation
 from referee.sandbox.folders import kill_programs, run_folder
 from referee.sandbox.launcher import ALL_THREADS, check_capacity, describe_shortage
 from referee.tournament import worker
-from referee.tournament.assignments import Assignment, WorkerSettings
+from referee.tournament.assignments import Assignment, HostFigures, WorkerSettings
 from referee.tournament.config import TournamentConfig, assign_cores
 
 HANG_TIMEOUT_S = 60.0
@@ -107,6 +107,10 @@ class Workers:
                 ):  # if not, another call has replaced the worker already
                     self._replace(number)
                 raise WorkerLostError(f"worker {number} died") from error
+
+    def list_hosts(self) -> Sequence[HostFigures]:
+        """See `WorkerGroup`."""
+        return ()
 
     async def aclose(self) -> None:
         """End all bots and workers. A worker that does not end by itself is killed.

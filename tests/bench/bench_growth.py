@@ -33,7 +33,7 @@ from referee.sandbox import NO_ISOLATION
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store import StoredGame
 from referee.store.league import League
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, HostFigures
 from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots
@@ -130,6 +130,9 @@ class StoredGames:
             for each, setup in enumerate(setups)
         ]
         return pickle.loads(pickle.dumps(found))  # noqa: S301 - as they come from a cluster
+
+    def list_hosts(self) -> list[HostFigures]:
+        return []
 
     def kill(self) -> None:
         """End nothing: there are no processes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -111,11 +112,16 @@ def test_status_has_rounds_faults_and_seed(here):
         "seed",
         "extensions",
         "rounds",
+        "machines",
         "faults",
     ]
     assert (value["tournament"], value["finished"], value["seed"]) == ("cup", True, SEED)
     assert [list(row) for row in value["rounds"]] == [keys_of(StatusRow)] * 3
     assert [row["done"] for row in value["rounds"]] == [6, 6, 12]
+    [machine] = value["machines"]
+    assert machine["host"] == os.uname().nodename
+    assert machine["games"] == 12
+    assert machine["games_per_s"] > 12 / 60  # the tournament takes less than a minute
     (fault,) = value["faults"]
     assert (fault["bot"], fault["cause"], fault["games"]) == ("crashes@1", "exited_early", 8)
     header, *lines = csv.reader(

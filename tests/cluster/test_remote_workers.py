@@ -14,7 +14,7 @@ from referee.cluster.member import DeploymentRequest
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, UserError
 from referee.sandbox import Rung
-from referee.tournament.assignments import Assignment
+from referee.tournament.assignments import Assignment, HostFigures
 from referee.tournament.workers import WorkerLostError
 
 HERE = {"linko-referee": "0.2.0", "python": "3.11.7.final.0"}
@@ -215,6 +215,29 @@ async def test_lost_worker_is_told_once_and_its_lanes_move(client, said):
                 await task
         assert said == ["The worker tcp://w:0 is gone. Its games are played again."]
         assert {await play(client, workers, lane) for lane in range(4)} == {"tcp://w:1"}
+
+
+async def test_figures_of_hosts_say_who_plays(client, said):
+    for address in ("tcp://10.0.0.1:1", "tcp://10.0.0.2:1", "tcp://10.0.0.2:2"):
+        client.join(address)
+    async with started(client, said, lanes=4) as workers:
+        assert [each.host for each in workers.list_hosts()] == ["10.0.0.1", "10.0.0.2"]
+        begun = {}
+        for lane in range(3):
+            task, job = await begin(client, workers, lane)
+            begun[job.address] = task, job
+        task, job = begun["tcp://10.0.0.2:1"]
+        job.done.set_result(RECORDS)
+        await task
+        client.lose("tcp://10.0.0.2:2")
+        with pytest.raises(WorkerLostError):
+            await begun["tcp://10.0.0.2:2"][0]
+        assert workers.list_hosts() == [
+            HostFigures("10.0.0.1", playing=1, idle=0, lost=0, games=0),
+            HostFigures("10.0.0.2", playing=0, idle=1, lost=1, games=1),
+        ]
+        begun["tcp://10.0.0.1:1"][1].done.set_result(RECORDS)
+        await begun["tcp://10.0.0.1:1"][0]
 
 
 async def test_run_waits_for_a_worker_and_says_so_once(client, said):

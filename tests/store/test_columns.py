@@ -57,6 +57,9 @@ def test_machines_have_the_means_of_their_games(league):
             assert machine.games == len(own) + free
             assert machine.speed == own[0].speed
             assert machine.noise == pytest.approx(own[0].noise)
+            # all games of these tests are played at the same time, in 31 ms
+            assert machine.games_per_s == pytest.approx(machine.games / 0.031)
+            assert machine.last_us == 1_700_000_000_031_000
     assert league.machines(tournament="nothing") == []
 
 
