@@ -13,7 +13,7 @@ _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
 SECOND_US = 1_000_000
 REFERENCE_SPEED = 100_000
-"""The `Machine.speed` for which a tournament file gives the limits, if they are scaled."""
+"""If the clocks are scaled, the limits in the tournament file are for a machine with this `Machine.speed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class Clocks:
     """The time that is added to the bank after each decision."""
 
     def scale(self, speed: int) -> Clocks:
-        """Return the clocks for a machine of another speed: twice the time to think on a machine of half the `REFERENCE_SPEED`.
+        """Return the clocks for a machine with this `Machine.speed`: half the `REFERENCE_SPEED` gives twice the time to think.
 
-        Only the limits of decisions and the bank change. `speed` is a `Machine.speed`. The factor is at least 1/4 and at most 4,
-        so that a wrong measurement gives no senseless limits.
+        The limit of a decision, the bank and its increment are multiplied by REFERENCE_SPEED / speed, but at least by 1/4 and at
+        most by 4, so that a wrong measurement gives no senseless limits.
         """
         factor = min(4.0, max(0.25, REFERENCE_SPEED / max(1, speed)))
         return replace(

@@ -111,17 +111,20 @@ class ChargedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine that plays games, as its worker measured it; for information only."""
+    """The machine that played a game, as its worker measured it.
+
+    If the tournament scales its clocks, `verify` computes the expected limits from `speed`. Everything else is for information only.
+    """
 
     host: str
     """The name of the host."""
     cpu: str
     """The model of the CPU."""
     speed: int
-    """Decisions of the rules engine per second of CPU time, in a fixed set of games."""
+    """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float
-    """The share of the time of the worker's cores that went to other programs and other virtual machines, from 0 to 1,
-    in the last seconds before the end of the game."""
+    """The share of the CPU time of the worker's cores that other programs and virtual machines used, from 0 to 1, since the previous
+    measurement. A worker measures after each bundle, but at most every 2 seconds; games in between get the last value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

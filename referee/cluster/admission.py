@@ -51,7 +51,7 @@ async def prepare(
 
 
 async def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in the process of a Dask worker. The call takes no core, so it does not wait for games."""
+    """Call a function in the process of a Dask worker. It needs no Dask resource `CORE`, so it runs at once, also while the worker plays."""
     results = await client.run(function, *arguments, workers=[address])
     return results[address]
 
@@ -67,4 +67,6 @@ async def _compare_versions(client: Client, address: str) -> None:
         if package == "python":  # versions that differ only in the last number are compatible
             theirs, ours = (".".join(str(each).split(".")[:2]) for each in (theirs, ours))
         if theirs != ours:
-            raise UserError(f"it has {name} {theirs}, and this machine has {ours}")
+            raise UserError(
+                f"it has {name} {theirs}, but the driver has {ours}; install {ours} there"
+            )

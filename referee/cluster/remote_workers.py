@@ -35,7 +35,7 @@ _WATCH_S = 0.5
 _WATCHES_PER_COMPARISON = 10
 """After this many looks, the driver also asks the scheduler for the list of its workers."""
 _LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
-"""How long the driver waits until it knows what is gone."""
+"""Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
 """How long the driver waits at the end until the workers have ended their bots."""
 
@@ -50,7 +50,7 @@ class _Remote:
     lanes: set[int] = field(default_factory=set)
     """The lanes that live on it."""
     stretches: int = 0
-    """How many stretches it has."""
+    """Number of stretches that were sent to it and are not finished."""
 
     @property
     def host(self) -> str:
@@ -59,7 +59,7 @@ class _Remote:
 
 
 class RemoteWorkers:
-    """Play each lane on one of the connected Dask workers. For the driver, each lane counts as one worker; see `WorkerGroup`.
+    """Plays each lane on one of the connected Dask workers. `WorkerGroup` numbers its workers; here these numbers are the lanes.
 
     A lane moves when its Dask worker is lost, or when another one has at least two lanes fewer. Each game is stored once, and only
     games that are not stored are played again.
@@ -69,7 +69,7 @@ class RemoteWorkers:
         request: what each Dask worker needs to know.
         lanes: the number of lanes.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
-        say: called with a sentence when a worker that can play is lost, when one is refused, and when there is none.
+        say: called with a sentence when a worker is lost, when one is refused, when its game process has ended, and when no worker can play.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class RemoteWorkers:
         self._lost: Counter[str] = Counter()
         """How many workers of each host were lost."""
         self._changed = asyncio.Event()
-        """Set when a worker has come, or when the scheduler is gone."""
+        """Set when a worker is ready, after `kill`, and when the scheduler is gone: lanes that wait for a worker must look again."""
         self._is_waiting = False
         self._entering: dict[str, asyncio.Task[None]] = {}
         self._kills: list[asyncio.Future[None]] = []
@@ -125,7 +125,7 @@ class RemoteWorkers:
             raise UserError("no worker can play:\n" + "\n".join(self._refusals.values()))
 
     async def submit(self, number: int, assignment: Assignment) -> list[GameRecord]:
-        """Play an assignment on the Dask worker where the lane lives.
+        """Play an assignment of lane `number` on the Dask worker of that lane.
 
         Raises WorkerLostError if the worker is lost, RefereeError if the scheduler is gone, and the errors of `Workers.submit`.
         """
@@ -163,7 +163,7 @@ class RemoteWorkers:
             self._check_scheduler()
             raise WorkerLostError(f"the worker {remote.address} is gone: {error}") from error
         except WorkerLostError as error:
-            self._say(f"The games of {remote.address} are played again: {error}.")
+            self._say(f"The unfinished games of {remote.address} are played again: {error}.")
             raise
         else:
             raise WorkerLostError(f"the worker {remote.address} is gone")

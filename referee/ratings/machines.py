@@ -29,8 +29,8 @@ class MachineFigures:
     matches: int
     """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`."""
     lead: Estimate | None
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches. The mean points
-    of the seats are subtracted before, because a machine may get one seating more often. None if `matches` is 0."""
+    """Points per game of the bot on this machine minus its points on other machines, in the same matches. First the
+    mean points of the seat are subtracted from each score, because a machine may play some seatings more often. None if `matches` is 0."""
 
 
 def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
@@ -74,9 +74,10 @@ def _points_beyond_the_seat(results: ResultColumns) -> Floats:
 def _lead(
     results: ResultColumns, points: Floats, sat: Flags, here: Flags, resampling: Resampling
 ) -> tuple[int, Estimate | None]:
-    """Return the matches that count, and the lead of a bot on a machine; see `MachineFigures`.
+    """Return the number of matches that count, and the lead of a bot on a machine; see `MachineFigures`.
 
-    This is a regression: within each match, the points depend on whether the game was played on the machine.
+    The lead is the slope of a linear regression with an intercept for each match: the points of the bot, explained by whether the game
+    was played on this machine (1) or on another one (0).
 
     Args:
         results: the games of one ruleset.

@@ -1,4 +1,4 @@
-"""Make rows of statistics over many games: pairs of bots, settled places, seats, luck and collusion."""
+"""Make rows of statistics over many games: pairs of bots, settled places, seats, machines, luck and collusion."""
 
 from __future__ import annotations
 
@@ -104,18 +104,18 @@ class SeatWorthRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRow:
-    """The results of a bot on one machine. If `lead` is surely not 0, the machine changes results.
+    """The results of a bot on one machine. If the interval of `lead` excludes 0, the machine may change results.
 
-    Each row is wrong with a chance of 5 %, so among many rows some leads are not 0 by chance.
+    If no machine does, 5 % of the intervals exclude 0 by chance.
     """
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
     host: Annotated[str, Column("host", show=visible, wrap=True)]
     cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
-    """Mean speed of the machine in all its games: decisions of the rules engine per second."""
+    """Mean `Machine.speed` in all games of the machine."""
     noise: Annotated[float, Column("noise", right=True, show=percent)]
-    """Mean share of the cores' time that went to other programs, in all games of the machine."""
+    """Mean `Machine.noise` in all games of the machine."""
     bot: Annotated[str, Column("bot", wrap=True)]
     games: Annotated[int, Column("games", right=True)]
     """Number of games of the bot on the machine."""
@@ -125,8 +125,8 @@ class MachineRow:
     lead: Annotated[
         Estimate | None, Column("points more [95 %]", right=True, show=estimate(2), interval=True)
     ]
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches. The mean points
-    of the seats are subtracted before. None if `matches` is 0."""
+    """Points per game of the bot on this machine minus its points on other machines, in the same matches. First the mean
+    points of the seat are subtracted from each score. None if `matches` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,14 +58,15 @@ class StatusRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """A machine that plays games of a tournament."""
+    """A machine that has played games of a tournament."""
 
     host: Annotated[str, Column("host", show=visible, wrap=True)]
     cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
     games: Annotated[int, Column("games", right=True)]
     """Number of its finished games."""
     games_per_s: Annotated[float, Column("games/s", right=True, show=decimal(1))]
-    """Its finished games per second, in the last minute before the end of the tournament's newest game. 0: it is idle or lost."""
+    """Its finished games per second in the minute before the end of the tournament's newest game, or since the first game if that is
+    less. 0: no game of the machine ended then."""
     last_us: Annotated[int, Column("last game", show=moment)]
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 

@@ -144,7 +144,7 @@ class StoredMachine:
     """The mean noise in its games; see `Machine`."""
     games_per_s: float
     """How many of its games ended per second, in the `RECENT_S` seconds before the end of the newest game of all machines. If
-    the games of all machines began later, only the time since then counts."""
+    the first game of all began later than that, the time since its start counts."""
     last_us: int
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
 

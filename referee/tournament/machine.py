@@ -20,26 +20,26 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
 WINDOW_S = 2.0
-"""Noise is measured over at least this many seconds. A measurement takes some milliseconds."""
+"""The least seconds between two measurements of noise, because each takes some milliseconds. The first one may cover less time."""
 _ROUNDS = 5
 _GAMES = 20
 _PLAYERS = 4
 _IDLE = ("idle", "iowait", "guest", "guest_nice")
-"""The fields of `psutil.cpu_times` that are no use of a core. `user` and `nice` contain the last two."""
+"""The fields of `psutil.cpu_times` that are not added to the busy time: the core is idle, or `user` and `nice` contain the time already."""
 
 
 class _Reading(NamedTuple):
-    """What was used until a moment, in seconds."""
+    """CPU time used until a moment, in seconds."""
 
     at_s: float
     """The moment, by the monotonic clock."""
     busy_s: float
-    """How long the cores have worked, or another virtual machine had them."""
+    """The busy time of the cores, with the time that other virtual machines had them (steal time)."""
     own_s: float
     """The CPU time of this process and its descendants."""
 
 
-class MachineMeter:
+class MachineMonitor:
     """Measures the machine on which this process and its bots play.
 
     Args:
@@ -94,7 +94,10 @@ def _own_cpu_s() -> float:
 
 
 def measure_speed() -> int:
-    """Return the decisions per second of CPU time in a fixed set of games: the fastest of some rounds, in hundreds."""
+    """Return the decisions per second of CPU time in a fixed set of games: the fastest of some rounds.
+
+    Other programs can only make a round slower. The number is rounded to hundreds.
+    """
     return round(max(_measure_once() for _ in range(_ROUNDS)), -2)
 
 

@@ -24,7 +24,7 @@ from referee.records import GameRecord
 from referee.sandbox.shim import run_in_short_slices
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.machine import MachineMeter
+from referee.tournament.machine import MachineMonitor
 
 HEARTBEAT_S = 0.5
 """Seconds between two heartbeats of a worker."""
@@ -40,7 +40,7 @@ class Worker:
         self._settings = settings
         self._heartbeat: asyncio.Task[None] | None = None
         self._player: GamePlayer | None = None
-        self._meter: MachineMeter | None = None
+        self._monitor: MachineMonitor | None = None
 
     @property
     def player(self) -> GamePlayer:
@@ -52,17 +52,17 @@ class Worker:
         return self._player
 
     @property
-    def meter(self) -> MachineMeter:
+    def monitor(self) -> MachineMonitor:
         """Measures this machine. The first assignment creates it."""
-        if self._meter is None:
-            self._meter = MachineMeter(self._settings.cores)
-        return self._meter
+        if self._monitor is None:
+            self._monitor = MachineMonitor(self._settings.cores)
+        return self._monitor
 
     def adapt(self, task: GameTask) -> GameTask:
         """Return the task with clocks that fit the speed of this machine, if the tournament scales them."""
         if not self._settings.scale_clocks:
             return task
-        clocks = task.setup.clocks.scale(self.meter.speed)
+        clocks = task.setup.clocks.scale(self.monitor.speed)
         return replace(task, setup=replace(task.setup, clocks=clocks))
 
     def stop(self) -> None:
@@ -113,7 +113,7 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     `GamePlayer.play_bundle` does.
     """
     worker, forfeits = _WORKERS[0], assignment.forfeits
-    meter = worker.meter  # measures the speed before the first game
+    monitor = worker.monitor  # measures the speed before the first game
     records: list[GameRecord] = []
     for bundle in assignment.bundles:
         tasks = [worker.adapt(task) for task in bundle]
@@ -121,7 +121,7 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
         played = worker.runner.run(play)
         for record in played:
             forfeits.note(map(str, record.seating), record.forfeited)
-        machine = meter.measure()
+        machine = monitor.measure()
         records += [replace(record, machine=machine) for record in played]
     return records
 

@@ -2,8 +2,8 @@
 
 The first part plays with bots that sleep for 50 ms in each decision, so that many workers can share the cores of this machine. For
 1, 2, 4 … workers (at most 64) on a Dask cluster it prints the games per second, the ratio to linear growth from one worker (wanted: at least
-0.9), and how much of the cores the driver, the scheduler, and the workers with their bots take. If less than a tenth of the cores is
-free, the bench says that the cores are saturated.
+0.9), and how much of the cores the driver, the scheduler, and everything together take. If less than a sixth of the cores is
+free, the cores are saturated: more workers would only wait for each other, and the first part ends.
 
 The second part shows how many games one driver can store and rate in a second: its workers are objects in the same process, which return records of
 games that were played before.
@@ -44,7 +44,7 @@ SLEEPERS = 2
 GAMES_A_SECOND = 1.2
 """About the games per second of one worker with the sleeping bots, to choose the number of games."""
 PLAYED_MATCHES, CEILING_MATCHES = 30, 2_500
-FULL = 0.9
+FULL = 5 / 6
 BOT = f"""import time
 from referee.sdk import run
 
@@ -91,12 +91,15 @@ def measure_growth(folder: Path, most: int, seconds: int) -> None:
         first = first or speed
         shares = {"driver": driver_s * len(games), "scheduler": scheduler_s, "all": used_s}
         text = ", ".join(f"{name} {each / available_s:.0%}" for name, each in shares.items())
-        saturated = "; the cores are saturated" if used_s > FULL * available_s else ""
+        is_full = used_s > FULL * available_s
+        saturated = "; the cores are saturated" if is_full else ""
         print(
             f"{workers:2} workers: {speed:5.1f} games/s, {speed / first / workers:.2f} of linear growth"
             f" (wanted >= 0.9); of {CORES} cores: {text}{saturated}",
             flush=True,
         )
+        if is_full:
+            break
         workers *= 2
 
 

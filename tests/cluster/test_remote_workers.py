@@ -142,9 +142,9 @@ async def play(client, workers, lane):
 @pytest.mark.parametrize(
     ("packages", "reason"),
     [
-        (HERE | {"linko-referee": "0.1.0"}, "it has the referee 0.1.0, and this machine has 0.2.0"),
-        (HERE | {"linko-referee": None}, "it has the referee None, and this machine has 0.2.0"),
-        (HERE | {"python": "3.12.1.final.0"}, "it has Python 3.12, and this machine has 3.11"),
+        (HERE | {"linko-referee": "0.1.0"}, "it has the referee 0.1.0, but the driver has 0.2.0; install 0.2.0 there"),
+        (HERE | {"linko-referee": None}, "it has the referee None, but the driver has 0.2.0"),
+        (HERE | {"python": "3.12.1.final.0"}, "it has Python 3.12, but the driver has 3.11"),
     ],
 )
 async def test_worker_with_another_version_is_refused_with_both_versions(
@@ -261,7 +261,7 @@ async def test_process_that_died_on_a_worker_is_told(client, said):
         job.done.set_exception(WorkerLostError("worker 0 died"))
         with pytest.raises(WorkerLostError):
             await task
-    assert said == ["The games of tcp://w:0 are played again: worker 0 died."]
+    assert said == ["The unfinished games of tcp://w:0 are played again: worker 0 died."]
 
 
 async def test_lost_scheduler_ends_the_run(client, said):

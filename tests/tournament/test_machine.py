@@ -10,7 +10,7 @@ import time
 import pytest
 
 from referee.tournament import machine
-from referee.tournament.machine import MachineMeter, cpu_model, measure_speed
+from referee.tournament.machine import MachineMonitor, cpu_model, measure_speed
 
 BURN = """
 import time
@@ -24,11 +24,11 @@ LASTS = f"{BURN}burn(0.3)\nprint(flush=True)\ntime.sleep(60)"
 BURNS = f"{BURN}import os, sys\nos.sched_setaffinity(0, {{int(sys.argv[1])}})\nprint(flush=True)\nburn(60)"
 MEASURES = """
 import sys, time
-from referee.tournament.machine import WINDOW_S, MachineMeter
-meter = MachineMeter({int(sys.argv[1])})
-meter.measure()
+from referee.tournament.machine import WINDOW_S, MachineMonitor
+monitor = MachineMonitor({int(sys.argv[1])})
+monitor.measure()
 time.sleep(WINDOW_S + 0.1)
-print(meter.measure().noise)
+print(monitor.measure().noise)
 """
 
 
@@ -54,15 +54,15 @@ def test_fixed_games_are_the_same_each_time(monkeypatch):
 
 def test_noise_is_the_use_of_the_cores_by_others(monkeypatch):
     monkeypatch.setattr(machine, "WINDOW_S", 0.0)
-    meter = MachineMeter({0, 1})
+    monitor = MachineMonitor({0, 1})
     readings = iter([(10.0, 3.0, 1.0), (20.0, 18.0, 6.0), (30.0, 20.0, 16.0), (40.0, 60.0, 16.0)])
-    monkeypatch.setattr(meter, "_read", lambda: machine._Reading(*next(readings)))
-    meter.measure()
-    assert meter.measure().noise == 0.5  # of 20 s, the cores worked 15 s, of which 5 s here
+    monkeypatch.setattr(monitor, "_read", lambda: machine._Reading(*next(readings)))
+    monitor.measure()
+    assert monitor.measure().noise == 0.5  # of 20 s, the cores worked 15 s, of which 5 s here
     assert (
-        meter.measure().noise == 0.0
+        monitor.measure().noise == 0.0
     )  # the counters of the system are less exact than those of a process
-    assert meter.measure().noise == 1.0
+    assert monitor.measure().noise == 1.0
 
 
 def test_work_of_this_process_and_its_children_is_its_own():
@@ -88,14 +88,14 @@ def test_work_of_another_program_is_noise():
 
 
 def test_window_that_is_too_short_keeps_the_noise(monkeypatch):
-    meter = MachineMeter()
-    first = meter.measure()
+    monitor = MachineMonitor()
+    first = monitor.measure()
     assert 0 <= first.noise <= 1
-    monkeypatch.setattr(meter, "_read", lambda: pytest.fail("measured again"))
-    assert meter.measure() == first
+    monkeypatch.setattr(monitor, "_read", lambda: pytest.fail("measured again"))
+    assert monitor.measure() == first
 
 
 def test_machine_is_named():
-    found = MachineMeter().measure()
+    found = MachineMonitor().measure()
     assert found.host == os.uname().nodename
     assert found.cpu == cpu_model() != ""
