@@ -40,8 +40,8 @@ class Clocks:
         factor = min(4.0, max(0.25, REFERENCE_SPEED / max(1, speed)))
         return replace(
             self,
-            decision_us=round(self.decision_us * factor),
-            bank_us=None if self.bank_us is None else round(self.bank_us * factor),
+            decision_us=max(1, round(self.decision_us * factor)),
+            bank_us=None if self.bank_us is None else max(1, round(self.bank_us * factor)),
             increment_us=round(self.increment_us * factor),
         )
 

@@ -130,7 +130,6 @@ class RemoteWorkers:
         Raises WorkerLostError if the worker is lost, RefereeError if the scheduler is gone, and the errors of `Workers.submit`.
         """
         remote = await self._find_home(number)
-        remote.stretches += 1
         job = self._client.submit(
             member.play,
             self._request.deployment,
@@ -143,6 +142,7 @@ class RemoteWorkers:
             pure=False,
         )
         result = asyncio.ensure_future(job.result())
+        remote.stretches += 1
         try:
             await asyncio.wait(
                 (result, remote.lost, self._gone, self._killed),
@@ -209,7 +209,7 @@ class RemoteWorkers:
         deployment = self._request.deployment
         calls = [
             call(self._client, address, member.leave, deployment)
-            for address in (*self._remotes, *self._refusals)
+            for address in (*self._remotes, *self._refusals, *self._entering)
         ]
         leaving = asyncio.gather(*calls, *self._kills, return_exceptions=True)
         await asyncio.wait(

@@ -104,7 +104,8 @@ def _machine_value(message: record_pb2.GameRecord) -> Machine | None:
     if not message.HasField("machine"):
         return None
     found = message.machine
-    return Machine(host=found.host, cpu=found.cpu, speed=found.speed, noise=found.noise)
+    noise = found.noise if found.HasField("noise") else None
+    return Machine(host=found.host, cpu=found.cpu, speed=found.speed, noise=noise)
 
 
 def _usage_message(usage: Usage | None) -> record_pb2.Usage | None:

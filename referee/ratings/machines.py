@@ -27,7 +27,10 @@ class MachineFigures:
     forfeits: int
     """Number of games on the machine that the bot forfeited."""
     matches: int
-    """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`."""
+    """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`.
+
+    Games with a forfeit do not count: a suspended bot forfeits all games of a lane, and a lane is played on one machine.
+    """
     lead: Estimate | None
     """Points per game of the bot on this machine minus its points on other machines, in the same matches. First the
     mean points of the seat are subtracted from each score, because a machine may play some seatings more often. None if `matches` is 0."""
@@ -44,6 +47,7 @@ def machine_figures(results: ResultColumns) -> tuple[MachineFigures, ...]:
 
 def _estimate(results: ResultColumns) -> Iterator[MachineFigures]:
     points = _points_beyond_the_seat(results)
+    sound = np.logical_not(results.forfeited.any(axis=1, keepdims=True))
     resampling = Resampling.from_matches(results.matches)
     for machine in np.unique(results.machine).tolist():
         here = results.machine == machine
@@ -51,7 +55,7 @@ def _estimate(results: ResultColumns) -> Iterator[MachineFigures]:
             sat = results.bot == bot
             seat = sat & here[:, None]
             if seat.any():
-                matches, lead = _lead(results, points, sat, here, resampling)
+                matches, lead = _lead(results, points, sat & sound, here, resampling)
                 yield MachineFigures(
                     machine=machine,
                     bot=name,

@@ -114,7 +114,7 @@ class MachineRow:
     cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
     """Mean `Machine.speed` in all games of the machine."""
-    noise: Annotated[float, Column("noise", right=True, show=percent)]
+    noise: Annotated[float | None, Column("noise", right=True, show=percent)]
     """Mean `Machine.noise` in all games of the machine."""
     bot: Annotated[str, Column("bot", wrap=True)]
     games: Annotated[int, Column("games", right=True)]

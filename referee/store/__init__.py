@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from referee.records import BotId, GameResult
+from referee.records import BotId, GameResult, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,8 @@ class StoredGame:
     """Number of moves in the game."""
     started_at_us: int
     duration_us: int
+    machine: Machine | None
+    """The machine that played the game; None for a game outside tournaments."""
 
 
 RECENT_S = 60
@@ -140,8 +142,8 @@ class StoredMachine:
     """The number of its games."""
     speed: float
     """The mean speed in its games; see `Machine`."""
-    noise: float
-    """The mean noise in its games; see `Machine`."""
+    noise: float | None
+    """The mean noise in its games; see `Machine`. None if it is not known for any game."""
     games_per_s: float
     """How many of its games ended per second, in the `RECENT_S` seconds before the end of the newest game of all machines. If
     the first game of all began later than that, the time since its start counts."""

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from referee.errors import NotFoundError
-from referee.store import GameChoice, GamePlace, ListedGame, StoredGame, queries, schema
+from referee.store import GameChoice, GamePlace, ListedGame, queries, schema
 
 
 def find_games(
@@ -26,8 +26,8 @@ def find_games(
     loaded = queries.load_results(connection, queries.select_results().where(wanted))
     results = {row.game_id: row for row in loaded}
     newest_first = (result.started_at_us.desc(), result.game_id.desc())
-    rows = connection.execute(queries.select_summaries().where(wanted).order_by(*newest_first))
-    summaries = [StoredGame(*row) for row in rows]
+    query = queries.select_summaries().where(wanted).order_by(*newest_first)
+    summaries = queries.list_summaries(connection, query)
     return [ListedGame(results[summary.game_id], summary) for summary in summaries], total
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, case, func, select, tr
 
 from referee.clocks import SECOND_US
 from referee.errors import Cause, Evidence, NotFoundError, UserError
-from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult
+from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, Machine
 from referee.store import (
     RECENT_S,
     StoredBot,
@@ -64,11 +64,23 @@ def games(
     if cause is not None:
         faulty = select(schema.faults.c.game_id).where(schema.faults.c.cause == cause)
         query = query.where(result.game_id.in_(faulty))
-    return [StoredGame(*row) for row in connection.execute(_in_order(query))]
+    return list_summaries(connection, _in_order(query))
+
+
+def list_summaries(connection: Connection, query: Select[Any]) -> list[StoredGame]:
+    """Return the summaries that a query of `select_summaries` finds."""
+    return [_summary(*row) for row in connection.execute(query)]
+
+
+def _summary(*row: Any) -> StoredGame:
+    *values, host, cpu, speed, noise = row
+    machine = None if host is None else Machine(host=host, cpu=cpu, speed=speed, noise=noise)
+    game_id, ruleset, termination, decisions, started_at_us, duration_us = values
+    return StoredGame(game_id, ruleset, termination, decisions, started_at_us, duration_us, machine)
 
 
 def select_summaries() -> Select[Any]:
-    """Return a query for the fields of `StoredGame` of all played games; the caller may restrict the query."""
+    """Return a query for `list_summaries` of all played games; the caller may restrict the query."""
     result = schema.results.c
     return select(
         schema.games.c.name,
@@ -77,8 +89,13 @@ def select_summaries() -> Select[Any]:
         result.decisions,
         result.started_at_us,
         result.duration_us,
+        schema.machines.c.host,
+        schema.machines.c.cpu,
+        result.speed,
+        result.noise,
     ).select_from(
         schema.results.join(schema.games)
+        .outerjoin(schema.machines)
         .outerjoin(schema.matches)
         .outerjoin(schema.tournaments, schema.tournaments.c.id == schema.matches.c.tournament_id)
     )
@@ -143,7 +160,7 @@ def machines(connection: Connection, tournament_name: str | None) -> list[Stored
             cpu,
             games,
             float(speed),
-            float(noise),
+            None if noise is None else float(noise),
             float(recent) / window_us * SECOND_US,
             last_us,
         )

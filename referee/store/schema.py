@@ -40,7 +40,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """Id of the newest migration. After it, a database has exactly the tables and views of this module."""
 
 metadata = MetaData(

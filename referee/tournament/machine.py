@@ -20,12 +20,15 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
 WINDOW_S = 2.0
-"""The least seconds between two measurements of noise, because each takes some milliseconds. The first one may cover less time."""
+"""The least seconds between two measurements of noise, because each takes some milliseconds."""
+_PAUSE_S = 0.5
+"""After a pause of this length, a new window begins, so that the pause does not count."""
 _ROUNDS = 5
 _GAMES = 20
 _PLAYERS = 4
-_IDLE = ("idle", "iowait", "guest", "guest_nice")
-"""The fields of `psutil.cpu_times` that are not added to the busy time: the core is idle, or `user` and `nice` contain the time already."""
+_BUSY = (0, 1, 2, 5, 6, 7)
+"""The columns of a core in /proc/stat that count as busy: user, nice, system, irq, softirq, and steal (other virtual machines)."""
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class _Reading(NamedTuple):
@@ -33,10 +36,10 @@ class _Reading(NamedTuple):
 
     at_s: float
     """The moment, by the monotonic clock."""
-    busy_s: float
-    """The busy time of the cores, with the time that other virtual machines had them (steal time)."""
-    own_s: float
-    """The CPU time of this process and its descendants."""
+    busy_s: float | None
+    """The busy time of the cores, with the time that other virtual machines had them. None if the system does not tell."""
+    own_s: dict[tuple[int, float], float]
+    """The CPU time of this process and its descendants, with that of their children that have ended, by pid and start."""
 
 
 class MachineMonitor:
@@ -48,49 +51,72 @@ class MachineMonitor:
 
     def __init__(self, cores: AbstractSet[int] = frozenset()) -> None:
         self._cores = frozenset(cores) or frozenset(os.sched_getaffinity(0))
-        self._last = self._read()
-        self._machine = Machine(
-            host=socket.gethostname(), cpu=cpu_model(), speed=measure_speed(), noise=0.0
-        )
-        self._window_s = 0.0
-        """The length of the window of the last measurement: 0 before the first measurement."""
+        host = socket.gethostname().encode("utf-8", "replace").decode()
+        self._machine = Machine(host=host, cpu=cpu_model(), speed=measure_speed(), noise=None)
+        self._window = self._read()
+        """The first reading of the present window."""
+        self._active_s = self._window.at_s
+        """When the last game ended."""
 
     @property
     def speed(self) -> int:
         """`Machine.speed`."""
         return self._machine.speed
 
+    def begin(self) -> None:
+        """Call this before games, so that a pause before them does not count."""
+        if time.monotonic() - self._active_s > _PAUSE_S:
+            self._window = self._read()
+
     def measure(self) -> Machine:
-        """Return the machine with its noise. Without a new window of `WINDOW_S` seconds, the noise is that of the last window."""
-        if self._window_s and time.monotonic() - self._last.at_s < WINDOW_S:
-            return self._machine
-        now = self._read()
-        self._window_s = now.at_s - self._last.at_s
-        others_s = (now.busy_s - self._last.busy_s) - (now.own_s - self._last.own_s)
-        noise = others_s / (self._window_s * len(self._cores))
-        self._last = now
-        self._machine = replace(self._machine, noise=round(min(1.0, max(0.0, noise)), 3))
+        """Return the machine. Call this after games.
+
+        If the window is shorter than `WINDOW_S`, or if a process of this worker has ended in it, whose CPU time is then unknown, the noise
+        is that of an earlier window.
+        """
+        self._active_s = time.monotonic()
+        if self._machine.noise is None or self._active_s - self._window.at_s >= WINDOW_S:
+            before, self._window = self._window, self._read()
+            noise = self._noise(before, self._window)
+            if noise is not None:
+                self._machine = replace(self._machine, noise=noise)
         return self._machine
 
+    def _noise(self, before: _Reading, now: _Reading) -> float | None:
+        if before.busy_s is None or now.busy_s is None or before.own_s.keys() - now.own_s.keys():
+            return None
+        own_s = sum(used - before.own_s.get(key, 0.0) for key, used in now.own_s.items())
+        others_s = now.busy_s - before.busy_s - own_s
+        share = others_s / max(1e-9, (now.at_s - before.at_s) * len(self._cores))
+        return round(min(1.0, max(0.0, share)), 3)
+
     def _read(self) -> _Reading:
-        times = psutil.cpu_times(percpu=True)
-        busy_s = sum(
-            sum(core) - sum(getattr(core, name, 0.0) for name in _IDLE)
-            for number, core in enumerate(times)
-            if number in self._cores
-        )
-        return _Reading(time.monotonic(), busy_s, _own_cpu_s())
+        return _Reading(time.monotonic(), _busy_s(self._cores), _own_cpu_s())
 
 
-def _own_cpu_s() -> float:
-    """Return the CPU time of this process and its descendants, also of those that have ended and were waited for."""
+def _busy_s(cores: AbstractSet[int]) -> float | None:
+    """Return the busy time of cores; None if the system does not tell it for each of them."""
+    busy: dict[str, float] = {}
+    with suppress(OSError):
+        for line in Path("/proc/stat").read_text().splitlines():
+            name, *ticks = line.split()
+            if name.startswith("cpu") and len(ticks) > max(_BUSY):
+                busy[name] = sum(int(ticks[column]) for column in _BUSY) * _TICK_S
+    names = [f"cpu{core}" for core in cores]
+    return sum(busy[name] for name in names) if busy.keys() >= set(names) else None
+
+
+def _own_cpu_s() -> dict[tuple[int, float], float]:
+    """See `_Reading.own_s`."""
     own = psutil.Process()
-    total = 0.0
+    used = {}
     for process in (own, *own.children(recursive=True)):
         with suppress(psutil.Error):
             times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total
+            used[process.pid, process.create_time()] = (
+                times.user + times.system + times.children_user + times.children_system
+            )
+    return used
 
 
 def measure_speed() -> int:
@@ -117,7 +143,7 @@ def _measure_once() -> int:
 def cpu_model() -> str:
     """Return the model of the CPU, or its architecture if the system does not say more."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -297,6 +297,8 @@ def _check_summary(record: GameRecord, row: StoredGame) -> None:
     times = record.started_at_us, record.duration_us
     if (row.termination, row.decisions, row.started_at_us, row.duration_us) != (*end, *times):
         raise Difference("the end or the times in the table of games differ from the record")
+    if row.machine != record.machine:
+        raise Difference("the machine in the table of games differs from the record")
 
 
 def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:

@@ -114,6 +114,7 @@ def play_games(assignment: Assignment) -> list[GameRecord]:
     """
     worker, forfeits = _WORKERS[0], assignment.forfeits
     monitor = worker.monitor  # measures the speed before the first game
+    monitor.begin()
     records: list[GameRecord] = []
     for bundle in assignment.bundles:
         tasks = [worker.adapt(task) for task in bundle]

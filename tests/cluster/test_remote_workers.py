@@ -142,9 +142,18 @@ async def play(client, workers, lane):
 @pytest.mark.parametrize(
     ("packages", "reason"),
     [
-        (HERE | {"linko-referee": "0.1.0"}, "it has the referee 0.1.0, but the driver has 0.2.0; install 0.2.0 there"),
-        (HERE | {"linko-referee": None}, "it has the referee None, but the driver has 0.2.0"),
-        (HERE | {"python": "3.12.1.final.0"}, "it has Python 3.12, but the driver has 3.11"),
+        (
+            HERE | {"linko-referee": "0.1.0"},
+            "it has the referee 0.1.0, but the driver has 0.2.0; install 0.2.0 there",
+        ),
+        (
+            HERE | {"linko-referee": None},
+            "it has the referee None, but the driver has 0.2.0; install 0.2.0 there",
+        ),
+        (
+            HERE | {"python": "3.12.1.final.0"},
+            "it has Python 3.12, but the driver has 3.11; install 3.11 there",
+        ),
     ],
 )
 async def test_worker_with_another_version_is_refused_with_both_versions(

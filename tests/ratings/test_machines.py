@@ -76,6 +76,15 @@ def test_games_without_a_machine_do_not_count():
     assert sum(each.games for each in machine_figures(results)) == 15 * 20 * 4 * 3
 
 
+def test_games_with_a_forfeit_do_not_count_for_the_lead():
+    results = simulated(at_random(2))
+    forfeited = (results.bot == 1) & (results.machine == 2)[:, None]
+    lost = replace(results, forfeited=forfeited, score=results.score - 50 * forfeited)
+    lead = {(each.machine, each.bot): each.lead for each in machine_figures(lost)}
+    assert lead[2, "bot01"] is None  # it has no other games there
+    assert abs(lead[2, "bot02"].value) < 3
+
+
 def test_forfeits_are_counted_where_they_happened():
     results = simulated(at_random(2))
     forfeited = (results.bot == 1) & (results.machine == 2)[:, None]

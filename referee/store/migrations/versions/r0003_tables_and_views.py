@@ -6,7 +6,7 @@ Never change a released migration. Write a new migration for a newer schema.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
+revision = "0003"
 down_revision = None
 
 
