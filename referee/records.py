@@ -124,7 +124,7 @@ class Machine:
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
     """The share of the CPU time of the worker's cores that other programs and virtual machines used, from 0 to 1, since the previous
-    measurement. A worker measures after each bundle, but at most every 2 seconds; games in between get the last value. None if the system does not tell."""
+    measurement. A worker measures after each bundle, but at most every 2 seconds; games in between get the last value. None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

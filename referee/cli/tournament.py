@@ -32,12 +32,12 @@ from referee.reports.terminal import RowsTable, card
 from referee.reports.tournament_rows import (
     ASSUMED_GAME_US,
     GameKind,
-    HostRow,
+    MachineStatusRow,
     PlanRow,
     StatusRow,
     TournamentRow,
     game_times,
-    host_rows,
+    machine_status_rows,
     plan_rows,
     status_rows,
     tournament_rows,
@@ -177,7 +177,7 @@ def status(
         tournament = find_state(store, name)
         rounds = status_rows(store.progress(name))
         faults = fault_rows(store.faults(tournament=name))
-        hosts = host_rows(store.machines(tournament=name))
+        hosts = machine_status_rows(store.machines(tournament=name))
     if as_json:
         finished = rounds[-1].done == rounds[-1].games
         write(json_text(_status_object(tournament, rounds, hosts, faults, finished=finished)))
@@ -186,7 +186,7 @@ def status(
     if not as_csv:
         if tournament.stopped_after is not None:
             console.print(describe_stop(tournament), soft_wrap=True)
-        console.print(RowsTable(HostRow, hosts, "machines"))
+        console.print(RowsTable(MachineStatusRow, hosts, "machines"))
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
             _print_seed(number, part)
@@ -195,7 +195,7 @@ def status(
 def _status_object(
     tournament: TournamentState,
     rounds: Sequence[StatusRow],
-    hosts: Sequence[HostRow],
+    hosts: Sequence[MachineStatusRow],
     faults: Sequence[FaultRow],
     *,
     finished: bool,

@@ -57,7 +57,7 @@ class StatusRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRow:
+class MachineStatusRow:
     """A machine that has played games of a tournament."""
 
     host: Annotated[str, Column("host", show=visible, wrap=True)]
@@ -119,10 +119,10 @@ def _tournament_row(tournament: StoredTournament) -> TournamentRow:
     )
 
 
-def host_rows(machines: Iterable[StoredMachine]) -> tuple[HostRow, ...]:
+def machine_status_rows(machines: Iterable[StoredMachine]) -> tuple[MachineStatusRow, ...]:
     """Return a row for each machine."""
     return tuple(
-        HostRow(
+        MachineStatusRow(
             host=machine.host,
             cpu=machine.cpu,
             games=machine.games,

@@ -57,6 +57,8 @@ class MachineMonitor:
         """The first reading of the present window."""
         self._active_s = self._window.at_s
         """When the last game ended."""
+        self._is_first = True
+        """True before the first call of `measure`."""
 
     @property
     def speed(self) -> int:
@@ -71,11 +73,12 @@ class MachineMonitor:
     def measure(self) -> Machine:
         """Return the machine. Call this after games.
 
-        If the window is shorter than `WINDOW_S`, or if a process of this worker has ended in it, whose CPU time is then unknown, the noise
-        is that of an earlier window.
+        The first window may be of any length. If a later one is shorter than `WINDOW_S`, or if a process of this worker has ended in a
+        window, so that its CPU time is unknown, the noise stays as it was.
         """
         self._active_s = time.monotonic()
-        if self._machine.noise is None or self._active_s - self._window.at_s >= WINDOW_S:
+        if self._is_first or self._active_s - self._window.at_s >= WINDOW_S:
+            self._is_first = False
             before, self._window = self._window, self._read()
             noise = self._noise(before, self._window)
             if noise is not None:

@@ -140,6 +140,14 @@ STATEMENTS = {
         "UPDATE results SET decisions = decisions + 1 WHERE game_id = :game",
         "cup-2: the end or the times in the table of games differ from the record",
     ),
+    "the speed of the machine": (
+        "UPDATE results SET speed = speed + 1 WHERE game_id = :game",
+        "cup-2: the machine in the table of games differs from the record",
+    ),
+    "the machine": (
+        "UPDATE machines SET host = 'elsewhere'",
+        "cup-1: the machine in the table of games differs from the record",
+    ),
     "a forfeit": (
         "UPDATE faults SET forfeit = 0 WHERE game_id = :faulty",
         "the table of faults differs from the record",

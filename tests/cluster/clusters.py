@@ -64,14 +64,14 @@ def run(here, *words, code=0):
 
 
 @contextmanager
-def process(here, *words):
-    """Start a program of the cluster; end it and what it has started."""
+def process(here, *words, output=subprocess.DEVNULL):
+    """Start a program of the cluster; end it and what it has started. `output` is as in `subprocess`."""
     started = subprocess.Popen(
         [str(word) for word in words],
         cwd=here.folder,
         env=here.environment(XDG_CACHE_HOME=here.folder, DASK_TEMPORARY_DIRECTORY=here.folder),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
         start_new_session=True,
     )
     try:

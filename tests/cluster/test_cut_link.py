@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from contextlib import contextmanager
@@ -72,7 +73,8 @@ def test_machine_that_is_cut_off_loses_only_the_games_in_play(here, play_locally
         with (
             process(here, *enter(near), *worker),
             process(here, *enter(far), *worker),
-            process(here, *enter(near), *run, *where) as driver,
+            (here.folder / "printed").open("w") as printed,
+            process(here, *enter(near), *run, *where, output=printed) as driver,
         ):
             time.sleep(6)
             ip("-n", far, "link", "set", "wire", "down")
@@ -80,5 +82,11 @@ def test_machine_that_is_cut_off_loses_only_the_games_in_play(here, play_locally
             assert driver.poll() is None, "the tournament ended before the link was back"
             ip("-n", far, "link", "set", "wire", "up")
             assert driver.wait(ENOUGH_S) == 0
+    said = (here.folder / "printed").read_text()
+    assert f"The worker tls://{FAR}:" in said
+    (far_figures,) = [line for line in said.splitlines() if line.startswith(f"{FAR}: ")]
+    lost, played = re.search(r"(\d+) lost; (\d+) games", far_figures).groups()
+    assert int(lost) >= 1
+    assert int(played) >= 1
     assert games(here, "far") == play_locally(shape)
     assert here.referee("verify", "cup", "--league", "far").returncode == 0

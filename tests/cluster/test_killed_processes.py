@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import cycle, islice
 
 import psutil
@@ -44,15 +44,21 @@ class Cluster:
         if self.driver is None or self.driver.poll() is not None:
             self.driver = self.start(self.here.started("tournament", *words, *self.where))
 
+    def list_workers(self):
+        found = []
+        for nanny in self.nannies:
+            for child in psutil.Process(nanny.pid).children():
+                with suppress(psutil.NoSuchProcess):
+                    if "spawn_main" in " ".join(child.cmdline()):
+                        found.append(child)
+        return found
+
     def kill_worker(self):
-        found = [
-            child
-            for nanny in self.nannies
-            for child in psutil.Process(nanny.pid).children()
-            if "spawn_main" in " ".join(child.cmdline())
-        ]
-        if found:  # otherwise both workers are just being started
-            self.chance.choice(found).kill()
+        end = time.monotonic() + ENOUGH_S
+        while not (found := self.list_workers()):  # both are just being started
+            assert time.monotonic() < end, "no worker was started"
+            time.sleep(0.1)
+        self.chance.choice(found).kill()
 
     def kill_nanny(self):
         number = self.chance.randrange(len(self.nannies))

@@ -31,7 +31,7 @@ from referee.reports.statistics import (
     PairRow,
     SeatWorthRow,
 )
-from referee.reports.tournament_rows import HostRow, PlanRow, StatusRow, TournamentRow
+from referee.reports.tournament_rows import MachineStatusRow, PlanRow, StatusRow, TournamentRow
 
 ROW_TYPES = [
     RatingRow,
@@ -45,7 +45,7 @@ ROW_TYPES = [
     FaultRow,
     TournamentRow,
     StatusRow,
-    HostRow,
+    MachineStatusRow,
     GameRow,
     GameHead,
     SeatRow,
