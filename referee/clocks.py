@@ -13,7 +13,7 @@ _SECONDS = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _BANK = re.compile(rf"(?P<bank>{_SECONDS})(?:\+(?P<increment>{_SECONDS}))?")
 SECOND_US = 1_000_000
 REFERENCE_SPEED = 100_000
-"""If the clocks are scaled, the limits in the tournament file are for a machine with this `Machine.speed`."""
+"""If the clocks are scaled, the limits in the tournament file are for a machine with this `Machine.speed`: a core of a cheap server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,8 +123,8 @@ class Machine:
     speed: int
     """Decisions of the rules engine per second of CPU time on one core, in a fixed set of games."""
     noise: float | None
-    """The share of the CPU time of the worker's cores that other programs and virtual machines used, from 0 to 1, since the previous
-    measurement. A worker measures after each bundle, but at most every 2 seconds; games in between get the last value. None if it is not known."""
+    """The share of the CPU time of the worker's cores that other programs and virtual machines used, from 0 to 1, in the last window; see
+    `MachineMonitor.measure`. None if no window could be measured yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

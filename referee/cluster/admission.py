@@ -57,7 +57,7 @@ async def call(client: Client, address: str, function: Callable[..., Any], *argu
 
 
 async def _compare_versions(client: Client, address: str) -> None:
-    """Raise UserError if a worker has another version of the referee or of Python."""
+    """Raise UserError if a worker has another version of the referee, or another minor version of Python."""
     scheduler: Any = client.scheduler
     versions = {"op": "versions", "packages": [_PACKAGE]}
     found = await scheduler.broadcast(msg=versions, workers=[address])

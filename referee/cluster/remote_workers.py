@@ -31,9 +31,9 @@ from referee.tournament.workers import WorkerLostError
 STRETCH_S = 1.0
 """Seconds of play in a stretch. Dask needs some milliseconds for each, mostly in the scheduler and in the driver."""
 _WATCH_S = 0.5
-"""Seconds between two looks at the connection to the scheduler."""
+"""Seconds between two checks of the connection to the scheduler."""
 _WATCHES_PER_COMPARISON = 10
-"""After this many looks, the driver also asks the scheduler for the list of its workers."""
+"""After this many checks, the driver also asks the scheduler for the list of its workers."""
 _LOSS_S = 2 * _WATCH_S * _WATCHES_PER_COMPARISON
 """Timeout for finding out whether the worker or the scheduler is gone."""
 _LEAVE_S = 30.0
@@ -59,7 +59,7 @@ class _Remote:
 
 
 class RemoteWorkers:
-    """Plays each lane on one of the connected Dask workers. `WorkerGroup` numbers its workers; here these numbers are the lanes.
+    """Implements `WorkerGroup` with a number for each lane: `submit(n, …)` plays lane n on the Dask worker that has the lane.
 
     A lane moves when its Dask worker is lost, or when another one has at least two lanes fewer. Each game is stored once, and only
     games that are not stored are played again.
@@ -69,7 +69,7 @@ class RemoteWorkers:
         request: what each Dask worker needs to know.
         lanes: the number of lanes.
         pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
-        say: called with a sentence when a worker is lost, when one is refused, when its game process has ended, and when no worker can play.
+        say: called with a sentence when a Dask worker is lost or refused, when the game process of a Dask worker has ended, and when no Dask worker can play.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class RemoteWorkers:
         return self._lanes
 
     async def start(self) -> None:
-        """Prepare the Dask workers that there are.
+        """Prepare the Dask workers that are connected now.
 
         Raises UserError if there are some, and none can play the tournament.
         """
@@ -232,7 +232,7 @@ class RemoteWorkers:
     def _check_scheduler(self) -> None:
         if self._gone.done():
             raise RefereeError(
-                "the connection to the scheduler is lost; when it runs again, resume the tournament"
+                "the connection to the scheduler is lost; start the scheduler again, then resume the tournament"
             )
 
     async def _find_home(self, lane: int) -> _Remote:

@@ -29,10 +29,10 @@ class MachineFigures:
     matches: int
     """Number of matches in which the bot played on this machine and on another one. Only these count for `lead`.
 
-    Games with a forfeit do not count: a suspended bot forfeits all games of a lane, and a lane is played on one machine.
+    Games in which any bot forfeited do not count: a suspended bot forfeits the rest of a lane, and most of a lane is played on one machine.
     """
     lead: Estimate | None
-    """Points per game of the bot on this machine minus its points on other machines, in the same matches. First the
+    """Points per game of the bot on this machine minus its points on other machines, in the same matches; see `_lead`. First the
     mean points of the seat are subtracted from each score, because a machine may play some seatings more often. None if `matches` is 0."""
 
 

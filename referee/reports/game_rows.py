@@ -170,10 +170,7 @@ def _seat_row(record: GameRecord, seat: int) -> SeatRow:
 
 def _machine_text(machine: Machine) -> str:
     noise = "unknown" if machine.noise is None else f"{machine.noise:.0%}"
-    return (
-        f"{machine.host}, {machine.cpu}, {machine.speed / 1000:.0f} thousand decisions of the rules per second,"
-        f" {noise} noise"
-    )
+    return f"{machine.host}, {machine.cpu}, speed {machine.speed:,}, noise {noise}"
 
 
 def _clocks_text(clocks: Clocks) -> str:

@@ -16,7 +16,6 @@ from referee.reports.formats import (
     percent,
     percent_estimate,
     row_from,
-    visible,
 )
 from referee.store import StoredMachine
 
@@ -110,8 +109,8 @@ class MachineRow:
     """
 
     ruleset: Annotated[str, Column("ruleset", section=True)]
-    host: Annotated[str, Column("host", show=visible, wrap=True)]
-    cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
+    host: Annotated[str, Column("host", wrap=True)]
+    cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     speed: Annotated[float, Column("speed", right=True, show=decimal(0), drop=2)]
     """Mean `Machine.speed` in all games of the machine."""
     noise: Annotated[float | None, Column("noise", right=True, show=percent)]

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import ScheduledGame
-from referee.reports.formats import Column, decimal, duration, moment, percent, visible
+from referee.reports.formats import Column, decimal, duration, moment, percent
 from referee.store import RoundProgress, StoredMachine, StoredTournament
 from referee.tournament.config import from_canonical_json
 
@@ -60,8 +60,8 @@ class StatusRow:
 class MachineStatusRow:
     """A machine that has played games of a tournament."""
 
-    host: Annotated[str, Column("host", show=visible, wrap=True)]
-    cpu: Annotated[str, Column("CPU", show=visible, wrap=True, drop=1)]
+    host: Annotated[str, Column("host", wrap=True)]
+    cpu: Annotated[str, Column("CPU", wrap=True, drop=1)]
     games: Annotated[int, Column("games", right=True)]
     """Number of its finished games."""
     games_per_s: Annotated[float, Column("games/s", right=True, show=decimal(1))]

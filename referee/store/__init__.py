@@ -127,12 +127,12 @@ class StoredGame:
 
 
 RECENT_S = 60
-"""The seconds that count for `StoredMachine.games_per_s`."""
+"""The seconds for which `StoredMachine.games_per_s` is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMachine:
-    """A machine that has played games."""
+    """A machine that has played games. Host and CPU together identify it."""
 
     key: int
     """The number of the machine in `ResultColumns.machine`."""
@@ -145,10 +145,10 @@ class StoredMachine:
     noise: float | None
     """The mean noise in its games; see `Machine`. None if it is not known for any game."""
     games_per_s: float
-    """How many of its games ended per second, in the `RECENT_S` seconds before the end of the newest game of all machines. If
-    the first game of all began later than that, the time since its start counts."""
+    """How many of its games ended per second, in the last `RECENT_S` seconds. They end with the selected game that ended last. If all
+    selected games together took less time, that time is used instead."""
     last_us: int
-    """When its newest game ended, in microseconds since 1970-01-01 UTC."""
+    """When its last game ended, in microseconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

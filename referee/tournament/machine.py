@@ -20,11 +20,13 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 
 WINDOW_S = 2.0
-"""The least seconds between two measurements of noise, because each takes some milliseconds."""
+"""The shortest window of a measurement of noise, in seconds. Each measurement takes some milliseconds."""
 _PAUSE_S = 0.5
 """After a pause of this length, a new window begins, so that the pause does not count."""
-_ROUNDS = 5
+_RUNS = 5
+"""How often the speed is measured; the fastest run counts."""
 _GAMES = 20
+"""Number of games in a run."""
 _PLAYERS = 4
 _BUSY = (0, 1, 2, 5, 6, 7)
 """The columns of a core in /proc/stat that count as busy: user, nice, system, irq, softirq, and steal (other virtual machines)."""
@@ -73,8 +75,9 @@ class MachineMonitor:
     def measure(self) -> Machine:
         """Return the machine. Call this after games.
 
-        The first window may be of any length. If a later one is shorter than `WINDOW_S`, or if a process of this worker has ended in a
-        window, so that its CPU time is unknown, the noise stays as it was.
+        A window begins at the previous measurement, or at the first game after a pause. The noise stays as it was if the window is
+        shorter than `WINDOW_S`, or if a process of this worker has ended in it: the CPU time of that process is unknown. Only the first
+        window may be shorter.
         """
         self._active_s = time.monotonic()
         if self._is_first or self._active_s - self._window.at_s >= WINDOW_S:
@@ -123,11 +126,11 @@ def _own_cpu_s() -> dict[tuple[int, float], float]:
 
 
 def measure_speed() -> int:
-    """Return the decisions per second of CPU time in a fixed set of games: the fastest of some rounds.
+    """Return the decisions per second of CPU time in a fixed set of games: the fastest of some runs.
 
-    Other programs can only make a round slower. The number is rounded to hundreds.
+    Other programs can only make a run slower. The number is rounded to hundreds.
     """
-    return round(max(_measure_once() for _ in range(_ROUNDS)), -2)
+    return round(max(_measure_once() for _ in range(_RUNS)), -2)
 
 
 def _measure_once() -> int:

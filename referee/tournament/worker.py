@@ -1,8 +1,8 @@
 """Play games in a worker process, which runs on its own cores together with its bots.
 
-In the driver, `workers` has an executor for each worker process. The executor calls `initialize_worker`, `play_games`
+The parent process, which is the driver or a Dask worker, has an executor for each worker process; see `workers`. The executor calls `initialize_worker`, `play_games`
 and `stop_worker` in the worker process. Everything that a game needs comes with the assignment. A heartbeat file shows
-the driver that the event loop of the worker process is not blocked.
+the parent that the event loop of the worker process is not blocked.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Measure how a tournament grows with the workers of a cluster: `python tests/bench/bench_growth.py [most [seconds]]`.
 
-The first part plays with bots that sleep for 50 ms in each decision, so that many workers can share the cores of this machine. For
+The first part shows how many games one driver can store and rate in a second: its workers are objects in the same process, which return records of
+games that were played before.
+
+The second part plays with bots that sleep for 50 ms in each decision, so that many workers can share the cores of this machine. For
 1, 2, 4 … workers (at most 64) on a Dask cluster it prints the games per second, the ratio to linear growth from one worker (wanted: at least
 0.9), and how much of the cores the driver, the scheduler, and everything together take. If less than a sixth of the cores is
-free, the cores are saturated: more workers would only wait for each other, and the first part ends.
-
-The second part shows how many games one driver can store and rate in a second: its workers are objects in the same process, which return records of
-games that were played before.
+free, the cores are saturated: more workers would only wait for each other, and the bench ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SLEEP_S = 0.05
 SLEEPERS = 2
 GAMES_A_SECOND = 1.2
 """About the games per second of one worker with the sleeping bots, to choose the number of games."""
-PLAYED_MATCHES, CEILING_MATCHES = 30, 2_500
+PLAYED_MATCHES, DRIVER_MATCHES = 30, 2_500
 FULL = 5 / 6
 BOT = f"""import time
 from referee.sdk import run
@@ -146,13 +146,14 @@ async def open_stored(records: list[GameRecord]) -> AsyncIterator[StoredGames]:
     yield StoredGames(records)
 
 
-async def measure_ceiling(folder: Path) -> None:
+async def measure_driver(folder: Path) -> None:
+    """Measure how many games per second one driver stores and rates."""
     file = write_file(folder, PLAYED_MATCHES)
     play(file, folder / "played")
     with League.open_read_only(folder / "played") as store:
         records = [store.record(game.game_id) for game in store.results()]
-    config = load_tournament(write_file(folder, CEILING_MATCHES))
-    with League.open(folder / "ceiling", create=True) as league, league.lock():
+    config = load_tournament(write_file(folder, DRIVER_MATCHES))
+    with League.open(folder / "driver", create=True) as league, league.lock():
         roster = Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
         bots = await enter_bots(config, roster, now_us=0)
         cup = create_tournament(league, config, bots, seed=bytes(32), now_us=0)
@@ -172,7 +173,7 @@ async def measure_ceiling(folder: Path) -> None:
 
 def main(most: int = 64, seconds: int = 40) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(measure_ceiling(Path(folder)))
+        asyncio.run(measure_driver(Path(folder)))
         measure_growth(Path(folder), most, seconds)
 
 

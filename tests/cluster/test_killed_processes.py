@@ -21,11 +21,11 @@ from clusters import (
 
 KILLS = 30
 ENOUGH_S = 280
-"""A timeout for the whole tournament on a busy machine."""
+"""The timeout of each wait. It is enough for the whole tournament on a busy machine."""
 
 
 class Cluster:
-    """A scheduler, two hosts with a worker each, and a driver that can be started again and again."""
+    """A scheduler, two `referee worker` commands with one Dask worker each (their nannies), and a driver that can be started again and again."""
 
     def __init__(self, here, stack, chance):
         self.here, self.stack, self.chance = here, stack, chance

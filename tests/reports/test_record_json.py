@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from played import record
 
 import referee.ratings
 from referee.clocks import Clocks
-from referee.reports.game_rows import action_json, record_json
+from referee.records import Machine
+from referee.reports.game_rows import action_json, game_head, record_json
 from referee.rules.actions import Choice, DrawDisplay, Play, SnatchGhost
 from referee.rules.events import GameOver, Termination
 from referee.rules.ruleset import JOKER, RULESETS, EndOn, Layer, Ruleset
@@ -122,6 +124,25 @@ def test_json_has_the_whole_record():
     assert value["clocks"]["bank_us"] == 30_000_000
     assert value["dropped"] == []
     assert (value["started_at_us"], value["duration_us"]) == (1_700_000_000_000_000, 123_456)
+
+
+@pytest.mark.parametrize(("noise", "shown"), [(0.125, "12%"), (0.0, "0%"), (None, "unknown")])
+def test_machine_of_a_game_is_shown(noise, shown):
+    machine = Machine(host="alpha", cpu="Model 1", speed=98_000, noise=noise)
+    game = replace(record("basic", 3, seed=1), machine=machine)
+    assert game_head(game).machine == f"alpha, Model 1, speed 98,000, noise {shown}"
+    assert written(game)["machine"] == {
+        "host": "alpha",
+        "cpu": "Model 1",
+        "speed": 98_000,
+        "noise": noise,
+    }
+
+
+def test_game_without_a_machine_has_none():
+    game = record("basic", 3, seed=1)
+    assert game_head(game).machine is None
+    assert written(game)["machine"] is None
 
 
 def keys_of(heading):

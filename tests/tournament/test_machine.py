@@ -43,7 +43,7 @@ def test_speed_is_a_plausible_number_of_decisions():
 
 
 def test_fixed_games_are_the_same_each_time(monkeypatch):
-    monkeypatch.setattr(machine, "_ROUNDS", 1)
+    monkeypatch.setattr(machine, "_RUNS", 1)
     counts = set()
     for _ in range(2):
         clock = iter([0.0, 1.0])
