@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import psutil
 import pytest
 from clusters import DASK, SHAPES, games, process, tls_options, write_file
 from real_runs import BIN
@@ -55,6 +56,19 @@ def wait_for_listener(namespace):
         time.sleep(0.1)
 
 
+def wait_for_bots(worker):
+    end = time.monotonic() + ENOUGH_S
+    while not any(map(is_bot, psutil.Process(worker.pid).children(recursive=True))):
+        assert time.monotonic() < end, "the worker has started no bot"
+        time.sleep(0.1)
+
+
+def is_bot(process):
+    with suppress(psutil.NoSuchProcess):
+        return process.cmdline()[-1:] == ["bot.py"]
+    return False
+
+
 @pytest.mark.extended("starts clusters")
 @pytest.mark.toolchain("openssl", "ip", "nsenter")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
@@ -62,7 +76,7 @@ def test_results_are_those_of_one_machine_although_a_machine_was_cut_off(
     here, play_locally, certificates
 ):
     here.patience_s = ENOUGH_S
-    shape = SHAPES["round robin"] | {"matches": 150}
+    shape = SHAPES["round robin"] | {"matches": 200}
     ours, theirs = tls_options(certificates)
     where = ("--cluster", f"{NEAR}:{PORT}", *ours)
     worker = (BIN / "referee", "worker", f"{NEAR}:{PORT}", "--cores", 1, *ours)
@@ -74,11 +88,12 @@ def test_results_are_those_of_one_machine_although_a_machine_was_cut_off(
         wait_for_listener(near)
         with (
             process(here, *enter(near), *worker),
-            process(here, *enter(far), *worker),
+            process(here, *enter(far), *worker) as far_worker,
             (here.folder / "printed").open("w") as printed,
             process(here, *enter(near), *run, *where, output=printed) as driver,
         ):
-            time.sleep(6)
+            wait_for_bots(far_worker)
+            time.sleep(5)  # some stretches
             ip("-n", far, "link", "set", "wire", "down")
             time.sleep(CUT_S)
             assert driver.poll() is None, "the tournament ended before the link was back"
