@@ -33,8 +33,8 @@ from referee.reports.selection import GameFilter, rate_in_order
 from referee.reports.terminal import RowsTable
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
+from referee.store import HostFigures
 from referee.store.league import League
-from referee.tournament.assignments import HostFigures
 from referee.tournament.conduct import Conductor
 from referee.tournament.create import Tournament
 

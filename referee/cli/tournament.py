@@ -32,11 +32,13 @@ from referee.reports.terminal import RowsTable, card
 from referee.reports.tournament_rows import (
     ASSUMED_GAME_US,
     GameKind,
+    HostStatusRow,
     MachineStatusRow,
     PlanRow,
     StatusRow,
     TournamentRow,
     game_times,
+    host_status_rows,
     machine_status_rows,
     plan_rows,
     status_rows,
@@ -177,16 +179,23 @@ def status(
         tournament = find_state(store, name)
         rounds = status_rows(store.progress(name))
         faults = fault_rows(store.faults(tournament=name))
-        hosts = machine_status_rows(store.machines(tournament=name))
+        machines = machine_status_rows(store.machines(tournament=name))
+        hosts = host_status_rows(store.hosts(name))
     if as_json:
         finished = rounds[-1].done == rounds[-1].games
-        write(json_text(_status_object(tournament, rounds, hosts, faults, finished=finished)))
+        write(
+            json_text(
+                _status_object(tournament, rounds, machines, hosts, faults, finished=finished)
+            )
+        )
         return
     show_rows(StatusRow, rounds, title=name, as_json=False, as_csv=as_csv)
     if not as_csv:
         if tournament.stopped_after is not None:
             console.print(describe_stop(tournament), soft_wrap=True)
-        console.print(RowsTable(MachineStatusRow, hosts, "machines"))
+        console.print(RowsTable(MachineStatusRow, machines, "machines"))
+        if hosts:
+            console.print(RowsTable(HostStatusRow, hosts, "last run on a cluster: workers"))
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
             _print_seed(number, part)
@@ -195,7 +204,8 @@ def status(
 def _status_object(
     tournament: TournamentState,
     rounds: Sequence[StatusRow],
-    hosts: Sequence[MachineStatusRow],
+    machines: Sequence[MachineStatusRow],
+    hosts: Sequence[HostStatusRow],
     faults: Sequence[FaultRow],
     *,
     finished: bool,
@@ -217,7 +227,8 @@ def _status_object(
             for part in added
         ],
         "rounds": rounds,
-        "machines": hosts,
+        "machines": machines,
+        "hosts": hosts,
         "faults": faults,
     }
 

@@ -24,7 +24,8 @@ from referee.errors import RefereeError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster.roster import Roster
 from referee.sandbox import Isolation
-from referee.tournament.assignments import Assignment, HostFigures
+from referee.store import HostFigures
+from referee.tournament.assignments import Assignment
 from referee.tournament.create import Tournament
 from referee.tournament.workers import WorkerLostError
 
@@ -315,6 +316,10 @@ class RemoteWorkers:
             return
         lost = asyncio.get_running_loop().create_future()
         self._remotes[address] = _Remote(address, lost)
+        if len(self._remotes) == self._lanes + 1:
+            self._say(
+                f"There are more workers than lanes ({self._lanes}), so some workers stay idle. The number of lanes is `lanes` in the tournament file."
+            )
         self._changed.set()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise, product
 from typing import Annotated, NamedTuple
 
@@ -15,7 +15,7 @@ from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import ScheduledGame
 from referee.reports.formats import Column, decimal, duration, moment, percent
-from referee.store import RoundProgress, StoredMachine, StoredTournament
+from referee.store import RoundProgress, StoredHost, StoredMachine, StoredTournament
 from referee.tournament.config import from_canonical_json
 
 
@@ -69,6 +69,25 @@ class MachineStatusRow:
     less. 0: no game of the machine ended then."""
     last_us: Annotated[int, Column("last game", show=moment)]
     """When its newest game ended, in microseconds since 1970-01-01 UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStatusRow:
+    """A host in the last run of a tournament on a cluster."""
+
+    host: Annotated[str, Column("address", wrap=True)]
+    playing: Annotated[int, Column("playing", right=True)]
+    """Number of workers that had games to play."""
+    idle: Annotated[int, Column("idle", right=True)]
+    """Number of other workers that could play."""
+    lost: Annotated[int, Column("lost", right=True)]
+    """How many workers were lost during the run."""
+    games: Annotated[int, Column("games", right=True)]
+    """Number of games that the host played in the run."""
+    games_per_s: Annotated[float, Column("games/s", right=True, show=decimal(1))]
+    """`games` divided by the seconds from the begin of the run to `noted_at_us`."""
+    noted_at_us: Annotated[int, Column("as of", show=moment)]
+    """When the driver stored these figures, in microseconds since 1970-01-01 UTC. It does so every 2 seconds, and at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +149,20 @@ def machine_status_rows(machines: Iterable[StoredMachine]) -> tuple[MachineStatu
             last_us=machine.last_us,
         )
         for machine in machines
+    )
+
+
+def host_status_rows(hosts: Iterable[StoredHost]) -> tuple[HostStatusRow, ...]:
+    """Return a row for each host."""
+    return tuple(
+        HostStatusRow(
+            **asdict(host.figures),
+            games_per_s=host.figures.games
+            * SECOND_US
+            / max(1, host.noted_at_us - host.began_at_us),
+            noted_at_us=host.noted_at_us,
+        )
+        for host in hosts
     )
 
 

@@ -151,6 +151,33 @@ class StoredMachine:
     """When its last game ended, in microseconds since 1970-01-01 UTC."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostFigures:
+    """What the workers of one host of a cluster do in a run of a tournament."""
+
+    host: str
+    """The address of the host."""
+    playing: int
+    """Number of workers that have games to play."""
+    idle: int
+    """Number of other workers that can play."""
+    lost: int
+    """How many workers of the host were lost during the run."""
+    games: int
+    """Number of games that the host has played during the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHost:
+    """The figures of a host in the last run of a tournament on a cluster, as the driver stored them last."""
+
+    figures: HostFigures
+    began_at_us: int
+    """When the run began."""
+    noted_at_us: int
+    """When the driver stored the figures. A running driver does so every few seconds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameChoice:
     """Which played games to list. None means no restriction; a game must fit all other values."""

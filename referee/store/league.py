@@ -24,6 +24,7 @@ from referee.store import (
     StoredBot,
     StoredExtension,
     StoredGame,
+    StoredHost,
     StoredMachine,
     StoredTournament,
     StoredUsage,
@@ -351,6 +352,16 @@ class League:
         """Return the machines that have played, in the order of their first game. None means all tournaments."""
         with self._database.reading() as connection:
             return queries.machines(connection, tournament)
+
+    def note_hosts(self, tournament: str, hosts: Sequence[StoredHost]) -> None:
+        """Store the figures of all hosts of a run of a stored tournament on a cluster, in place of those stored before."""
+        with self._database.writing() as connection:
+            writes.note_hosts(connection, tournament, hosts)
+
+    def hosts(self, tournament: str) -> list[StoredHost]:
+        """Return the hosts in a tournament's last run on a cluster, by address; an empty list if it had none."""
+        with self._database.reading() as connection:
+            return queries.hosts(connection, tournament)
 
     def find_games(
         self, choice: GameChoice, *, offset: int, limit: int

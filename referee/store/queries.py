@@ -18,8 +18,10 @@ from referee.errors import Cause, Evidence, NotFoundError, UserError
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, Machine
 from referee.store import (
     RECENT_S,
+    HostFigures,
     StoredBot,
     StoredGame,
+    StoredHost,
     StoredMachine,
     StoredUsage,
     schema,
@@ -165,6 +167,29 @@ def machines(connection: Connection, tournament_name: str | None) -> list[Stored
             last_us,
         )
         for key, host, cpu, games, speed, noise, recent, last_us in connection.execute(query)
+    ]
+
+
+def hosts(connection: Connection, tournament_name: str) -> list[StoredHost]:
+    """See `League.hosts`."""
+    table = schema.cluster_hosts.c
+    query = (
+        select(
+            table.host,
+            table.playing,
+            table.idle,
+            table.lost,
+            table.games,
+            table.began_at_us,
+            table.noted_at_us,
+        )
+        .join_from(schema.cluster_hosts, schema.tournaments)
+        .where(schema.tournaments.c.name == tournament_name)
+        .order_by(table.host)
+    )
+    return [
+        StoredHost(HostFigures(*figures), began_at_us, noted_at_us)
+        for *figures, began_at_us, noted_at_us in connection.execute(query)
     ]
 
 

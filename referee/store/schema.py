@@ -11,8 +11,8 @@ Only migrations create and change tables and views; a test compares the migratio
 
 When a schedule is stored, each of its games gets a row in `games`. A game with a row in `results` is
 played. A free game is outside tournaments: it has no match. The k bots of a match have the places 0 to
-k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. The table `extensions` (not in
-the picture) refers to `tournaments`. An extension begins with the match number `first_match` and
+k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. The tables `extensions`
+and `cluster_hosts` (not in the picture) refer to `tournaments`. An extension begins with the match number `first_match` and
 ends before the `first_match` of the next extension.
 
 `results.tournament_id` can be derived from the match of the game. It is stored so that a list of games is found fast.
@@ -40,7 +40,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """Id of the newest migration. After it, a database has exactly the tables and views of this module."""
 
 metadata = MetaData(
@@ -135,6 +135,20 @@ machines = Table(
     Column("host", Text, nullable=False),
     Column("cpu", Text, nullable=False),
     UniqueConstraint("host", "cpu"),
+)
+
+cluster_hosts = Table(
+    "cluster_hosts",
+    metadata,
+    Column("tournament_id", ForeignKey("tournaments.id"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("playing", Integer, nullable=False),
+    Column("idle", Integer, nullable=False),
+    Column("lost", Integer, nullable=False),
+    Column("games", Integer, nullable=False),
+    Column("began_at_us", BigInteger, nullable=False),
+    Column("noted_at_us", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 results = Table(

@@ -25,7 +25,14 @@ from sqlalchemy import (
 from referee.clocks import SECOND_US
 from referee.errors import UserError
 from referee.records import BotId, GameRecord, Machine, ScheduledGame
-from referee.store import NewExtension, NewTournament, StoredBot, escape_nul, schema
+from referee.store import (
+    NewExtension,
+    NewTournament,
+    StoredBot,
+    StoredHost,
+    escape_nul,
+    schema,
+)
 
 
 def add_bot(connection: Connection, bot: StoredBot) -> None:
@@ -93,6 +100,24 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
     connection.execute(
         update(table).where(table.c.id == key).values(stopped_after=rounds, finished_at_us=ended)
     )
+
+
+def note_hosts(connection: Connection, tournament: str, hosts: Sequence[StoredHost]) -> None:
+    """See `League.note_hosts`."""
+    table, tournaments = schema.cluster_hosts, schema.tournaments.c
+    key: int = connection.execute(
+        select(tournaments.id).where(tournaments.name == tournament)
+    ).scalar_one()
+    connection.execute(delete(table).where(table.c.tournament_id == key))
+    for host in hosts:
+        connection.execute(
+            insert(table).values(
+                tournament_id=key,
+                **asdict(host.figures),
+                began_at_us=host.began_at_us,
+                noted_at_us=host.noted_at_us,
+            )
+        )
 
 
 def _add_schedule(

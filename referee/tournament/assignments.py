@@ -23,6 +23,7 @@ from referee.errors import RefereeError
 from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.sandbox import Isolation
+from referee.store import HostFigures
 
 MAX_LOSSES = 3
 """The tournament stops with an error when a lane has lost its worker this many times since its last finished stretch."""
@@ -107,22 +108,6 @@ class WorkerSettings:
     """Whether bots may ponder: compute as they like between the requests of a game."""
     scale_clocks: bool = False
     """Whether to scale the time to think by the speed of the machine; see `Clocks.scale`."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostFigures:
-    """What the workers of one host do in a run."""
-
-    host: str
-    """The address of the host."""
-    playing: int
-    """Number of workers that have games to play."""
-    idle: int
-    """Number of other workers that can play."""
-    lost: int
-    """How many workers of the host were lost during the run."""
-    games: int
-    """Number of games that the host has played during the run."""
 
 
 class WorkerGroup(Protocol):

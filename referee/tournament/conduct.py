@@ -8,22 +8,24 @@ At each look the `Conductor` decides whether the tournament stops early.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import ceil
 
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.errors import RefereeError
+from referee.errors import RefereeError, StoreError
 from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
 from referee.rules.ruleset import Ruleset
 from referee.sandbox import Isolation
+from referee.store import HostFigures, StoredHost
 from referee.store.league import League
-from referee.tournament.assignments import Assignment, GameTask, HostFigures, Lanes, WorkerGroup
+from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
 from referee.tournament.config import (
     Look,
     Part,
@@ -38,6 +40,8 @@ STRETCHES_PER_WORKER = 2
 """Number of stretches that a worker has at the same time. It plays one, and then at once the waiting one."""
 MAX_STRETCH_GAMES = 1000
 """The most games that a worker gets at once. They are lost together if the worker dies."""
+_NOTE_S = 2.0
+"""Seconds between two notes of what the hosts of a cluster do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +207,7 @@ class Conductor:
         Raises VoidGame if a game is void again and again, RefereeError if a stretch loses its worker `MAX_LOSSES`
         times, and StoreError if a game cannot be stored. Games that were stored before the error stay stored.
         """
-        async with self._open_workers as workers:
+        async with self._open_workers as workers, self._noting_hosts():
             self._workers = workers
             for games, look in self._list_milestones():
                 self._feeder = self._make_feeder(games, workers)
@@ -273,6 +277,30 @@ class Conductor:
         self._league.add_games(records)
         for game, record in zip(games, records, strict=True):
             self._on_game_stored(game, record)
+
+    @asynccontextmanager
+    async def _noting_hosts(self) -> AsyncIterator[None]:
+        """Store regularly, and at the end, what the hosts of a cluster do, for `tournament status`."""
+        began_at_us = time.time_ns() // 1000
+
+        def note() -> None:
+            now_us = time.time_ns() // 1000
+            hosts = [StoredHost(host, began_at_us, now_us) for host in self.list_hosts()]
+            with suppress(StoreError):  # a result that cannot be stored ends the run; this does not
+                if hosts:
+                    self._league.note_hosts(self._tournament.name, hosts)
+
+        async def note_regularly() -> None:
+            while True:
+                await asyncio.sleep(_NOTE_S)
+                note()
+
+        noting = asyncio.create_task(note_regularly())
+        try:
+            yield
+        finally:
+            noting.cancel()
+            note()
 
     async def _stop_early(self, look: Look) -> bool:
         """If the standings are settled, mark the tournament finished and return True. If not, return False."""

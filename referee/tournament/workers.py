@@ -25,8 +25,9 @@ from referee.records import GameRecord
 from referee.sandbox import Isolation
 from referee.sandbox.folders import kill_programs, run_folder
 from referee.sandbox.launcher import ALL_THREADS, check_capacity, describe_shortage
+from referee.store import HostFigures
 from referee.tournament import worker
-from referee.tournament.assignments import Assignment, HostFigures, WorkerSettings
+from referee.tournament.assignments import Assignment, WorkerSettings
 from referee.tournament.config import TournamentConfig, assign_cores
 
 HANG_TIMEOUT_S = 60.0

@@ -31,9 +31,9 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.sandbox import NO_ISOLATION
 from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.store import StoredGame
+from referee.store import HostFigures, StoredGame
 from referee.store.league import League
-from referee.tournament.assignments import Assignment, HostFigures
+from referee.tournament.assignments import Assignment
 from referee.tournament.conduct import Conductor
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import create_tournament, enter_bots

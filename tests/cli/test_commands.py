@@ -113,11 +113,13 @@ def test_status_has_rounds_faults_and_seed(here):
         "extensions",
         "rounds",
         "machines",
+        "hosts",
         "faults",
     ]
     assert (value["tournament"], value["finished"], value["seed"]) == ("cup", True, SEED)
     assert [list(row) for row in value["rounds"]] == [keys_of(StatusRow)] * 3
     assert [row["done"] for row in value["rounds"]] == [6, 6, 12]
+    assert value["hosts"] == []  # it was not played on a cluster
     [machine] = value["machines"]
     assert machine["host"] == os.uname().nodename
     assert machine["games"] == 12

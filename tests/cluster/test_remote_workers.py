@@ -14,7 +14,8 @@ from referee.cluster.member import DeploymentRequest
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, UserError
 from referee.sandbox import Rung
-from referee.tournament.assignments import Assignment, HostFigures
+from referee.store import HostFigures
+from referee.tournament.assignments import Assignment
 from referee.tournament.workers import WorkerLostError
 
 HERE = {"linko-referee": "0.2.0", "python": "3.11.7.final.0"}
@@ -247,6 +248,20 @@ async def test_figures_of_hosts_say_who_plays(client, said):
         ]
         begun["tcp://10.0.0.1:1"][1].done.set_result(RECORDS)
         await begun["tcp://10.0.0.1:1"][0]
+
+
+async def test_more_workers_than_lanes_are_reported_once(client, said):
+    for number in range(2):
+        client.join(f"tcp://w:{number}")
+    async with started(client, said, lanes=2) as workers:
+        assert said == []
+        for number in (2, 3):
+            client.join(f"tcp://w:{number}")
+            for _ in range(100):
+                await asyncio.sleep(0)
+        assert sum(host.idle for host in workers.list_hosts()) == 4
+        [sentence] = said
+        assert "more workers than lanes (2)" in sentence
 
 
 async def test_run_waits_for_a_worker_and_says_so_once(client, said):

@@ -31,7 +31,13 @@ from referee.reports.statistics import (
     PairRow,
     SeatWorthRow,
 )
-from referee.reports.tournament_rows import MachineStatusRow, PlanRow, StatusRow, TournamentRow
+from referee.reports.tournament_rows import (
+    HostStatusRow,
+    MachineStatusRow,
+    PlanRow,
+    StatusRow,
+    TournamentRow,
+)
 
 ROW_TYPES = [
     RatingRow,
@@ -46,6 +52,7 @@ ROW_TYPES = [
     TournamentRow,
     StatusRow,
     MachineStatusRow,
+    HostStatusRow,
     GameRow,
     GameHead,
     SeatRow,

@@ -6,7 +6,7 @@ Never change a released migration. Write a new migration for a newer schema.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
+revision = "0004"
 down_revision = None
 
 
@@ -148,6 +148,24 @@ def _create_played_games() -> None:
         sa.Column("cpu", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_machines")),
         sa.UniqueConstraint("host", "cpu", name=op.f("uq_machines_host")),
+    )
+    op.create_table(
+        "cluster_hosts",
+        sa.Column("tournament_id", sa.Integer(), nullable=False),
+        sa.Column("host", sa.String(length=255), nullable=False),
+        sa.Column("playing", sa.Integer(), nullable=False),
+        sa.Column("idle", sa.Integer(), nullable=False),
+        sa.Column("lost", sa.Integer(), nullable=False),
+        sa.Column("games", sa.Integer(), nullable=False),
+        sa.Column("began_at_us", sa.BigInteger(), nullable=False),
+        sa.Column("noted_at_us", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tournament_id"],
+            ["tournaments.id"],
+            name=op.f("fk_cluster_hosts_tournament_id_tournaments"),
+        ),
+        sa.PrimaryKeyConstraint("tournament_id", "host", name=op.f("pk_cluster_hosts")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "results",
