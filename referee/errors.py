@@ -60,6 +60,20 @@ class Cause(Enum):
     """The tournament had suspended the bot after too many forfeits in a row and did not start it."""
 
 
+PROCESS_CAUSES = frozenset(
+    {
+        Cause.IMPERSONATION,
+        Cause.CRASH,
+        Cause.TOO_LARGE,
+        Cause.FLOOD,
+        Cause.OOM,
+        Cause.TOO_MANY_PROCESSES,
+        Cause.SCRATCH_FULL,
+    }
+)
+"""A fault of one of these causes ends the process of the bot in the middle of its games."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What is known about a fault."""
@@ -72,6 +86,10 @@ class Evidence:
     """The name of the signal that ended the process, such as `SIGSEGV`; None if no signal did."""
     elapsed_us: int = 0
     """Microseconds to the fault: from the request, from the game's start, or from the program's launch."""
+    wall_us: int = 0
+    """See `Move.wall_us`."""
+    batch_size: int = 1
+    """See `Move.batch_size`."""
     stderr_tail: str = ""
     """The last part of what the process wrote to standard error."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from referee.clocks import Clocks, DecisionTime
-from referee.errors import Cause, Evidence
+from referee.errors import PROCESS_CAUSES, Cause, Evidence
 from referee.rules.actions import Action, Decision
 from referee.rules.events import Event, Termination, View
 from referee.rules.game import competition_ranks
@@ -77,13 +77,17 @@ class Move:
     seat: int
     action: Action
     elapsed_us: int
-    """Microseconds from sending the request to the reply or the fault, at most the time limit of the
-    decision; 0 if the bot got no request."""
+    """The charged time: microseconds from sending the request to the reply or the fault, at most the time limit of the
+    decision; 0 if the bot got no request. In a batch it is the decision's share of the time of the batch."""
     lag_us: int
     """Microseconds from the time limit until the referee saw the reply or stopped waiting for it; 0 if
     the limit was not exceeded."""
     stand_in: bool
     """True if the stand-in chose the action."""
+    wall_us: int = 0
+    """Microseconds from sending a batch of several requests to its last reply; 0 for a single request."""
+    batch_size: int = 1
+    """Number of requests that the bot got in one message with the request of this decision, itself included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,7 @@ class GameRecord:
     started_at_us: int
     """Start of the game in microseconds since 1970-01-01 UTC, for information only."""
     duration_us: int
-    """Microseconds from the start to the end of the game."""
+    """Microseconds from the start to the end of the game, without the time in which the game waited for other games."""
     machine: Machine | None = None
     """The machine that played the game; None outside of tournaments."""
 
@@ -182,6 +186,13 @@ class GameRecord:
         return tuple(
             ChargedFault(self.game_id, str(self.seating[fault.seat]), fault)
             for fault in self.faults
+        )
+
+    @property
+    def failed_processes(self) -> frozenset[str]:
+        """The bots (`name@version`) whose process failed in the game."""
+        return frozenset(
+            each.bot for each in self.charged_faults if each.fault.cause in PROCESS_CAUSES
         )
 
 
@@ -278,6 +289,10 @@ class Reply:
     """Microseconds from sending the request to the reply, at most the time limit of the decision."""
     lag_us: int
     """Microseconds from the time limit until the referee saw the reply; 0 if it saw the reply in time."""
+    wall_us: int = 0
+    """See `Move.wall_us`."""
+    batch_size: int = 1
+    """See `Move.batch_size`."""
 
 
 class Player(Protocol):

@@ -256,12 +256,14 @@ def place(folder, *, apart=False):
 
 
 def timeless(record):
-    """Return the record without times, durations, lag, the machine and the resource usage of processes."""
+    """Return the record without times, durations, lag, batches, the machine and the resource usage of processes."""
     return replace(
         record,
-        moves=tuple(replace(move, elapsed_us=0, lag_us=0) for move in record.moves),
+        moves=tuple(
+            replace(move, elapsed_us=0, lag_us=0, wall_us=0, batch_size=1) for move in record.moves
+        ),
         faults=tuple(
-            replace(fault, evidence=replace(fault.evidence, elapsed_us=0))
+            replace(fault, evidence=replace(fault.evidence, elapsed_us=0, wall_us=0, batch_size=1))
             for fault in record.faults
         ),
         usage=(None,) * len(record.seating),

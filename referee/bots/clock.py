@@ -1,4 +1,6 @@
-"""Track the pending requests of one bot and decide when each request is overdue.
+"""Track the pending requests of one bot, charge the time of each reply, and decide when a request is overdue.
+
+Requests that are written in one message are a batch.
 
 `session` and `inbox` read and write the messages. The time comes from a `Clock`, which tests replace.
 """
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike
@@ -59,32 +61,41 @@ class Clock(NamedTuple):
         return cls(time.monotonic_ns, asyncio.get_running_loop().call_later)
 
 
-# The states of a pending request:
+# The states of a batch:
 #
-#     created --start_clock()--> written --deadline passes--> grace period --grace period ends--> overdue
-#        |                          |                          |         ^ |
-#        |                          |                          |         +-+ starts again: the event loop was late,
-#        |                          |                          |             the bot waits for a core,
-#        |                          |                          |             or the clocks are paused
-#        |                          |<-- deadline was moved ---|
-#        +------------------------- + ------- reply ---------- + --> completed
-#        +------------------------- + -- malformed, failure -- + --> failed
+#     written --deadline passes--> grace period --grace period ends--> finished: the open requests are overdue
+#      |                            |         ^ |
+#      |                            |         +-+ starts again: the event loop was late,
+#      |                            |             the bot waits for a core,
+#      |                            |             or the clocks are paused
+#      |<-- deadline was moved -----|
+#      +------- no request is open any more --+--> finished
 #
-# In the states overdue, completed and failed the future `reply` is done. A reply can come before the request is
-# written: the bot may say hello before `wait_for_hello` is called, or guess the number of a decision.
+# A request of the batch is open until its reply comes, or until it fails: malformed message, failure of the session.
+
+
+class TimedReply(NamedTuple):
+    """A reply with its times."""
+
+    action: bytes
+    """The serialised action; empty for a ready."""
+    elapsed_us: int
+    """The share of the request in the time from the write to the last reply of its batch, in microseconds; at most the limit."""
+    lag_us: int = 0
+    """How many microseconds after the deadline of the batch the referee saw its last reply; 0 if within the limit."""
+    wall_us: int = 0
+    """Microseconds from the write to the last reply of a batch of several requests; 0 for a single request."""
+    batch_size: int = 1
+    """The number of requests in the batch."""
 
 
 class PendingRequest:
-    """A request to a bot, with its clock and with the future for its reply."""
+    """A request to a bot, with the future for its reply."""
 
-    written_ns = 0
-    """The time, in ns of the clock, at which the request was written to the stream; 0 until then."""
-    deadline_ns = 0
-    """The time, in ns of the clock, at which the limit ends; 0 until the request is written."""
-    expired = False
-    """True once the deadline has passed, until it is moved into the future."""
-    cpu_at_deadline_ns: int | None = None
-    """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
+    batch: Batch | None = None
+    """The batch in which it was written; None until then."""
+    answer: bytes | None = None
+    """The serialised action of its reply, which waits here until the batch is finished; None before the reply."""
 
     def __init__(
         self, game_id: str, number: int, limit_us: int, reply: asyncio.Future[Any]
@@ -99,6 +110,11 @@ class PendingRequest:
         """The future of the reply. The result is a `Hello` message for a hello, and a `TimedReply` for any other reply."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether the bot still has to reply."""
+        return self.answer is None and not self.reply.done()
+
+    @property
     def cause(self) -> Cause:
         """The cause of the fault if no reply comes in time."""
         if self.number != READY:
@@ -106,8 +122,43 @@ class PendingRequest:
         return Cause.GAME_START_TIMEOUT if self.game_id != HELLO else Cause.CONNECT_TIMEOUT
 
 
+class Batch:
+    """The requests that were written in one message. They share one clock.
+
+    The bot has the sum of their limits for all replies together. When the last reply has come, each request is charged with a
+    share of the time, in proportion to its limit. So with k requests of equal limits, each of their clocks runs at 1/k. The
+    shares add up to the time that the process had, and none is above its limit.
+    """
+
+    expired = False
+    """True once the deadline has passed, until it is moved into the future."""
+    cpu_at_deadline_ns: int | None = None
+    """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
+    answered_ns = 0
+    """The time of the newest reply, in ns of the clock; 0 before the first."""
+
+    def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
+        self.requests = requests
+        self.written_ns = written_ns
+        """The time, in ns of the clock, at which the batch was written to the stream."""
+        self.limit_us = sum(request.limit_us for request in requests)
+        self.deadline_ns = written_ns + self.limit_us * 1000
+        """The time, in ns of the clock, at which the limit ends."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bot still has to reply to a request of the batch."""
+        return any(request.is_open for request in self.requests)
+
+    def share_us(self, request: PendingRequest, wall_us: int) -> int:
+        """Return the share of a request in `wall_us`, the microseconds since the batch was written."""
+        if len(self.requests) == 1:
+            return wall_us
+        return wall_us * request.limit_us // max(1, self.limit_us)
+
+
 class PendingRequests:
-    """The pending requests of one bot, at most one for each game.
+    """The pending requests of one bot, at most one for each game. At most one batch of them is written and not finished.
 
     A reply is in time if it reached the referee's socket before the deadline, however late the event loop
     sees the reply. gRPC reads the socket and does not say when a reply arrived, but it passes the reply on soon.
@@ -121,23 +172,29 @@ class PendingRequests:
 
     Args:
         clock: the source of time.
-        on_overdue: called with each request that becomes overdue.
+        on_overdue: called with each batch that has overdue requests.
+        on_finished: called when a batch is finished, except by `fail_all`.
         busy_ns: returns the bot's CPU time in ns; None if all threads of the bot sleep now.
     """
 
     def __init__(
         self,
         clock: Clock,
-        on_overdue: Callable[[PendingRequest], None],
+        *,
+        on_overdue: Callable[[Batch], None],
+        on_finished: Callable[[], None],
         busy_ns: Callable[[], int | None],
     ) -> None:
         self.pending: dict[str, PendingRequest] = {}
-        """The pending requests by game id."""
+        """The pending requests by game id, also those that are not written yet, the oldest first."""
         self.overdue: set[tuple[str, int]] = set()
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
+        self.batch: Batch | None = None
+        """The batch that is written and not finished."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._on_overdue = on_overdue
+        self._on_finished = on_finished
         self._busy_ns = busy_ns
         self._timer: Timer | None = None
         self._timer_ns = 0
@@ -145,37 +202,73 @@ class PendingRequests:
         """The time, in ns of the clock, at which the clocks were paused; None if they run."""
 
     def pause(self) -> None:
-        """Pause the clocks of all requests, also of requests that are written before `resume`: none becomes overdue."""
+        """Pause the clock of the batch, also of one that is written before `resume`: it does not become overdue."""
         self._paused_ns = self._now_ns()
 
     def resume(self) -> None:
-        """Let the clocks run again, and do not count the time since `pause`."""
+        """Let the clock run again, and do not count the time since `pause`."""
         assert self._paused_ns is not None  # noqa: S101 - the caller has paused the clocks
         paused_ns, self._paused_ns = self._paused_ns, None
         self.credit(self._now_ns() - paused_ns)
 
     def credit(self, ns: int) -> None:
-        """Give each pending request `ns` more time, but not more than the time since it was written."""
-        now_ns = self._now_ns()
-        for request in self.pending.values():
-            if request.written_ns:
-                more_ns = min(ns, now_ns - request.written_ns)
-                request.written_ns += more_ns
-                request.deadline_ns += more_ns
+        """Give the batch `ns` more time, but not more than the time since it was written."""
+        if self.batch is not None:
+            more_ns = min(ns, self._now_ns() - self.batch.written_ns)
+            self.batch.written_ns += more_ns
+            self.batch.deadline_ns += more_ns
 
-    def start_clock(self, request: PendingRequest, written_ns: int) -> None:
-        """Start the clock of a request that is written to the stream at `written_ns`."""
-        request.written_ns = written_ns
-        request.deadline_ns = deadline_ns = written_ns + request.limit_us * 1000
-        if self._timer is None or deadline_ns < self._timer_ns:
-            self._arm_timer(deadline_ns)
+    def start_clock(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
+        """Make a batch of these requests, and start its clock at `written_ns`."""
+        self.batch = batch = Batch(requests, written_ns)
+        for request in requests:
+            request.batch = batch
+        if self._timer is None or batch.deadline_ns < self._timer_ns:
+            self._arm_timer(batch.deadline_ns)
 
     def elapsed_us(self, request: PendingRequest) -> int:
-        """Return the microseconds since a request was written; 0 if it was not written yet."""
-        if not request.written_ns:
+        """Return the share of a request in the microseconds since it was written; 0 if it was not written yet."""
+        batch = request.batch
+        if batch is None:
             return 0
         now_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
-        return max(0, now_ns - request.written_ns) // 1000
+        return batch.share_us(request, max(0, now_ns - batch.written_ns) // 1000)
+
+    def answer(self, request: PendingRequest, action: bytes) -> None:
+        """Note the reply to an open request of the batch. The caller that awaits it gets it when the batch is finished."""
+        assert request.batch is not None  # noqa: S101 - only written requests are open
+        request.answer = action
+        request.batch.answered_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
+        self.finish_if_complete(request.batch)
+
+    def finish_if_complete(self, batch: Batch) -> None:
+        """Finish the batch if none of its requests is open."""
+        if not batch.is_open:
+            self._finish(batch)
+
+    def _finish(self, batch: Batch) -> None:
+        """Pass the replies of a batch to the callers that await them.
+
+        If the last reply came in the grace period, the time after the deadline is its lag.
+        """
+        wall_us = max(0, batch.answered_ns - batch.written_ns) // 1000
+        lag_us = max(0, wall_us - batch.limit_us)
+        size = len(batch.requests)
+        for request in batch.requests:
+            if request.answer is not None and not request.reply.done():
+                elapsed_us = batch.share_us(request, wall_us - lag_us)
+                timed = TimedReply(
+                    request.answer, elapsed_us, lag_us, wall_us if size > 1 else 0, size
+                )
+                request.reply.set_result(timed)
+        if self.batch is batch:
+            self.batch = None
+            self._on_finished()
+
+    def end_hello(self) -> None:
+        """Stop the clock of the hello."""
+        self.pending.pop(HELLO, None)
+        self.batch = None
 
     def forget_overdue(self, game_id: str, games: Container[str]) -> None:
         """Forget the overdue requests of a game after the bot has replied to a later request of this game.
@@ -189,90 +282,93 @@ class PendingRequests:
         """
         self.overdue = {key for key in self.overdue if key[0] != game_id and key[0] in games}
 
-    def fail_all(self, failure: Exception) -> None:
-        """Raise `failure` in all callers that await a reply, and remove all requests."""
+    def fail_all(self, describe: Callable[[PendingRequest], Exception]) -> None:
+        """Raise an error in all callers that await a reply, and remove all requests. `describe` returns the error of a request."""
         for request in self.pending.values():
-            fail_request(request, failure)
+            fail_request(request, describe(request))
         self.pending.clear()
+        self.batch = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _arm_timer(self, deadline_ns: int) -> None:
-        """Set the timer so that it calls `_check_deadlines` at `deadline_ns`.
+        """Set the timer so that it calls `_check_deadline` at `deadline_ns`.
 
-        All requests share this timer, because a timer for each request would double the cost of a request. The
+        All batches share this timer, because a timer for each would double the cost of a request. The
         timer is set to the earliest deadline. A reply does not cancel the timer.
         """
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ns = deadline_ns
         delay_ns = max(0, deadline_ns - self._now_ns())
-        self._timer = self._clock.call_later(delay_ns / 1e9, self._check_deadlines)
+        self._timer = self._clock.call_later(delay_ns / 1e9, self._check_deadline)
 
-    def _check_deadlines(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         now_ns = self._now_ns()
         if self._paused_ns is not None:
             self._arm_timer(now_ns + _PAUSE_CHECK_NS)
             return
-        later_ns: list[int] = []
-        for request in self.pending.values():
-            if not request.written_ns or request.expired:
-                continue
-            if request.deadline_ns > now_ns:
-                later_ns.append(request.deadline_ns)
-            else:
-                request.expired = True
-                request.cpu_at_deadline_ns = self._busy_ns()
-                self._start_grace(request, now_ns - request.deadline_ns, MAX_GRACE_PERIODS)
-        if later_ns:
-            self._arm_timer(min(later_ns))
+        batch = self.batch
+        if batch is None or batch.expired:
+            return
+        if batch.deadline_ns > now_ns:
+            self._arm_timer(batch.deadline_ns)
+        else:
+            batch.expired = True
+            batch.cpu_at_deadline_ns = self._busy_ns()
+            self._start_grace(batch, now_ns - batch.deadline_ns, MAX_GRACE_PERIODS)
 
-    def _start_grace(self, request: PendingRequest, late_ns: int, periods_left: int) -> None:
+    def _start_grace(self, batch: Batch, late_ns: int, periods_left: int) -> None:
         """Start a grace period, in which the event loop may still see a reply that came before the deadline.
 
         Args:
-            request: the request whose deadline has passed.
+            batch: the batch whose deadline has passed.
             late_ns: how many ns late the event loop was. If it was later than `TIMER_TOLERANCE_US`, the grace period
                 is longer by `late_ns`.
-            periods_left: how many grace periods the request can still have, the new one included; see
+            periods_left: how many grace periods the batch can still have, the new one included; see
                 `MAX_GRACE_PERIODS`.
         """
         grace_ns = REPLY_GRACE_US * 1000 + (late_ns if late_ns > TIMER_TOLERANCE_US * 1000 else 0)
         end_ns = self._now_ns() + grace_ns
-        self._clock.call_later(grace_ns / 1e9, self._end_grace, request, end_ns, periods_left - 1)
+        self._clock.call_later(grace_ns / 1e9, self._end_grace, batch, end_ns, periods_left - 1)
 
-    def _end_grace(self, request: PendingRequest, end_ns: int, periods_left: int) -> None:
-        if request.reply.done():
+    def _end_grace(self, batch: Batch, end_ns: int, periods_left: int) -> None:
+        if self.batch is not batch:  # finished
             return
         late_ns = self._now_ns() - end_ns
-        left_ns = request.deadline_ns - self._now_ns()
+        left_ns = batch.deadline_ns - self._now_ns()
         if self._paused_ns is not None:
-            self._start_grace(request, 0, periods_left + 1)
+            self._start_grace(batch, 0, periods_left + 1)
         elif left_ns > 0:  # `credit` has moved the deadline
-            request.expired, request.cpu_at_deadline_ns = False, None
-            if self._timer is None or request.deadline_ns < self._timer_ns:
-                self._arm_timer(request.deadline_ns)
+            batch.expired, batch.cpu_at_deadline_ns = False, None
+            if self._timer is None or batch.deadline_ns < self._timer_ns:
+                self._arm_timer(batch.deadline_ns)
         elif late_ns > TIMER_TOLERANCE_US * 1000 and periods_left:
-            self._start_grace(request, late_ns, periods_left)
-        elif self._awaits_core(request):
-            self._start_grace(request, 0, periods_left + 1)
+            self._start_grace(batch, late_ns, periods_left)
+        elif self._awaits_core(batch):
+            self._start_grace(batch, 0, periods_left + 1)
         else:
-            self._charge(request)
+            self._charge(batch)
 
-    def _awaits_core(self, request: PendingRequest) -> bool:
+    def _awaits_core(self, batch: Batch) -> bool:
         """Return whether the bot still runs or waits for a core, and may go on until it has had `CPU_GRACE_US`."""
-        over_us = self.elapsed_us(request) - request.limit_us
-        if request.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:
+        over_us = (self._now_ns() - batch.deadline_ns) // 1000
+        if batch.cpu_at_deadline_ns is None or over_us >= CORE_WAIT_LIMIT_US:
             return False
         cpu_ns = self._busy_ns()
-        return cpu_ns is not None and cpu_ns - request.cpu_at_deadline_ns < CPU_GRACE_US * 1000
+        return cpu_ns is not None and cpu_ns - batch.cpu_at_deadline_ns < CPU_GRACE_US * 1000
 
-    def _charge(self, request: PendingRequest) -> None:
-        self.overdue.add((request.game_id, request.number))
-        fail_request(request, overdue_fault(request, self.elapsed_us(request)))
-        self._on_overdue(request)
+    def _charge(self, batch: Batch) -> None:
+        """Raise a fault in the callers of the requests that are still open. Replies to the others are valid."""
+        wall_us = (self._now_ns() - batch.written_ns) // 1000
+        for request in batch.requests:
+            if request.is_open:
+                self.overdue.add((request.game_id, request.number))
+                fail_request(request, overdue_fault(request, batch, wall_us))
+        self._on_overdue(batch)
+        self._finish(batch)
 
 
 def fail_request(request: PendingRequest, failure: Exception) -> None:
@@ -282,10 +378,23 @@ def fail_request(request: PendingRequest, failure: Exception) -> None:
         request.reply.exception()  # if the caller has stopped waiting, asyncio would log the failure
 
 
-def overdue_fault(request: PendingRequest, elapsed_us: int) -> BotFault:
-    """Return the fault for an overdue request: a strike for a decision, a forfeit for a hello or a ready."""
+def overdue_fault(request: PendingRequest, batch: Batch, wall_us: int) -> BotFault:
+    """Return the fault for an overdue request: a strike for a decision, a forfeit for a hello or a ready.
+
+    `wall_us` is the time since the batch was written, in microseconds.
+    """
     kind = Strike if request.cause is Cause.TIMEOUT else Forfeit
     detail = f"{_MISSING[request.cause]} within {request.limit_us / 1e6:g} s"
+    if len(batch.requests) > 1:
+        detail += (
+            f", nor within {batch.limit_us / 1e6:g} s for {len(batch.requests)} requests together"
+        )
     return kind(
-        request.cause, Evidence(detail=detail, elapsed_us=max(elapsed_us, request.limit_us))
+        request.cause,
+        Evidence(
+            detail=detail,
+            elapsed_us=request.limit_us + max(0, wall_us - batch.limit_us),
+            wall_us=wall_us if len(batch.requests) > 1 else 0,
+            batch_size=len(batch.requests),
+        ),
     )

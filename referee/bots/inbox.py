@@ -48,17 +48,16 @@ class Inbox:
         """How many replies, readies and hellos were dropped, because they came late, twice or without a request."""
 
     def receive_sole_reply(self, data: bytes) -> bool:
-        """Process a message if it contains only a reply, and this reply is for the only pending request.
+        """Process a message if it contains only a reply, and this reply is for the only request of the batch.
 
-        Return True if the message was processed. If not, the caller must pass the message to `receive`. Nearly all
-        messages can be processed here, and `receive` is slower.
+        Return True if the message was processed. If not, the caller must pass the message to `receive`, which is slower.
         """
-        pending = self._requests.pending
-        if len(pending) != 1:
+        batch = self._requests.batch
+        if batch is None or len(batch.requests) != 1:
             return False
-        (request,) = pending.values()
+        (request,) = batch.requests
         number = request.number
-        if number == READY or request.reply.done():
+        if number == READY or not request.is_open:
             return False
         action = messages.find_lone_action(data, request.game_id, number)
         if action is None:
@@ -139,45 +138,44 @@ class Inbox:
         return any(request.number == READY for request in self._requests.pending.values())
 
     def _find_request(self, game_id: str, number: int) -> PendingRequest | None:
-        """Return the pending request of a reply or a ready. If there is none, add 1 to `dropped` and return None."""
+        """Return the open request of a reply or a ready. If there is none, add 1 to `dropped` and return None.
+
+        A request that waits to be written has no reply yet: a bot may guess its number.
+        """
         request = self._requests.pending.get(game_id)
-        if request is None or request.number != number or request.reply.done():
+        is_open = request is not None and request.batch is not None and request.is_open
+        if request is None or request.number != number or not is_open:
             self.dropped += 1
             self._requests.overdue.discard((game_id, number))
             return None
         return request
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
-        """Pass a serialised action, which is empty for a ready, to the caller that awaits the reply.
-
-        If the reply came in the grace period, its time is the limit, and the time after the limit is its lag.
-        """
-        requests, limit_us = self._requests, request.limit_us
+        """Pass a serialised action, which is empty for a ready, to the request that it answers."""
         self.accepted += 1
-        if requests.overdue:
-            requests.forget_overdue(request.game_id, self._games)
-        elapsed_us = requests.elapsed_us(request)
-        if elapsed_us <= limit_us:
-            request.reply.set_result((action, elapsed_us, 0))
-        else:
-            request.reply.set_result((action, limit_us, elapsed_us - limit_us))
+        if self._requests.overdue:
+            self._requests.forget_overdue(request.game_id, self._games)
+        self._requests.answer(request, action)
 
     def _charge_malformed(self, reason: str) -> None:
-        """Charge a strike for every pending decision, because the malformed message may be the reply to any of them.
+        """Charge a strike for every open decision, because the malformed message may be the reply to any of them.
 
-        If no decision is pending, count the message as unsolicited.
+        If no decision is open, count the message as unsolicited.
         """
+        batch = self._requests.batch
         waiting = [
             request
-            for request in self._requests.pending.values()
-            if request.number != READY and not request.reply.done()
+            for request in (() if batch is None else batch.requests)
+            if request.number != READY and request.is_open
         ]
         for request in waiting:
             elapsed_us = self._requests.elapsed_us(request)
             evidence = Evidence(detail=reason, elapsed_us=elapsed_us)
             fail_request(request, Strike(Cause.MALFORMED, evidence))
-        if not waiting:
+        if batch is None or not waiting:
             self.count_unsolicited(1)
+        else:
+            self._requests.finish_if_complete(batch)
 
 
 def _check_size(data: bytes) -> None:

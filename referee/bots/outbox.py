@@ -1,141 +1,132 @@
-"""Write messages to the stream of one bot, at most one write at a time.
+"""Decide what is written to a bot in one message, and when.
 
-`write` writes a message at once. `send` lets it wait; all messages that wait are then joined into one write.
+The `Outbox` of a bot joins the messages that wait into one. It makes one write at a time.
+
+`Cores` gives the cores of a worker to its bots in turn, so that one bot at a time thinks on each core. With several games in
+flight, several bots have requests to answer. If they computed at the same time, each would take the time of the others. So
+a bot gets a core together with the requests that wait for it, and keeps it until they are answered. The clocks of requests
+that wait for a core do not run.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 import grpc
 
-from referee.bots.clock import CORE_WAIT_LIMIT_US, Clock, PendingRequest
+from referee.bots.clock import CORE_WAIT_LIMIT_US, READY, Clock, PendingRequest
 from referee.bots.server import Stream
 
-WRITE_LIMIT_S = 5.0
-"""How many seconds one write of waiting messages may take; `limit_write` can end any write. If the bot does not read
-its stream, a write can take for ever."""
-
-# The states of an outbox; at most one write is in progress:
-#
-#     not writing --send()--> flushing --no message waits--> not writing
-#     not writing --write()--> writing --written--> not writing, or flushing if messages wait
-#
-# Before `open` and after `close`, or after the end of the stream, a write does nothing.
+BATCH_LIMIT_US = 60_000_000
+"""The limits of all requests of a batch add up to at most this much more than the largest of them. So a bot that hangs
+holds its core for little more than a minute."""
+MAX_PASSED = 8
+"""A bot that was passed over this many times gets the next core."""
 
 
 class Outbox:
     """The messages to one bot.
 
+    Before `open` and after `close`, or after the end of the stream, a write does nothing.
+
     Args:
         clock: the source of time.
-        start_clock: starts the clock of a request at a time in ns. Called just before the request is written, and by
-            `close` if the request is dropped, so that no caller waits for ever.
-        on_flush: called when `send` begins to flush and when flushing ends.
         on_closed: called if a write finds that the stream has ended.
         on_unread: called if a write takes too long, because the bot does not read its stream.
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        *,
-        start_clock: Callable[[PendingRequest, int], None],
-        on_flush: Callable[[], None],
-        on_closed: Callable[[], None],
-        on_unread: Callable[[], None],
+        self, clock: Clock, *, on_closed: Callable[[], None], on_unread: Callable[[], None]
     ) -> None:
         self._now_ns = clock.now_ns
         self._call_later = clock.call_later
-        self._start_clock = start_clock
-        self._on_flush = on_flush
         self._on_closed = on_closed
         self._on_unread = on_unread
         self._stream: Stream | None = None
         """The bot's stream; None before `open`, after `close` and after the end of the stream."""
-        self._waiting: list[tuple[bytes, PendingRequest | None]] = []
-        """The messages that wait, each with the request that it contains, or None if it contains none."""
-        self._flushing: asyncio.Task[None] | None = None
+        self._ends: list[bytes] = []
+        """Messages without a request, which wait for the next message."""
+        self._requests: dict[PendingRequest, bytes] = {}
+        """The requests that wait, each with its message, the oldest first."""
+        self._lock = asyncio.Lock()
+        """Held while a write is in progress."""
         self._writing_since_ns = 0
         """The time, in ns of the clock, at which the current write began; 0 if no write is in progress."""
 
     @property
-    def is_flushing(self) -> bool:
-        """Whether messages that `send` has taken wait or are being written."""
-        return self._flushing is not None
+    def waiting(self) -> int:
+        """The number of requests that wait."""
+        return len(self._requests)
 
     @property
-    def is_writing(self) -> bool:
-        """Whether a write is in progress, or messages wait for one."""
-        return self._flushing is not None or self._writing_since_ns != 0
+    def is_empty(self) -> bool:
+        """Whether no message waits."""
+        return not self._requests and not self._ends
 
     def open(self, stream: Stream) -> None:
         """Begin to write to the bot's stream."""
         self._stream = stream
 
     def close(self) -> None:
-        """Drop the messages that wait, and write nothing more. The clocks of their requests start."""
+        """Write nothing more."""
         self._stream = None
-        for _, request in self._waiting:
-            if request is not None:
-                self._start_clock(request, self._now_ns())
-        self._waiting.clear()
-        if self._flushing is not None:
-            self._flushing.cancel()
-            self._flushing = None  # a task that is cancelled before its first step does not do it
 
-    def send(self, message: bytes, request: PendingRequest | None = None) -> None:
-        """Let a message wait for the next write and return at once.
+    def put_end(self, message: bytes) -> None:
+        """Let a message without a request wait for the next message."""
+        self._ends.append(message)
 
-        Args:
-            message: the serialised message.
-            request: the request in the message; its clock starts when the message is written. None if the message has
-                no request.
+    def put_request(self, message: bytes, request: PendingRequest) -> None:
+        """Let a message with a request wait for `take_batch`."""
+        self._requests[request] = message
+
+    def remove(self, request: PendingRequest) -> None:
+        """Drop a request that waits, if it does."""
+        self._requests.pop(request, None)
+
+    def take_batch(self) -> tuple[bytes, list[PendingRequest]]:
+        """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
+
+        A batch has only readies or only decisions. It begins with the oldest request, and takes as many others as
+        `BATCH_LIMIT_US` allows.
         """
-        self._waiting.append((message, request))
-        if not self.is_writing:
-            self._flushing = asyncio.ensure_future(self._flush())
-            self._on_flush()
+        batch: list[PendingRequest] = []
+        parts, self._ends = self._ends, []
+        sum_us = most_us = 0
+        for request in self._requests:
+            if batch and (request.number == READY) is not (batch[0].number == READY):
+                continue
+            most_us = max(most_us, request.limit_us)
+            sum_us += request.limit_us
+            if sum_us > most_us + BATCH_LIMIT_US:
+                break
+            batch.append(request)
+        parts += [self._requests.pop(request) for request in batch]
+        return b"".join(parts), batch
 
-    async def write(self, data: bytes, now_ns: int) -> None:
-        """Write a message at once. Call this only if `is_writing` is false.
+    async def write_all(self, last: bytes) -> None:
+        """Write all messages that wait, and `last` after them."""
+        parts = [*self._ends, *self._requests.values(), last]
+        self._ends, self._requests = [], {}
+        await self.write(b"".join(parts))
 
-        Args:
-            data: the serialised message.
-            now_ns: the time now, in ns of the clock.
-        """
-        if self._stream is None:
-            return
-        self._writing_since_ns = now_ns
-        try:
-            await self._stream.write(data)
-        except grpc.aio.BaseError:
-            self._stream = None
-            self._on_closed()
-        finally:
-            self._writing_since_ns = 0
-            if self._waiting and self._flushing is None:
-                self._flushing = asyncio.ensure_future(self._flush())
-
-    async def _flush(self) -> None:
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                for _, request in batch:
-                    if request is not None:
-                        self._start_clock(request, self._now_ns())
-                data = b"".join(message for message, _ in batch)
-                async with asyncio.timeout(WRITE_LIMIT_S):
-                    await self.write(data, self._now_ns())
-        except TimeoutError:
-            self._on_unread()
-        finally:
-            self._flushing = None
-            self._on_flush()
+    async def write(self, data: bytes) -> None:
+        """Write a message, after the write that is in progress."""
+        async with self._lock:
+            if self._stream is None:
+                return
+            self._writing_since_ns = self._now_ns()
+            try:
+                await self._stream.write(data)
+            except grpc.aio.BaseError:
+                self._stream = None
+                self._on_closed()
+            finally:
+                self._writing_since_ns = 0
 
     def limit_write(self, limit_us: int) -> None:
-        """Call `on_unread` if the current write takes longer than `limit_us`, the limit of an overdue request.
+        """Call `on_unread` if the current write takes longer than `limit_us`, the limit of an overdue batch.
 
         A write always has at least `CORE_WAIT_LIMIT_US`.
         """
@@ -153,3 +144,78 @@ class Outbox:
             self._call_later(left_ns / 1e9, self._check_write, since_ns, limit_ns)
         else:
             self._on_unread()
+
+
+class Claimant(Protocol):
+    """A bot that wants a core; `Session` is one."""
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait."""
+        ...
+
+    @property
+    def lingers(self) -> bool:
+        """Whether the bot wants to wait a little longer for more requests, if another bot wants the core."""
+        ...
+
+    def begin(self) -> None:
+        """Use a core. The claimant calls `Cores.release` when its requests are answered."""
+        ...
+
+
+class Cores:
+    """The cores of a worker.
+
+    Args:
+        count: how many bots may think at the same time.
+    """
+
+    def __init__(self, count: int = 1) -> None:
+        self._free = count
+        self._passed: dict[Claimant, int] = {}
+        """How often each claimant was passed over, the oldest claim first."""
+        self._is_granting_soon = False
+
+    def take(self) -> bool:
+        """Take a core at once, if one is free and no bot waits for it. Return whether it was taken."""
+        if not self._free or self._passed:
+            return False
+        self._free -= 1
+        return True
+
+    def claim(self, claimant: Claimant) -> None:
+        """Call `begin` of the claimant when it gets a core, at the earliest in the next iteration of the event loop.
+
+        The replies to a batch resume many games, whose next requests come in the same iteration and so still join the claims.
+        """
+        self._passed.setdefault(claimant, 0)
+        self._grant_soon()
+
+    def withdraw(self, claimant: Claimant) -> None:
+        """Forget a claim, if there is one."""
+        self._passed.pop(claimant, None)
+
+    def release(self) -> None:
+        """Give a core back."""
+        self._free += 1
+        self._grant_soon()
+
+    def _grant_soon(self) -> None:
+        if self._free and self._passed and not self._is_granting_soon:
+            self._is_granting_soon = True
+            asyncio.get_running_loop().call_soon(self._grant)
+
+    def _grant(self) -> None:
+        """Give the free cores to the claimants with the most requests."""
+        self._is_granting_soon = False
+        while self._free and self._passed:
+            chosen = max(self._passed, key=self._urgency)
+            del self._passed[chosen]
+            for claimant in self._passed:
+                self._passed[claimant] += 1
+            self._free -= 1
+            chosen.begin()
+
+    def _urgency(self, claimant: Claimant) -> tuple[bool, bool, int]:
+        return self._passed[claimant] >= MAX_PASSED, not claimant.lingers, claimant.waiting

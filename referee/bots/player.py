@@ -13,6 +13,7 @@ from pathlib import Path
 
 from referee.bots.flood import FloodWatch, GrpcThreads
 from referee.bots.manifest import BotSpec
+from referee.bots.outbox import Cores
 from referee.bots.process import BotProcess
 from referee.clocks import Clocks
 from referee.errors import BotFault, Cause, Evidence, Forfeit, Strike, VoidGame
@@ -34,6 +35,7 @@ class BotPool:
         max_processes: how many processes the pool keeps; it may keep more if all of them play games.
         folder: the folder in which each bot process gets a folder of its own.
         pondering: whether bots may ponder: compute as they like between the requests of a game.
+        cores: how many bots may think at the same time; see `Cores`.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class BotPool:
         max_processes: int,
         folder: Path,
         pondering: bool = False,
+        cores: int = 1,
     ) -> None:
         self._launcher = launcher
         self._clocks = clocks
         self._max_processes = max_processes
         self._folder = folder
         self._pondering = pondering
+        self._cores = Cores(cores)
         self._processes: dict[Key, BotProcess] = {}
         """The processes, the least recently used first."""
         self._starting = 0
@@ -121,6 +125,7 @@ class BotPool:
                 folder=self._folder,
                 limit_us=self._clocks.start_up_us,
                 bots=self._running,
+                cores=self._cores,
                 pondering=self._pondering,
             )
         finally:
@@ -196,7 +201,7 @@ class BotPlayer:
     async def decide(self, request: Request) -> Reply:
         """See `Player.decide`."""
         try:
-            written, elapsed_us, lag_us = await self._process.session.request(
+            reply = await self._process.session.request(
                 self._game_id,
                 request.number,
                 self._encoder.encode(request),
@@ -207,11 +212,16 @@ class BotPlayer:
                 fault = Forfeit(Cause.OUT_OF_TIME, fault.evidence)
             raise self._process.add_evidence(fault) from None
         try:
-            action = messages.parse_action(written, request)
+            action = messages.parse_action(reply.action, request)
         except ValueError as error:
-            evidence = Evidence(detail=str(error), elapsed_us=elapsed_us)
+            evidence = Evidence(
+                detail=str(error),
+                elapsed_us=reply.elapsed_us,
+                wall_us=reply.wall_us,
+                batch_size=reply.batch_size,
+            )
             raise self._process.add_evidence(Strike(Cause.MALFORMED, evidence)) from error
-        return Reply(action, elapsed_us, lag_us)
+        return Reply(action, *reply[1:])
 
     async def leave(self, end: bytes) -> None:
         """Send `end`, the serialised end of the game, to the bot, and end the reservation of the bot's process."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from referee.bots.clock import Clock
 from referee.bots.manifest import BotSpec
+from referee.bots.outbox import Cores
 from referee.bots.server import OWN, BotServer, ReachableServer, Sender, Stream
 from referee.bots.session import Session
 from referee.errors import BotFault, Cause, Evidence, Forfeit, VoidGame
@@ -84,6 +85,7 @@ class BotProcess:
         folder: Path,
         bots: dict[str, BotProcess],
         *,
+        cores: Cores,
         pondering: bool,
     ) -> None:
         self.spec = spec
@@ -110,6 +112,7 @@ class BotProcess:
             self._clock,
             self._busy_ns,
             self._find_sender,
+            cores=cores,
             pondering=pondering,
         )
         self._folder = ProgramFolder(folder)
@@ -134,6 +137,7 @@ class BotProcess:
         folder: Path,
         limit_us: int,
         bots: dict[str, BotProcess],
+        cores: Cores | None = None,
         pondering: bool = False,
     ) -> BotProcess:
         """Start a bot and wait for its hello.
@@ -144,12 +148,13 @@ class BotProcess:
             folder: where the bot's own folder is created, with its socket and scratch space.
             limit_us: how many microseconds the bot has from now until its hello.
             bots: all running bots by their tokens. The new bot is added now and removed by `stop`.
+            cores: gives the cores of the worker to its bots in turn; None if this bot shares them with no other.
             pondering: whether the bot may ponder: compute as it likes between the requests of a game.
 
         Raises `Forfeit` if the program cannot be started, or if no valid hello comes in time. Raises `VoidGame` if
         the machine lacks resources.
         """
-        bot = cls(spec, launcher, folder, bots, pondering=pondering)
+        bot = cls(spec, launcher, folder, bots, cores=cores or Cores(), pondering=pondering)
         began_ns = bot._clock.now_ns()
         try:
             await bot._launch(limit_us)
@@ -399,9 +404,10 @@ class BotProcess:
     async def _request_exit(self, launched: RunningProgram, *, goodbye: bool) -> None:
         """Ask the program to exit, by the goodbye or by SIGTERM, and wait for its end for at most the time of that."""
         self._let_leave()
-        if goodbye:
-            self.session.send(messages.goodbye())
-        else:
-            launched.terminate()
         with suppress(TimeoutError):
-            await asyncio.wait_for(launched.process.wait(), GOODBYE_S if goodbye else TERM_S)
+            async with asyncio.timeout(GOODBYE_S if goodbye else TERM_S):
+                if goodbye:
+                    await self.session.say_goodbye(messages.goodbye())
+                else:
+                    launched.terminate()
+                await launched.process.wait()

@@ -14,11 +14,19 @@ from typing import Any
 
 import grpc
 
-from referee.bots.clock import HELLO, READY, Clock, PendingRequest, PendingRequests
+from referee.bots.clock import (
+    HELLO,
+    READY,
+    Batch,
+    Clock,
+    PendingRequest,
+    PendingRequests,
+    TimedReply,
+)
 from referee.bots.inbox import Inbox
-from referee.bots.outbox import Outbox
+from referee.bots.outbox import Cores, Outbox
 from referee.bots.server import Sender, Stream
-from referee.errors import Cause, Evidence, Forfeit
+from referee.errors import Cause, Evidence, Forfeit, VoidGame
 from referee.pb import play_pb2
 from referee.protocol import messages
 from referee.sandbox.scheduling import Scheduler, Scheduling
@@ -30,39 +38,38 @@ LATE_REPLY_LIMIT_S = 1.0
 """How many seconds after a missed deadline a bot may run on idle cores to send its late reply, even if its game is
 over. Otherwise a bot that is late in the last decision of a game would be stopped at once, and replaced."""
 
-TimedReply = tuple[bytes, int, int]
-"""A reply with its times: the serialised action, the microseconds until the reply came (at most the limit), and
-the lag. The lag is how many microseconds after the limit the referee saw the reply; 0 if within the limit."""
+MAX_BATCH_WAIT_US = 1_000_000
+"""The largest `batch_wait_us` of a hello that has an effect."""
 
 
 # The states of a session:
 #
-#     connecting --hello--> idle --request(), start_game()--> waiting
-#         |                  |  ^                               |
-#         |                  |  +-- reply, ready, overdue, -----+
-#         |                  |      malformed message           |
-#         |                  |                                  |
-#         +------------------+---- end of stream, fail() -------+--> closed
+#     connecting --hello--> idle --request(), start_game()--> waiting --the bot gets a core--> thinking
+#         |                  ^  |                              ^  |                              | |
+#         |                  |  |                              +--|--- other requests wait ------+ |
+#         |                  +--|---------------------------------|--- no request waits -----------+
+#         |                     |                                 |                                |
+#         +---------------------+---------------------------------+- end of stream, fail() --------+--> closed
 #
 # While connecting, a session can have several streams, because other programs may open streams too. The first stream
 # with a valid hello is the bot's stream; all other streams are ended. An invalid hello closes the session only if it is
 # known that the bot itself has sent it.
 #
-# In each game at most one request is pending. The session is waiting while any request is pending.
+# In each game at most one request is pending. While the session is thinking, a batch of requests is written and not
+# finished: the bot has requests to answer. Further requests wait, and are then written as one batch. `Cores` says when the
+# bot gets a core. If the bot plays only one game and a core is free, it gets the core at once.
+#
 # `closed` is final. When the stream ends, pending requests still wait until `process` has found out why the stream
 # has ended and calls `fail` with the reason.
 #
 # The states of the bot's scheduling. A bot shares the cores with others only while the referee waits for it:
 #
-#     NORMAL    from the start of the program to its hello, while any request is pending, and while flushing
-#     IDLE      otherwise, while the bot plays a game: after a reply, a ready or an overdue request, until the next
-#               request. With pondering, the bot has NORMAL in the whole game instead.
-#               Also for `LATE_REPLY_LIMIT_S` after a missed deadline, while the late reply has not come
+#     NORMAL    from the start of the program to its hello, and while thinking
+#     IDLE      otherwise, while the bot plays a game. With pondering, the bot has NORMAL in the whole game instead. Also for `LATE_REPLY_LIMIT_S` after a missed deadline, while the late reply has not come
 #     STOPPED   otherwise: after the hello, and between games
 #
-# `_update_scheduling` sets `NORMAL` before the clock of a request starts. It ends `NORMAL` before the caller sees the
-# reply, and so before the next bot gets a request. A session that is flushing must not stop its bot: a stopped bot does
-# not read, and a bot that does not read is charged. After a failure the session changes nothing: `process` kills the bot.
+# `_update_scheduling` sets `NORMAL` before the clock of a batch starts. It ends `NORMAL` before the caller sees the
+# reply, and so before the next bot gets a request. After a failure the session changes nothing: `process` kills the bot.
 # When the referee asks a bot to exit, `process` sets the scheduling too.
 
 
@@ -75,6 +82,7 @@ class Session:
         clock: the source of time.
         busy_ns: returns the bot's CPU time in ns; None if all threads of the bot sleep now.
         find_sender: returns who has opened a stream.
+        cores: gives the cores of the worker to its bots in turn.
         pondering: whether the bot keeps `NORMAL` between the requests of a game instead of `IDLE`.
     """
 
@@ -86,12 +94,15 @@ class Session:
         busy_ns: Callable[[], int | None],
         find_sender: Callable[[Stream], Awaitable[Sender]],
         *,
+        cores: Cores,
         pondering: bool,
     ) -> None:
         self._now_ns = clock.now_ns
         self._call_later = clock.call_later
         self._loop = asyncio.get_running_loop()
         self._find_sender = find_sender
+        self._cores = cores
+        self._has_core = False
         self._pondering = pondering
         self.scheduler: Scheduler | None = None
         """Says when the bot's processes get a core; None before the program is launched."""
@@ -105,14 +116,16 @@ class Session:
         """Whether the bot has ever opened a stream. The stream may have ended since then."""
         self.closed = asyncio.Event()
         """Set when the stream has ended or the session has failed."""
-        self._requests = PendingRequests(clock, self._on_overdue, busy_ns)
-        self._outbox = Outbox(
-            clock,
-            start_clock=self._requests.start_clock,
-            on_flush=self._update_scheduling,
-            on_closed=self.closed.set,
-            on_unread=self._on_unread,
+        self._requests = PendingRequests(
+            clock, on_overdue=self._on_overdue, on_finished=self._give_core_back, busy_ns=busy_ns
         )
+        self._outbox = Outbox(clock, on_closed=self.closed.set, on_unread=self._on_unread)
+        self._writing: asyncio.Task[None] | None = None
+        """Writes the newest batch; None before the first."""
+        self._batch_wait_ns = 0
+        """How long requests may wait for others, from the hello."""
+        self._waiting_since_ns = 0
+        """The time, in ns of the clock, since which a request has waited for a core."""
         self._late_until_ns = 0
         """The time, in ns of the clock, until which the bot may send a late reply between games."""
         self._games: set[str] = set()
@@ -121,6 +134,8 @@ class Session:
         self._inbox = Inbox(self._requests, games=self._games, token=token, is_foreign=is_foreign)
         self.failure: Exception | None = None
         """The error that `fail` was called with; None before that, even if the stream has ended."""
+        self._charged_game: str | None = None
+        """The only game that is charged with the failure; None if it is not known yet."""
 
     @property
     def said_hello(self) -> bool:
@@ -138,8 +153,19 @@ class Session:
         return self._inbox.accepted
 
     @property
+    def waiting(self) -> int:
+        """See `Claimant.waiting`."""
+        return self._outbox.waiting
+
+    @property
+    def lingers(self) -> bool:
+        """See `Claimant.lingers`."""
+        waited_ns = self._now_ns() - self._waiting_since_ns
+        return waited_ns < self._batch_wait_ns and self._outbox.waiting < len(self._games)
+
+    @property
     def clocks(self) -> PendingRequests:
-        """The clocks of the pending requests."""
+        """The clock of the pending requests."""
         return self._requests
 
     @property
@@ -237,6 +263,7 @@ class Session:
             self._stream = stream
             self._outbox.open(stream)
             self.connected = True
+            self._batch_wait_ns = min(hello.batch_wait_us, MAX_BATCH_WAIT_US) * 1000
             self._hello.reply.set_result(hello)
             for other in self._first_reads:
                 other.cancel()
@@ -248,13 +275,38 @@ class Session:
             self.fail(error)
 
     def fail(self, failure: Exception) -> None:
-        """Close the session and raise `failure` in all callers that await a reply. A second call has no effect."""
+        """Close the session and raise an error in all callers that await a reply. A second call has no effect.
+
+        If the bot plays several games, a `Forfeit` is charged in only one of them: the game whose request the bot has
+        had longest. The others are void.
+        """
         if self.failure is not None:
             return
         self.failure = failure
         self.closed.set()
         self._outbox.close()
-        self._requests.fail_all(failure)
+        self._cores.withdraw(self)
+        if self._has_core:
+            self._has_core = False
+            self._cores.release()
+        written = self._requests.batch.requests if self._requests.batch is not None else ()
+        for request in (*written, *self._requests.pending.values()):
+            if not request.reply.done():
+                self._charged_game = request.game_id
+                break
+        self._requests.fail_all(lambda request: self._failure_of(request.game_id))
+
+    def _failure_of(self, game_id: str) -> Exception:
+        """Return the error of a failed session for a game."""
+        failure = self.failure
+        assert failure is not None  # noqa: S101 - the caller has checked it
+        if not isinstance(failure, Forfeit):
+            return failure
+        if self._charged_game is None:
+            self._charged_game = game_id
+        if self._charged_game != game_id:
+            return VoidGame(f"the bot has failed in another game: {failure}")
+        return Forfeit(failure.cause, failure.evidence)
 
     async def _read(self, stream: Stream) -> None:
         inbox = self._inbox
@@ -268,9 +320,9 @@ class Session:
             if self.failure is not None:
                 return
 
-    def _on_overdue(self, request: PendingRequest) -> None:
-        self._outbox.limit_write(request.limit_us)
-        if request.number != READY:
+    def _on_overdue(self, batch: Batch) -> None:
+        self._outbox.limit_write(batch.limit_us)
+        if batch.requests[0].number != READY:
             self._late_until_ns = self._now_ns() + int(LATE_REPLY_LIMIT_S * 1e9)
             self._call_later(LATE_REPLY_LIMIT_S, self._update_scheduling)
 
@@ -288,74 +340,123 @@ class Session:
 
         Raises `Forfeit` (CONNECT_TIMEOUT) if the hello is late, and `failure` if the session fails.
         """
-        self._raise_failure()
+        if self.failure is not None:
+            raise self._failure_of(HELLO)
         self._hello.limit_us = limit_us
-        self._requests.start_clock(self._hello, since_ns)
+        self._requests.start_clock((self._hello,), since_ns)
         try:
             hello: play_pb2.Hello = await self._hello.reply
         finally:
-            self._requests.pending.pop(HELLO, None)
+            self._requests.end_hello()
             self._update_scheduling()
         return hello
 
     async def start_game(self, game_id: str, start: bytes, limit_us: int) -> None:
         """Send a game start and wait for the bot's ready.
 
-        Raises `Forfeit` (GAME_START_TIMEOUT) if the ready is late, and `failure` if the session fails.
+        Raises `Forfeit` (GAME_START_TIMEOUT) if the ready is late, and the errors of `fail` if the session fails.
         """
-        self._raise_failure()
+        if self.failure is not None:
+            raise self._failure_of(game_id)
         request = self._add_request(game_id, READY, limit_us)
-        self._update_scheduling()
+        self._games.add(game_id)
         try:
-            self._outbox.send(start, request)
-            await request.reply
-            self._games.add(game_id)
-        except Forfeit as failure:
-            raise self._with_elapsed(failure, request) from None
-        finally:
-            self._requests.pending.pop(game_id, None)
+            self._wait_for_core(start, request)
+            await self._await_reply(request)
+        except BaseException:
+            self._games.discard(game_id)
             self._update_scheduling()
+            raise
 
     def end_game(self, game_id: str, end: bytes) -> None:
-        """Send the end of a game and return at once."""
+        """Let the end of a game travel with the next message to the bot."""
         self._games.discard(game_id)
-        self.send(end)
+        self._outbox.put_end(end)
+        self._update_scheduling()
 
     async def request(self, game_id: str, number: int, message: bytes, limit_us: int) -> TimedReply:
         """Send the request for a decision and wait for the reply.
 
-        Raises `Strike` if the reply is late (TIMEOUT) or unreadable (MALFORMED). Raises `failure`, usually a `Forfeit`,
-        if the session fails.
+        Raises `Strike` if the reply is late (TIMEOUT) or unreadable (MALFORMED). Raises the errors of `fail` if the
+        session fails.
         """
         if self.failure is not None:
-            self._raise_failure()
+            raise self._failure_of(game_id)
         request = self._add_request(game_id, number, limit_us)
+        if len(self._games) == 1 and self._outbox.is_empty and self._cores.take():
+            self._has_core = True
+            self._update_scheduling()
+            self._requests.start_clock((request,), self._now_ns())
+            try:
+                await self._outbox.write(message)
+            except BaseException:  # the caller was cancelled
+                self._forget(request)
+                raise
+        else:
+            self._wait_for_core(message, request)
+        return await self._await_reply(request)
+
+    async def say_goodbye(self, goodbye: bytes) -> None:
+        """Write all messages that wait, and `goodbye` after them."""
+        await self._outbox.write_all(goodbye)
+
+    def _wait_for_core(self, message: bytes, request: PendingRequest) -> None:
+        """Let a request wait until the bot has answered the others, and has a core."""
+        if not self._outbox.waiting:
+            self._waiting_since_ns = self._now_ns()
+        self._outbox.put_request(message, request)
         self._update_scheduling()
+        if not self._has_core:
+            self._cores.claim(self)
+
+    def begin(self) -> None:
+        """Write a batch of the requests that wait; see `Claimant.begin`."""
+        self._has_core = True
+        self._update_scheduling()
+        data, batch = self._outbox.take_batch()
+        if not batch:  # all were dropped
+            self._give_core_back()
+            return
+        now_ns = self._now_ns()
+        waited_ns = min(self._batch_wait_ns, now_ns - self._waiting_since_ns)
+        self._requests.start_clock(batch, now_ns - waited_ns)
+        self._writing = asyncio.ensure_future(self._outbox.write(data))
+        self._waiting_since_ns = now_ns
+
+    def _give_core_back(self) -> None:
+        """Give the core back when a batch is finished, and claim one for the requests that wait."""
+        self._has_core = False
+        self._update_scheduling()
+        self._cores.release()
+        if self._outbox.waiting:
+            self._cores.claim(self)
+
+    async def _await_reply(self, request: PendingRequest) -> TimedReply:
         try:
-            if self._outbox.is_writing or len(self._games) > 1:
-                self._outbox.send(message, request)
-            else:
-                now_ns = self._now_ns()
-                self._requests.start_clock(request, now_ns)
-                await self._outbox.write(message, now_ns)
             reply: TimedReply = await request.reply
         except Forfeit as failure:
-            raise self._with_elapsed(failure, request) from None
+            elapsed_us = self._requests.elapsed_us(request)
+            raise Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us)) from None
         finally:
-            self._requests.pending.pop(game_id, None)
-            self._update_scheduling()
+            self._forget(request)
         return reply
 
-    def send(self, message: bytes) -> None:
-        """Put a message without a request into the outbox and return at once."""
-        self._outbox.send(message)
+    def _forget(self, request: PendingRequest) -> None:
+        """Remove a request whose caller does not wait for it any more."""
+        self._requests.pending.pop(request.game_id, None)
+        if request.batch is None:
+            self._outbox.remove(request)
+        elif self._requests.batch is request.batch:  # the caller was cancelled
+            request.reply.cancel()
+            self._requests.finish_if_complete(request.batch)
+        self._update_scheduling()
 
     def _update_scheduling(self) -> None:
         if self.failure is None and self.scheduler is not None:
             self.scheduler.schedule(self._find_scheduling())
 
     def _find_scheduling(self) -> Scheduling:
-        if self._requests.pending or self._outbox.is_flushing:
+        if self._has_core or HELLO in self._requests.pending:
             return Scheduling.NORMAL
         if self._games:
             return Scheduling.NORMAL if self._pondering else Scheduling.IDLE
@@ -369,13 +470,3 @@ class Session:
         request = PendingRequest(game_id, number, limit_us, self._loop.create_future())
         self._requests.pending[game_id] = request
         return request
-
-    def _with_elapsed(self, failure: Forfeit, request: PendingRequest) -> Forfeit:
-        elapsed_us = self._requests.elapsed_us(request)
-        return Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us))
-
-    def _raise_failure(self) -> None:
-        if isinstance(self.failure, Forfeit):
-            raise Forfeit(self.failure.cause, self.failure.evidence)
-        if self.failure is not None:
-            raise self.failure

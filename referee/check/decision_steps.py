@@ -145,7 +145,7 @@ async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
             max_strikes=1,
             isolation="none",
         )
-        await play_game(setup, seats, now_us=int, monotonic_us=int)
+        await play_game(setup, seats, now_us=int, monotonic_ns=int)
         candidates = [
             (length, seat)
             for seat, player in enumerate(seats)

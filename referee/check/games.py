@@ -218,7 +218,7 @@ async def play_game(
         seat if number == game.seat else RandomPlayer(f"{game.name}-{number}")
         for number in range(game.players)
     ]
-    played = await play_match_game(setup, players, now_us=_now_us, monotonic_us=_now_us)
+    played = await play_match_game(setup, players, now_us=_now_us, monotonic_ns=time.monotonic_ns)
     bot.launcher.reap()
     if seat.failure is not None:
         raise seat.failure

@@ -116,7 +116,7 @@ async def play_game(
     players: Sequence[Player | Forfeit],
     *,
     now_us: Callable[[], int],
-    monotonic_us: Callable[[], int],
+    monotonic_ns: Callable[[], int],
     game: Game | None = None,
     watch: Watcher | None = None,
     on_forfeit: Callable[[int], None] | None = None,
@@ -127,7 +127,7 @@ async def play_game(
         setup: what is fixed before the game.
         players: one for each seat; a `Forfeit` replaces a player that cannot start.
         now_us: returns the time of day in microseconds since 1970; only for the record.
-        monotonic_us: returns the time of any monotonic clock in microseconds; only for the
+        monotonic_ns: returns the time of any monotonic clock in nanoseconds; only for the
             duration in the record.
         game: an unstarted game built from `setup`; created here if None.
         watch: called after every move.
@@ -138,9 +138,9 @@ async def play_game(
     any other exception, the game ends and the caller gets the exception. The record has no resource usage; the
     caller adds it.
     """
-    started_at_us, began_us = now_us(), monotonic_us()
+    started_at_us, began_ns = now_us(), monotonic_ns()
     game = game or Game(setup.ruleset, len(players), setup.deck)
-    run = _Run(setup, game, players, watch, on_forfeit)
+    run = _Run(setup, game, players, monotonic_ns=monotonic_ns, watch=watch, on_forfeit=on_forfeit)
     outcome = await run.play()
     record = GameRecord(
         game_id=setup.game_id,
@@ -158,14 +158,22 @@ async def play_game(
         max_strikes=setup.max_strikes,
         isolation=setup.isolation,
         started_at_us=started_at_us,
-        duration_us=monotonic_us() - began_us,
+        duration_us=(monotonic_ns() - began_ns) // 1000 - run.waited_us,
     )
     return RecordedGame(record, tuple(map(run.event_log.take, range(len(players)))))
 
 
 def _illegal_action(reply: Reply, decision: Decision) -> Strike:
     detail = f"{reply.action} is not a legal reply to {decision.kind.value}"
-    return Strike(Cause.ILLEGAL, Evidence(detail=detail, elapsed_us=reply.elapsed_us))
+    return Strike(
+        Cause.ILLEGAL,
+        Evidence(
+            detail=detail,
+            elapsed_us=reply.elapsed_us,
+            wall_us=reply.wall_us,
+            batch_size=reply.batch_size,
+        ),
+    )
 
 
 class _Run:
@@ -176,9 +184,14 @@ class _Run:
         setup: GameSetup,
         game: Game,
         players: Sequence[Player | Forfeit],
+        *,
+        monotonic_ns: Callable[[], int],
         watch: Watcher | None,
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
+        self.waited_us = 0
+        """How long the game has waited for others: the time of all decisions that is no seat's time."""
+        self._monotonic_ns = monotonic_ns
         self.game = game
         self.seats = [_Seat(player, setup.clocks) for player in players]
         self.event_log = EventLog(len(players))
@@ -199,29 +212,43 @@ class _Run:
             seat = self.seats[number]
             player, clock = seat.player, seat.clock
             if player is None:
-                self._let_stand_in_decide(decision, 0, 0)
+                self._let_stand_in_decide(decision)
                 continue
             time = clock.decision_time()
             events = event_log.take(number)
             request = Request(len(moves) + 1, game.view(number), decision, events, time)
+            began_ns = self._monotonic_ns()
             try:
                 if time.limit_us <= 0:  # an empty bank; in a request, 0 would mean "no limit"
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
                 reply = await player.decide(request)
             except BotFault as fault:
+                self._count_wait(began_ns, fault.evidence.elapsed_us)
                 self._handle_fault(decision, fault, time)
                 continue
+            self._count_wait(began_ns, reply.elapsed_us + reply.lag_us)
             try:
                 events = game.apply(reply.action)
             except IllegalActionError:
                 self._handle_fault(decision, _illegal_action(reply, decision), time)
                 continue
-            elapsed_us = reply.elapsed_us
-            clock.spend(elapsed_us)
-            move = Move(number, reply.action, elapsed_us, reply.lag_us, stand_in=False)
+            clock.spend(reply.elapsed_us)
+            move = Move(
+                number,
+                reply.action,
+                reply.elapsed_us,
+                reply.lag_us,
+                stand_in=False,
+                wall_us=reply.wall_us,
+                batch_size=reply.batch_size,
+            )
             self._record_move(decision, move, events)
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
+
+    def _count_wait(self, began_ns: int, own_us: int) -> None:
+        """Count the time since `began_ns` as waiting, except `own_us`, the time of the seat."""
+        self.waited_us += max(0, (self._monotonic_ns() - began_ns) // 1000 - own_us)
 
     def _handle_fault(self, decision: Decision, fault: BotFault, time: DecisionTime) -> None:
         """Charge the seat with the fault and let the stand-in decide."""
@@ -229,16 +256,18 @@ class _Run:
         elapsed_us = min(spent_us, time.limit_us)
         self.seats[decision.seat].clock.spend(elapsed_us)
         self._charge(decision.seat, fault)
-        self._let_stand_in_decide(decision, elapsed_us, spent_us - elapsed_us)
+        self._let_stand_in_decide(
+            decision,
+            elapsed_us=elapsed_us,
+            lag_us=spent_us - elapsed_us,
+            wall_us=fault.evidence.wall_us,
+            batch_size=fault.evidence.batch_size,
+        )
 
-    def _let_stand_in_decide(self, decision: Decision, elapsed_us: int, lag_us: int) -> None:
-        """Apply the stand-in's action.
-
-        `elapsed_us` is the time from the request to the fault, at most the time limit. `lag_us` is the time
-        after the limit. Both are 0 if the bot got no request.
-        """
+    def _let_stand_in_decide(self, decision: Decision, **times: int) -> None:
+        """Apply the stand-in's action. `times` are fields of `Move` about the request; none if the bot got no request."""
         action = stand_in_action(decision)
-        move = Move(decision.seat, action, elapsed_us, lag_us, stand_in=True)
+        move = Move(decision.seat, action, **{"elapsed_us": 0, "lag_us": 0, **times}, stand_in=True)
         self._record_move(decision, move, self.game.apply(action))
 
     def _record_move(self, decision: Decision, move: Move, events: tuple[Event, ...]) -> None:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from referee.pb import table_pb2 as linko_dot_v1_dot_table__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13linko/v1/play.proto\x12\x08linko.v1\x1a\x14linko/v1/table.proto\"n\n\nBotMessage\x12\x1e\n\x05hello\x18\x01 \x01(\x0b\x32\x0f.linko.v1.Hello\x12\x1e\n\x05ready\x18\x02 \x03(\x0b\x32\x0f.linko.v1.Ready\x12 \n\x07replies\x18\x03 \x03(\x0b\x32\x0f.linko.v1.Reply\"Q\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x11\n\tmax_games\x18\x04 \x01(\r\"\x18\n\x05Ready\x12\x0f\n\x07game_id\x18\x01 \x01(\t\"O\n\x05Reply\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\r\x12 \n\x06\x61\x63tion\x18\x03 \x01(\x0b\x32\x10.linko.v1.Action\"\xa9\x01\n\x0eRefereeMessage\x12(\n\x0bgame_starts\x18\x01 \x03(\x0b\x32\x13.linko.v1.GameStart\x12#\n\x08requests\x18\x02 \x03(\x0b\x32\x11.linko.v1.Request\x12$\n\tgame_ends\x18\x03 \x03(\x0b\x32\x11.linko.v1.GameEnd\x12\"\n\x07goodbye\x18\x04 \x01(\x0b\x32\x11.linko.v1.Goodbye\"\xb2\x01\n\tGameStart\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\"\n\x07ruleset\x18\x02 \x01(\x0b\x32\x11.linko.v1.Ruleset\x12\x1c\n\x04view\x18\x03 \x01(\x0b\x32\x0e.linko.v1.View\x12 \n\x06\x63locks\x18\x04 \x01(\x0b\x32\x10.linko.v1.Clocks\x12\x0c\n\x04seed\x18\x05 \x01(\x06\x12\r\n\x05names\x18\x06 \x03(\t\x12\x13\n\x0bmax_strikes\x18\x07 \x01(\r\"p\n\x06\x43locks\x12\x13\n\x0bstart_up_us\x18\x01 \x01(\x04\x12\x15\n\rgame_start_us\x18\x02 \x01(\x04\x12\x13\n\x0b\x64\x65\x63ision_us\x18\x03 \x01(\x04\x12\x0f\n\x07\x62\x61nk_us\x18\x04 \x01(\x04\x12\x14\n\x0cincrement_us\x18\x05 \x01(\x04\"\xfa\x01\n\x07Request\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\r\x12$\n\x04kind\x18\x03 \x01(\x0e\x32\x16.linko.v1.DecisionKind\x12\x1c\n\x04view\x18\x04 \x01(\x0b\x32\x0e.linko.v1.View\x12\x1f\n\x06\x65vents\x18\x05 \x03(\x0b\x32\x0f.linko.v1.Event\x12\x1f\n\x05legal\x18\x06 \x03(\x0b\x32\x10.linko.v1.Action\x12\x14\n\x0ctime_left_us\x18\x07 \x01(\x04\x12\x14\n\x0c\x62\x61nk_left_us\x18\x08 \x01(\x04\x12\x17\n\x0flast_elapsed_us\x18\t \x01(\x04\"m\n\x07GameEnd\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x1f\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x0f.linko.v1.Event\x12\r\n\x05ranks\x18\x03 \x03(\r\x12\x11\n\tforfeited\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x19\n\x07Goodbye\x12\x0e\n\x06reason\x18\x01 \x01(\t2L\n\x0eRefereeService\x12:\n\x04Play\x12\x14.linko.v1.BotMessage\x1a\x18.linko.v1.RefereeMessage(\x01\x30\x01\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13linko/v1/play.proto\x12\x08linko.v1\x1a\x14linko/v1/table.proto\"n\n\nBotMessage\x12\x1e\n\x05hello\x18\x01 \x01(\x0b\x32\x0f.linko.v1.Hello\x12\x1e\n\x05ready\x18\x02 \x03(\x0b\x32\x0f.linko.v1.Ready\x12 \n\x07replies\x18\x03 \x03(\x0b\x32\x0f.linko.v1.Reply\"h\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x11\n\tmax_games\x18\x04 \x01(\r\x12\x15\n\rbatch_wait_us\x18\x05 \x01(\r\"\x18\n\x05Ready\x12\x0f\n\x07game_id\x18\x01 \x01(\t\"O\n\x05Reply\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\r\x12 \n\x06\x61\x63tion\x18\x03 \x01(\x0b\x32\x10.linko.v1.Action\"\xa9\x01\n\x0eRefereeMessage\x12(\n\x0bgame_starts\x18\x01 \x03(\x0b\x32\x13.linko.v1.GameStart\x12#\n\x08requests\x18\x02 \x03(\x0b\x32\x11.linko.v1.Request\x12$\n\tgame_ends\x18\x03 \x03(\x0b\x32\x11.linko.v1.GameEnd\x12\"\n\x07goodbye\x18\x04 \x01(\x0b\x32\x11.linko.v1.Goodbye\"\xb2\x01\n\tGameStart\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\"\n\x07ruleset\x18\x02 \x01(\x0b\x32\x11.linko.v1.Ruleset\x12\x1c\n\x04view\x18\x03 \x01(\x0b\x32\x0e.linko.v1.View\x12 \n\x06\x63locks\x18\x04 \x01(\x0b\x32\x10.linko.v1.Clocks\x12\x0c\n\x04seed\x18\x05 \x01(\x06\x12\r\n\x05names\x18\x06 \x03(\t\x12\x13\n\x0bmax_strikes\x18\x07 \x01(\r\"p\n\x06\x43locks\x12\x13\n\x0bstart_up_us\x18\x01 \x01(\x04\x12\x15\n\rgame_start_us\x18\x02 \x01(\x04\x12\x13\n\x0b\x64\x65\x63ision_us\x18\x03 \x01(\x04\x12\x0f\n\x07\x62\x61nk_us\x18\x04 \x01(\x04\x12\x14\n\x0cincrement_us\x18\x05 \x01(\x04\"\xfa\x01\n\x07Request\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x63ision_id\x18\x02 \x01(\r\x12$\n\x04kind\x18\x03 \x01(\x0e\x32\x16.linko.v1.DecisionKind\x12\x1c\n\x04view\x18\x04 \x01(\x0b\x32\x0e.linko.v1.View\x12\x1f\n\x06\x65vents\x18\x05 \x03(\x0b\x32\x0f.linko.v1.Event\x12\x1f\n\x05legal\x18\x06 \x03(\x0b\x32\x10.linko.v1.Action\x12\x14\n\x0ctime_left_us\x18\x07 \x01(\x04\x12\x14\n\x0c\x62\x61nk_left_us\x18\x08 \x01(\x04\x12\x17\n\x0flast_elapsed_us\x18\t \x01(\x04\"m\n\x07GameEnd\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x1f\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x0f.linko.v1.Event\x12\r\n\x05ranks\x18\x03 \x03(\r\x12\x11\n\tforfeited\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x19\n\x07Goodbye\x12\x0e\n\x06reason\x18\x01 \x01(\t2L\n\x0eRefereeService\x12:\n\x04Play\x12\x14.linko.v1.BotMessage\x1a\x18.linko.v1.RefereeMessage(\x01\x30\x01\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,23 +36,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BOTMESSAGE']._serialized_start=55
   _globals['_BOTMESSAGE']._serialized_end=165
   _globals['_HELLO']._serialized_start=167
-  _globals['_HELLO']._serialized_end=248
-  _globals['_READY']._serialized_start=250
-  _globals['_READY']._serialized_end=274
-  _globals['_REPLY']._serialized_start=276
-  _globals['_REPLY']._serialized_end=355
-  _globals['_REFEREEMESSAGE']._serialized_start=358
-  _globals['_REFEREEMESSAGE']._serialized_end=527
-  _globals['_GAMESTART']._serialized_start=530
-  _globals['_GAMESTART']._serialized_end=708
-  _globals['_CLOCKS']._serialized_start=710
-  _globals['_CLOCKS']._serialized_end=822
-  _globals['_REQUEST']._serialized_start=825
-  _globals['_REQUEST']._serialized_end=1075
-  _globals['_GAMEEND']._serialized_start=1077
-  _globals['_GAMEEND']._serialized_end=1186
-  _globals['_GOODBYE']._serialized_start=1188
-  _globals['_GOODBYE']._serialized_end=1213
-  _globals['_REFEREESERVICE']._serialized_start=1215
-  _globals['_REFEREESERVICE']._serialized_end=1291
+  _globals['_HELLO']._serialized_end=271
+  _globals['_READY']._serialized_start=273
+  _globals['_READY']._serialized_end=297
+  _globals['_REPLY']._serialized_start=299
+  _globals['_REPLY']._serialized_end=378
+  _globals['_REFEREEMESSAGE']._serialized_start=381
+  _globals['_REFEREEMESSAGE']._serialized_end=550
+  _globals['_GAMESTART']._serialized_start=553
+  _globals['_GAMESTART']._serialized_end=731
+  _globals['_CLOCKS']._serialized_start=733
+  _globals['_CLOCKS']._serialized_end=845
+  _globals['_REQUEST']._serialized_start=848
+  _globals['_REQUEST']._serialized_end=1098
+  _globals['_GAMEEND']._serialized_start=1100
+  _globals['_GAMEEND']._serialized_end=1209
+  _globals['_GOODBYE']._serialized_start=1211
+  _globals['_GOODBYE']._serialized_end=1236
+  _globals['_REFEREESERVICE']._serialized_start=1238
+  _globals['_REFEREESERVICE']._serialized_end=1314
 # @@protoc_insertion_point(module_scope)

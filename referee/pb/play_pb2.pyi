@@ -18,16 +18,18 @@ class BotMessage(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., ready: _Optional[_Iterable[_Union[Ready, _Mapping]]] = ..., replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol_version", "token", "name", "max_games")
+    __slots__ = ("protocol_version", "token", "name", "max_games", "batch_wait_us")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     MAX_GAMES_FIELD_NUMBER: _ClassVar[int]
+    BATCH_WAIT_US_FIELD_NUMBER: _ClassVar[int]
     protocol_version: int
     token: str
     name: str
     max_games: int
-    def __init__(self, protocol_version: _Optional[int] = ..., token: _Optional[str] = ..., name: _Optional[str] = ..., max_games: _Optional[int] = ...) -> None: ...
+    batch_wait_us: int
+    def __init__(self, protocol_version: _Optional[int] = ..., token: _Optional[str] = ..., name: _Optional[str] = ..., max_games: _Optional[int] = ..., batch_wait_us: _Optional[int] = ...) -> None: ...
 
 class Ready(_message.Message):
     __slots__ = ("game_id",)

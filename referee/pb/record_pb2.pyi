@@ -71,21 +71,25 @@ class Usage(_message.Message):
     def __init__(self, cpu_us: _Optional[int] = ..., peak_memory_kib: _Optional[int] = ...) -> None: ...
 
 class Move(_message.Message):
-    __slots__ = ("seat", "action", "elapsed_us", "lag_us", "stand_in")
+    __slots__ = ("seat", "action", "elapsed_us", "lag_us", "stand_in", "wall_us", "batch_size")
     SEAT_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     ELAPSED_US_FIELD_NUMBER: _ClassVar[int]
     LAG_US_FIELD_NUMBER: _ClassVar[int]
     STAND_IN_FIELD_NUMBER: _ClassVar[int]
+    WALL_US_FIELD_NUMBER: _ClassVar[int]
+    BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     seat: int
     action: _table_pb2.Action
     elapsed_us: int
     lag_us: int
     stand_in: bool
-    def __init__(self, seat: _Optional[int] = ..., action: _Optional[_Union[_table_pb2.Action, _Mapping]] = ..., elapsed_us: _Optional[int] = ..., lag_us: _Optional[int] = ..., stand_in: _Optional[bool] = ...) -> None: ...
+    wall_us: int
+    batch_size: int
+    def __init__(self, seat: _Optional[int] = ..., action: _Optional[_Union[_table_pb2.Action, _Mapping]] = ..., elapsed_us: _Optional[int] = ..., lag_us: _Optional[int] = ..., stand_in: _Optional[bool] = ..., wall_us: _Optional[int] = ..., batch_size: _Optional[int] = ...) -> None: ...
 
 class Fault(_message.Message):
-    __slots__ = ("seat", "cause", "forfeit", "move", "detail", "exit_code", "signal", "elapsed_us", "stderr_tail")
+    __slots__ = ("seat", "cause", "forfeit", "move", "detail", "exit_code", "signal", "elapsed_us", "stderr_tail", "wall_us", "batch_size")
     SEAT_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     FORFEIT_FIELD_NUMBER: _ClassVar[int]
@@ -95,6 +99,8 @@ class Fault(_message.Message):
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     ELAPSED_US_FIELD_NUMBER: _ClassVar[int]
     STDERR_TAIL_FIELD_NUMBER: _ClassVar[int]
+    WALL_US_FIELD_NUMBER: _ClassVar[int]
+    BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     seat: int
     cause: str
     forfeit: bool
@@ -104,7 +110,9 @@ class Fault(_message.Message):
     signal: str
     elapsed_us: int
     stderr_tail: str
-    def __init__(self, seat: _Optional[int] = ..., cause: _Optional[str] = ..., forfeit: _Optional[bool] = ..., move: _Optional[int] = ..., detail: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[str] = ..., elapsed_us: _Optional[int] = ..., stderr_tail: _Optional[str] = ...) -> None: ...
+    wall_us: int
+    batch_size: int
+    def __init__(self, seat: _Optional[int] = ..., cause: _Optional[str] = ..., forfeit: _Optional[bool] = ..., move: _Optional[int] = ..., detail: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[str] = ..., elapsed_us: _Optional[int] = ..., stderr_tail: _Optional[str] = ..., wall_us: _Optional[int] = ..., batch_size: _Optional[int] = ...) -> None: ...
 
 class Result(_message.Message):
     __slots__ = ("termination", "scores", "ranks", "forfeited")

@@ -129,7 +129,14 @@ def _move_message(move: Move) -> record_pb2.Move:
         elapsed_us=move.elapsed_us,
         lag_us=move.lag_us,
         stand_in=move.stand_in,
+        wall_us=move.wall_us,
+        batch_size=_batch_size_field(move.batch_size),
     )
+
+
+def _batch_size_field(size: int) -> int:
+    """Return the value that the field has in a message: 0 for 1, which takes no bytes."""
+    return size if size > 1 else 0
 
 
 def _move_value(message: record_pb2.Move) -> Move:
@@ -139,6 +146,8 @@ def _move_value(message: record_pb2.Move) -> Move:
         message.elapsed_us,
         message.lag_us,
         message.stand_in,
+        message.wall_us,
+        message.batch_size or 1,
     )
 
 
@@ -154,6 +163,8 @@ def _fault_message(fault: Fault) -> record_pb2.Fault:
         signal=evidence.signal,
         elapsed_us=evidence.elapsed_us,
         stderr_tail=evidence.stderr_tail,
+        wall_us=evidence.wall_us,
+        batch_size=_batch_size_field(evidence.batch_size),
     )
 
 
@@ -164,5 +175,7 @@ def _fault_value(message: record_pb2.Fault) -> Fault:
         signal=message.signal or None,
         elapsed_us=message.elapsed_us,
         stderr_tail=message.stderr_tail,
+        wall_us=message.wall_us,
+        batch_size=message.batch_size or 1,
     )
     return Fault(message.seat, Cause(message.cause), message.forfeit, message.move, evidence)

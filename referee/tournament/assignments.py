@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -54,7 +54,7 @@ class Forfeits:
     """For each bot (`name@version`): the number of forfeits since the last game in the lane that it did not forfeit."""
 
     def note(self, bots: Iterable[str], forfeited: Iterable[int]) -> None:
-        """Note which seats forfeited a game. Call this for all games of a lane in schedule order.
+        """Note which seats forfeited a game. Call this for all games of a lane in the order in which they were played.
 
         Args:
             bots: the bots of the game (`name@version`), seat 0 first.
@@ -79,15 +79,20 @@ class Forfeits:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Bundles of a lane, as the driver sends them to a worker. The worker plays the bundles one after the other.
+    """Bundles of a lane, as the driver sends them to a worker. The worker plays the bundles one after the other, each in portions.
 
-    `GamePlayer.play_bundle` decides how many games of a bundle are played at the same time.
+    `GamePlayer.play_portion` decides how many games of a bundle are played at the same time. The worker may return before all
+    games are played.
     """
 
     lane: int
     bundles: tuple[tuple[GameTask, ...], ...]
     forfeits: Forfeits = field(default_factory=Forfeits)
-    """The forfeits in the lane before these games. The worker continues the count, because it can suspend bots in later bundles."""
+    """The forfeits in the lane before these games. The worker continues the count, because it can suspend bots in later portions."""
+    singles: frozenset[str] = frozenset()
+    """The bots (`name@version`) that play one game at a time, because their process has failed in the tournament."""
+    least_s: float = 0.0
+    """The worker returns after the first portion at the end of which this many seconds have passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +160,7 @@ class Lanes:
         games_in_flight: number of games in a full bundle.
         workers: number of workers W; worker w plays lane n if n mod W = w.
         suspend_after: a bot that forfeits this many games of a lane in a row is suspended in the lane; 0: never.
+        singles: the bots whose process has failed before.
     """
 
     def __init__(
@@ -166,7 +172,10 @@ class Lanes:
         games_in_flight: int,
         workers: int,
         suspend_after: int,
+        singles: Iterable[str] = (),
     ) -> None:
+        self.singles = set(singles)
+        """The bots (`name@version`) that play one game at a time, because their process has failed in the tournament."""
         self._workers = workers
         self._suspend_after = suspend_after
         self._busy: set[int] = set()
@@ -218,10 +227,18 @@ class Lanes:
             bundles.append(pending.popleft())
         return Stretch(lane, tuple(bundles), self._lane_forfeits(lane).copy())
 
-    def release(self, lane: int) -> None:
-        """Note that the stretch of a lane is finished. The lane can start its next one."""
-        self._busy.remove(lane)
-        self._losses.pop(lane, None)
+    def release(self, stretch: Stretch, played: Container[str]) -> None:
+        """Note that the worker has returned from a stretch. The lane plays the other games of the stretch next.
+
+        `played` has the ids of the played games.
+        """
+        self._busy.remove(stretch.lane)
+        self._losses.pop(stretch.lane, None)
+        rest = (
+            tuple(game for game in bundle if game.game_id not in played)
+            for bundle in stretch.bundles
+        )
+        self._pending[stretch.lane].extendleft(reversed(list(filter(None, rest))))
 
     def put_back(self, stretch: Stretch) -> None:
         """Note that the worker of a stretch was lost. The lane plays the same bundles next.
@@ -237,7 +254,7 @@ class Lanes:
         self._pending[stretch.lane].extendleft(reversed(stretch.bundles))
 
     def note_result(self, game: ScheduledGame, forfeited: Iterable[int]) -> None:
-        """Note which seats forfeited a game. Call this for all games of a lane in schedule order."""
+        """Note which seats forfeited a game. Call this for all games of a lane in the order in which they were played."""
         self._lane_forfeits(game.lane).note(game.bots, forfeited)
 
     def _lane_forfeits(self, lane: int) -> Forfeits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import ceil
@@ -17,7 +17,7 @@ from math import ceil
 from referee import deals
 from referee.bots.manifest import BotSpec
 from referee.clocks import Clocks
-from referee.errors import RefereeError, StoreError
+from referee.errors import PROCESS_CAUSES, RefereeError, StoreError
 from referee.match.play import GameSetup
 from referee.records import GameRecord, ScheduledGame
 from referee.roster.roster import Roster
@@ -27,6 +27,7 @@ from referee.store import HostFigures, StoredHost
 from referee.store.league import League
 from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
 from referee.tournament.config import (
+    MAX_IN_FLIGHT,
     Look,
     Part,
     are_standings_settled,
@@ -113,7 +114,7 @@ class Feeder:
         self._draining = True
 
     async def feed_worker(self, number: int) -> None:
-        """Send one stretch after the other to worker `number`, and store the games of each stretch.
+        """Send one stretch after the other to worker `number`, and store the games that it has played of each stretch.
 
         If the worker is lost, the stretch is sent to a new worker. After `drain` it is not sent again. Raises
         RefereeError if the worker of the same stretch is lost `MAX_LOSSES` times. Raises all errors of `store_games`, and
@@ -124,18 +125,27 @@ class Feeder:
         ):
             try:
                 tasks = (tuple(map(self._plan.make_task, bundle)) for bundle in stretch.bundles)
-                assignment = Assignment(stretch.lane, tuple(tasks), stretch.forfeits)
+                assignment = Assignment(
+                    stretch.lane,
+                    tuple(tasks),
+                    stretch.forfeits,
+                    frozenset(self._lanes.singles),
+                    self._workers.stretch_s,
+                )
                 records = await self._workers.submit(number, assignment)
             except WorkerLostError:
                 if not self._draining:
                     self._lanes.put_back(stretch)
                 continue
-            self._store_games(stretch.games, records)
-            for game, record in zip(stretch.games, records, strict=True):
+            scheduled = {game.game_id: game for game in stretch.games}
+            played = [scheduled[record.game_id] for record in records]
+            self._store_games(played, records)
+            for game, record in zip(played, records, strict=True):
                 self._lanes.note_result(game, record.forfeited)
+                self._lanes.singles |= record.failed_processes
                 self._played += 1
                 self._played_us += record.duration_us
-            self._lanes.release(stretch.lane)
+            self._lanes.release(stretch, {game.game_id for game in played})
 
     def _games(self) -> int:
         """Return how many games to send to a worker at once. The first stretch of a tournament is short."""
@@ -172,7 +182,7 @@ class Conductor:
         roster: gives the `BotSpec` of each bot.
         isolation: the isolation of the bots.
         workers: the workers that play the games, for example `local_workers`. It is entered once.
-        on_game_stored: called for each game of a stretch, when the whole stretch is stored.
+        on_game_stored: called for each game that a worker has returned, when all of these games are stored.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -255,9 +265,10 @@ class Conductor:
             self._tournament.schedule[:games],
             self._league.forfeits(self._tournament.name),
             bounds=sorted(parts | {look.games for look in list_looks(config)}),
-            games_in_flight=config.games_in_flight,
+            games_in_flight=config.games_in_flight or MAX_IN_FLIGHT,
             workers=len(workers),
             suspend_after=config.faults.suspend_after,
+            singles=self._find_singles(),
         )
         plan = Plan(
             parts=self._tournament.parts,
@@ -272,6 +283,11 @@ class Conductor:
         if self._draining:
             feeder.drain()
         return feeder
+
+    def _find_singles(self) -> Iterable[str]:
+        """Return the bots whose process has failed in the tournament."""
+        faults = self._league.faults(tournament=self._tournament.name)
+        return {str(each.bot) for each in faults if each.fault.cause in PROCESS_CAUSES}
 
     def _store_games(self, games: Sequence[ScheduledGame], records: Sequence[GameRecord]) -> None:
         self._league.add_games(records)

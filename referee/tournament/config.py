@@ -29,6 +29,8 @@ from referee.schedule import Stage
 from referee.schedule.budget import Budget
 from referee.schedule.extension import ROUND_ROBIN, shorten
 
+MAX_IN_FLIGHT = 64
+"""The most games that a lane plays at the same time if the tournament file does not say it."""
 FORMAT = 1
 """The format of stored configurations. A new key must have a default value, because old configurations lack it."""
 
@@ -65,8 +67,8 @@ class TournamentConfig:
     """The bots in schedule order: first the challengers of a gauntlet, then the entries of `bots`."""
     lanes: int | None
     """Number of lanes; None if the file does not give it. Then `create_tournament` chooses the number of lanes."""
-    games_in_flight: int = 1
-    """Number of games in a full bundle."""
+    games_in_flight: int | None = None
+    """The most games that a lane plays at the same time; None for as many as the bots can hold, at most `MAX_IN_FLIGHT`."""
     clocks: Clocks
     scale_clocks: bool = False
     """Whether each worker scales the time to think by the speed of its machine; see `Clocks.scale`."""

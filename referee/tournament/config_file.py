@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -174,7 +174,7 @@ class TournamentFile(StageTable):
     seed: Annotated[str, AfterValidator(_check_seed)] | None = None
     show_names: bool = False
     lanes: Small | None = None
-    games_in_flight: Annotated[int, Field(ge=1, le=100)] = 1
+    games_in_flight: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = "auto"
     workers: Small | None = None
     cores_per_game: Small = 1
     pondering: bool = False

@@ -79,7 +79,7 @@ class _ConfigReader:
             stages=stages,
             bots=bots,
             lanes=file.lanes,
-            games_in_flight=file.games_in_flight,
+            games_in_flight=None if file.games_in_flight == "auto" else file.games_in_flight,
             clocks=_make_clocks(file.clocks),
             scale_clocks=file.clocks.scale,
             faults=FaultPolicy(file.faults.max_strikes, file.faults.suspend_after),

@@ -1,4 +1,4 @@
-"""Play the games of a bundle, with a process for each bot.
+"""Play games of a bundle, with a process for each bot.
 
 `GamePlayer` starts the bots of a game and puts them on their seats. Then it calls `match.play` for the game itself, and
 adds usage and standard error of the bot processes to the record. The bot processes are kept for the next games.
@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
@@ -38,6 +39,8 @@ VOID_ATTEMPTS = 3
 """Number of attempts to play a game. If the game is void at every attempt, VoidGame stops the tournament."""
 VOID_PAUSE_S = 0.5
 """Seconds before the second attempt to play a game. The pause before the third attempt is twice as long."""
+MAX_BOTS = 16
+"""The most bots in games that are played at the same time. Each of them has a process, which takes memory."""
 FREE_GAME_MAX_STRIKES = 3
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -53,9 +56,10 @@ E = TypeVar("E", bound=BaseException)
 #                    ▼
 #                 given up: VoidGame is raised
 #
-# - waiting: the games of earlier batches are not finished yet.
+# - waiting: the games of earlier portions are not finished yet.
 # - seating: each bot is started if necessary, and gets the start of the game. A bot that fails here forfeits.
-# - void: no bot is charged. The processes that have seen the deal are closed before the next attempt.
+# - void: no bot is charged for this game. The processes that have seen the deal are closed before the next attempt, which
+#   plays the game alone. A bot that fails while it plays several games is charged in one of them; the others are void.
 
 
 class GamePlayer:
@@ -69,42 +73,63 @@ class GamePlayer:
             max_processes=settings.max_processes,
             folder=settings.folder,
             pondering=settings.pondering,
+            cores=max(1, len(settings.cores)),
         )
+        self._max_processes = settings.max_processes
+        self._voids: Counter[str] = Counter()
+        """How often each game was void."""
 
-    async def play_bundle(
+    async def play_portion(
+        self,
+        lane: int,
+        tasks: Sequence[GameTask],
+        suspended: AbstractSet[str] = frozenset(),
+        singles: AbstractSet[str] = frozenset(),
+        watch: Watcher | None = None,
+    ) -> list[GameRecord]:
+        """Play as many of the games at the same time as all of their bots can hold, and return the records of those that were not void.
+
+        A void game plays alone next time, with new processes, because the old processes have seen the deal.
+
+        Args:
+            lane: the lane.
+            tasks: the games, at least one. The portion begins with the first game.
+            suspended: bots that are not started, and forfeit their games.
+            singles: bots that play one game at a time, because their process has failed before.
+            watch: called after every move.
+
+        Raises VoidGame if a game is void for the `VOID_ATTEMPTS`th time.
+        """
+        portion = await self._choose_portion(lane, tasks, suspended, singles)
+        # after a pause, the machine may have free resources again
+        await asyncio.sleep(VOID_PAUSE_S * self._voids[portion[0].setup.game_id])
+        games = (self._play_task(lane, task, suspended, watch) for task in portion)
+        played = await asyncio.gather(*games, return_exceptions=True)
+        records, voids = _split(played, VoidGame)
+        if voids:
+            await self._pool.discard(lane)
+            await self._pool.close_idle()
+            finished = {record.game_id for record in records}
+            for game_id in (task.setup.game_id for task in portion):
+                self._voids[game_id] += game_id not in finished
+                if self._voids[game_id] == VOID_ATTEMPTS:
+                    raise VoidGame(
+                        f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}"
+                    ) from voids[0]
+        return records
+
+    async def play_all(
         self,
         lane: int,
         tasks: Sequence[GameTask],
         suspended: AbstractSet[str] = frozenset(),
         watch: Watcher | None = None,
     ) -> list[GameRecord]:
-        """Play the games of a bundle in batches. Each bot can play all games of a batch at once.
-
-        A void game is played again with new processes, because the old processes have seen the deal. First the other
-        games of the batch must end, because the old processes may still play in them.
-
-        Raises VoidGame if a game is void `VOID_ATTEMPTS` times.
-        """
+        """Play all games, one portion after the other, and return their records. See `play_portion`."""
         records: dict[str, GameRecord] = {}
-        batch_size = await self._choose_batch_size(lane, tasks, suspended)
-        for first in range(0, len(tasks), batch_size):
-            missing = list(tasks[first : first + batch_size])
-            for attempt in range(VOID_ATTEMPTS):
-                await asyncio.sleep(
-                    attempt * VOID_PAUSE_S
-                )  # after a pause, the machine may have free resources again
-                games = (self._play_task(lane, task, suspended, watch) for task in missing)
-                played = await asyncio.gather(*games, return_exceptions=True)
-                finished, voids = _split(played, VoidGame)
-                records |= {record.game_id: record for record in finished}
-                missing = [task for task in missing if task.setup.game_id not in records]
-                if not missing:
-                    break
-                await self._pool.discard(lane)
-                await self._pool.close_idle()
-            else:
-                game_id, void = missing[0].setup.game_id, voids[0]
-                raise VoidGame(f"{game_id} was void {VOID_ATTEMPTS} times: {void}") from void
+        while missing := [task for task in tasks if task.setup.game_id not in records]:
+            played = await self.play_portion(lane, missing, suspended, watch=watch)
+            records |= {record.game_id: record for record in played}
         return [records[task.setup.game_id] for task in tasks]
 
     async def play_with_person(
@@ -120,24 +145,38 @@ class GamePlayer:
         """End all bot processes."""
         await self._pool.close()
 
-    async def _choose_batch_size(
-        self, lane: int, tasks: Sequence[GameTask], suspended: AbstractSet[str]
-    ) -> int:
-        """Return how many games of a bundle each of its bots can play at once.
+    async def _choose_portion(
+        self,
+        lane: int,
+        tasks: Sequence[GameTask],
+        suspended: AbstractSet[str],
+        singles: AbstractSet[str],
+    ) -> Sequence[GameTask]:
+        """Return the games that are played at the same time.
 
         Each bot is started in the lane, and tells how many games it can play. Numbers from other lanes are not used,
-        because they are lost at an interruption. The batches must be the same with and without interruptions.
+        because they are lost at an interruption. The portions must be the same with and without interruptions.
         """
-        if len(tasks) == 1:
-            return 1
-        specs = {
-            spec.bot: spec
-            for task in tasks
-            for spec in task.bots
-            if spec is not None and str(spec.bot) not in suspended
-        }
-        capacities = (self._pool.find_capacity(lane, spec) for spec in specs.values())
-        return min([len(tasks), *await asyncio.gather(*capacities)])
+        candidates: list[GameTask] = []
+        bots: dict[str, BotSpec] = {}
+        for task in tasks:
+            playing = {
+                str(spec.bot): spec
+                for spec in task.bots
+                if spec is not None and str(spec.bot) not in suspended
+            }
+            if self._voids[task.setup.game_id] or not singles.isdisjoint(playing):
+                if not candidates:
+                    return (task,)
+                continue
+            if candidates and len(bots | playing) > min(MAX_BOTS, self._max_processes):
+                break
+            candidates.append(task)
+            bots |= playing
+        if len(candidates) == 1:
+            return candidates
+        capacities = (self._pool.find_capacity(lane, spec) for spec in bots.values())
+        return candidates[: min([len(candidates), *await asyncio.gather(*capacities)])]
 
     async def _play_task(
         self,
@@ -159,7 +198,7 @@ class GamePlayer:
                 setup,
                 players,
                 now_us=lambda: time.time_ns() // 1000,
-                monotonic_us=lambda: time.monotonic_ns() // 1000,
+                monotonic_ns=time.monotonic_ns,
                 game=game,
                 watch=watch,
                 on_forfeit=lambda seat: _note_forfeit(players[seat]),
@@ -343,5 +382,5 @@ async def play_free_game(
     Raises VoidGame if the game is void `VOID_ATTEMPTS` times.
     """
     async with free_player(task, isolation) as player:
-        (record,) = await player.play_bundle(0, (task,), watch=watch)
+        (record,) = await player.play_all(0, (task,), watch=watch)
     return record

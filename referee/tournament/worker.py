@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -107,23 +108,31 @@ def prepare_process(parent_pid: int, cores: AbstractSet[int] = frozenset()) -> N
 
 
 def play_games(assignment: Assignment) -> list[GameRecord]:
-    """Play the bundles of an assignment in this process, and return the records of all games.
+    """Play games of an assignment in this process, and return their records. See `Assignment.least_s`.
 
-    Forfeits are counted from game to game, because they can suspend bots in later bundles. Raises VoidGame as
-    `GamePlayer.play_bundle` does.
+    Forfeits are counted from portion to portion, because they can suspend bots in later portions. Raises VoidGame as
+    `GamePlayer.play_portion` does.
     """
-    worker, forfeits = _WORKERS[0], assignment.forfeits
+    worker, forfeits, singles = _WORKERS[0], assignment.forfeits, set(assignment.singles)
     monitor = worker.monitor  # measures the speed before the first game
+    began_s = time.monotonic()
     monitor.begin()
     records: list[GameRecord] = []
     for bundle in assignment.bundles:
-        tasks = [worker.adapt(task) for task in bundle]
-        play = worker.player.play_bundle(assignment.lane, tasks, forfeits.suspended())
-        played = worker.runner.run(play)
-        for record in played:
-            forfeits.note(map(str, record.seating), record.forfeited)
-        machine = monitor.measure()
-        records += [replace(record, machine=machine) for record in played]
+        missing = [worker.adapt(task) for task in bundle]
+        while missing:
+            play = worker.player.play_portion(
+                assignment.lane, missing, forfeits.suspended(), singles
+            )
+            played = {record.game_id: record for record in worker.runner.run(play)}
+            for record in played.values():
+                forfeits.note(map(str, record.seating), record.forfeited)
+                singles |= record.failed_processes
+            machine = monitor.measure()
+            records += [replace(record, machine=machine) for record in played.values()]
+            missing = [task for task in missing if task.setup.game_id not in played]
+            if time.monotonic() - began_s >= assignment.least_s:
+                return records
     return records
 
 

@@ -75,4 +75,4 @@ def worth(view: View, action: Action) -> int:
 
 
 if __name__ == "__main__":
-    run(decide)
+    run(decide, max_games=64)

@@ -117,4 +117,4 @@ def worth(view: View, action: Action) -> int:
 
 
 if __name__ == "__main__":
-    run(Counter)
+    run(Counter, max_games=64)

@@ -63,4 +63,4 @@ def value_of(request: Request, card: int) -> int:
 
 
 if __name__ == "__main__":
-    run(decide, max_games=16)
+    run(decide, max_games=64)

@@ -20,7 +20,7 @@ import (
 
 const (
 	protocolVersion = 1
-	maxGames        = 16 // the number of games that the bot can play at the same time
+	maxGames        = 64 // the number of games that the bot can play at the same time
 	closingLimit    = time.Second
 )
 

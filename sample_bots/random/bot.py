@@ -9,4 +9,4 @@ def decide(request: Request) -> Action:
 
 
 if __name__ == "__main__":
-    run(decide)
+    run(decide, max_games=64)

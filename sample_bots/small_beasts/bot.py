@@ -65,4 +65,4 @@ def worth(view: View, action: Action) -> int:
 
 
 if __name__ == "__main__":
-    run(decide)
+    run(decide, max_games=64)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import grpc
 import uvloop
 
-BOT = Path(__file__).with_name("echo_bot.py")
+BOT = Path(__file__).with_name("kit_bot.py")
 
 
 class Letter(NamedTuple):

@@ -185,10 +185,10 @@ async def play_pondering(
                 pondering=pondering,
             )
         )
-        await player.play_bundle(0, (task(0, *bots, clocks=Clocks()),))
+        await player.play_all(0, (task(0, *bots, clocks=Clocks()),))
         cpu_s, wall_s, decisions = time.process_time(), time.perf_counter(), 0
         for number in range(1, games + 1):
-            (record,) = await player.play_bundle(0, (task(number, *bots, clocks=Clocks()),))
+            (record,) = await player.play_all(0, (task(number, *bots, clocks=Clocks()),))
             assert not record.faults, record.faults
             decisions += len(record.moves)
         cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s

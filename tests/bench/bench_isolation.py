@@ -65,9 +65,9 @@ async def round_trips_us(isolation: Isolation, first: int) -> list[int]:
     """Return the microseconds of every decision of some games, after one game to warm up."""
     with tempfile.TemporaryDirectory(prefix="b-") as name:
         player = GamePlayer(replace(settings(Path(name), frozenset()), isolation=isolation))
-        await player.play_bundle(0, (order(10_000),))
+        await player.play_all(0, (order(10_000),))
         records = [
-            (await player.play_bundle(0, (order(first + number),)))[0] for number in range(GAMES)
+            (await player.play_all(0, (order(first + number),)))[0] for number in range(GAMES)
         ]
         await player.close()
     return [move.elapsed_us for record in records for move in record.moves]

@@ -1,32 +1,42 @@
 """Compare the full referee with bare streams that send the same bytes: `python tests/bench/bench_referee.py`.
 
-It prints ratios of things that it measures in turn in one run, on pinned cores, with bots that reply at once:
+One pinned worker on each core plays games of four bots that reply at once, with 1, 4, 16 and 64 games at the same time. As
+many pinned bare streams send the same messages, one at a time. All of them run in turn, several times, and the bench prints
+medians and ratios:
 
-- CPU time of the referee's process for a decision, full referee to bare stream (wanted: at most 1.5);
-- decisions a second, one pinned worker on each core to as many pinned bare streams (wanted: at least 0.7).
+- decisions a second of all cores (wanted with 64 games: 5 times that of one game, 3.5 times that of the bare streams; wanted
+  with one game and pondering: 0.7 times that of the bare streams);
+- CPU time of the referee's process for a decision (wanted with 64 games: at most 40 us; wanted with one game and pondering:
+  at most 70 us more than a bare stream);
+- the mean size of a batch;
+- the memory of the referee's process (wanted with 64 games: at most 1.2 times that with one).
 
-It measures gRPC with its default settings, as most authors of a bare stream would use it, and with the settings
-of `referee.configure_process`, which make both sides faster.
+The bots are made with the Python SDK. The last lines compare the CPU time of such a bot with that of `echo_bot.py`, which uses gRPC directly
+(wanted: at most 1.3 times with one game, at most 1.5 times with 16).
+
+With `--profile N`, it prints instead a profile of one worker with N games at the same time.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import cProfile
 import os
+import pstats
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from multiprocessing import get_context
-from multiprocessing.pool import Pool
 from pathlib import Path
+from typing import NamedTuple
 
 from referee import configure_process
 
 configure_process()  # before anything imports gRPC
 
 import bare_stream
+import psutil
 import uvloop
 from bare_stream import Letter
 
@@ -41,31 +51,46 @@ from referee.rules.events import Event, redact
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
-from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
+from referee.tournament.assignments import GameTask, WorkerSettings
 from referee.tournament.game_player import GamePlayer
-from referee.tournament.workers import Workers
 
 RULES = RULESETS["basic"]
 SEATS = 4
 SEED = bytes(32)
-GAMES = 12
-ROUNDS = 5
-SETTING = "GRPC_EXPERIMENTS"
-DEFAULT, SET = "default gRPC", "gRPC as the referee sets it"
-GRPC = {DEFAULT: "", SET: os.environ[SETTING]}
-"""The value of the variable `GRPC_EXPERIMENTS` in both cases."""
+GAMES = 64
+ROUNDS = 1
+IN_FLIGHT = (1, 4, 16, 64)
 FOLDER = Path(__file__).resolve().parent
-BOTS = tuple(
-    BotSpec(BotId(f"echo{seat}", "1"), FOLDER, ("python3", "echo_bot.py")) for seat in range(SEATS)
-)
+KIT, ECHO = "kit_bot.py", "echo_bot.py"
 
 
-def order(number: int) -> GameTask:
+class Figures(NamedTuple):
+    """What one worker, or one bare stream, has measured."""
+
+    rate: float
+    """Decisions a second."""
+    cpu_us: float
+    """CPU time of this process for a decision, in microseconds."""
+    bot_us: float = 0.0
+    """CPU time of all bots for a decision, in microseconds."""
+    batch: float = 1.0
+    """The mean number of requests in a message."""
+    mib: float = 0.0
+    """The memory of this process that no other process shares, in MiB."""
+
+
+def list_bots(program: str) -> tuple[BotSpec, ...]:
+    return tuple(
+        BotSpec(BotId(f"bot{seat}", "1"), FOLDER, ("python3", program)) for seat in range(SEATS)
+    )
+
+
+def order(number: int, program: str = KIT) -> GameTask:
     name = f"bench-{number}"
     setup = GameSetup(
         game_id=name,
         ruleset=RULES,
-        seating=tuple(spec.bot for spec in BOTS),
+        seating=tuple(spec.bot for spec in list_bots(program)),
         deck=deals.deck(SEED, name, RULES),
         clocks=Clocks(),
         max_strikes=3,
@@ -73,7 +98,7 @@ def order(number: int) -> GameTask:
     )
     return GameTask(
         setup=setup,
-        bots=BOTS,
+        bots=list_bots(program),
         opaque_id=deals.opaque_id(SEED, name),
         seeds=(0,) * SEATS,
         names=(),
@@ -125,127 +150,111 @@ def start(each: GameTask, game: Game, seat: int) -> bytes:
     )
 
 
-def settings(folder: Path, cores: frozenset[int]) -> WorkerSettings:
-    return WorkerSettings(
-        cores=cores,
-        clocks=Clocks(),
-        max_processes=32,
-        isolation=NO_ISOLATION,
-        folder=folder,
-        parent_pid=os.getpid(),
-    )
-
-
-async def full(orders: Sequence[GameTask]) -> float:
-    """Return the CPU seconds of this process for a decision of the full referee."""
+async def play(
+    core: int, in_flight: int, *, program: str = KIT, pondering: bool = False, profile: bool = False
+) -> Figures:
+    """Play `GAMES` games on a core, `in_flight` at a time, and measure."""
+    orders = [order(number, program) for number in range(GAMES)]
     with tempfile.TemporaryDirectory() as folder:
-        player = GamePlayer(settings(Path(folder), frozenset()))
-        for _ in range(2):  # the first pass starts the bots and warms up, as in a bare stream
-            began, decisions = time.process_time(), 0
-            for each in orders:
-                (record,) = await player.play_bundle(0, (each,))
+        player = GamePlayer(
+            WorkerSettings(
+                cores=frozenset({core}),
+                clocks=Clocks(),
+                max_processes=32,
+                isolation=NO_ISOLATION,
+                folder=Path(folder),
+                parent_pid=os.getpid(),
+                pondering=pondering,
+            )
+        )
+        warming = [order(GAMES + number, program) for number in range(4)]
+        await player.play_all(0, warming)  # start the bots
+        bots = psutil.Process().children()
+        profiler = cProfile.Profile()
+        began_s, spent_s, bots_s = time.perf_counter(), time.process_time(), cpu_s(bots)
+        if profile:
+            profiler.enable()
+        sizes: list[int] = []
+        for first in range(0, GAMES, in_flight):
+            for record in await player.play_all(0, orders[first : first + in_flight]):
                 assert not record.faults
-                decisions += len(record.moves)
-            spent = time.process_time() - began
+                sizes += [move.batch_size for move in record.moves]
+        profiler.disable()
+        decisions = len(sizes)
+        figures = Figures(
+            decisions / (time.perf_counter() - began_s),
+            (time.process_time() - spent_s) / decisions * 1e6,
+            (cpu_s(bots) - bots_s) / decisions * 1e6,
+            decisions / sum(1 / size for size in sizes),
+            psutil.Process().memory_full_info().uss / 2**20,
+        )
         await player.close()
-    return spent / decisions
+    if profile:
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(45)
+    return figures
 
 
-@contextlib.contextmanager
-def processes(count: int, setting: str) -> Iterator[Pool]:
-    """Start processes that have not loaded gRPC yet and will use this setting."""
-    before = os.environ[SETTING]
-    os.environ[SETTING] = setting
-    with get_context("spawn").Pool(count) as pool:
-        os.environ[SETTING] = before
-        yield pool
+def cpu_s(processes: Sequence[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(each.user + each.system for each in times)
 
 
-def _full_cpu(core: int, orders: Sequence[GameTask]) -> float:
+def run_full(core: int, in_flight: int, program: str, pondering: bool) -> Figures:
     os.sched_setaffinity(0, {core})
-    return uvloop.run(full(orders))
+    return uvloop.run(play(core, in_flight, program=program, pondering=pondering))
 
 
-def _bare_cpu(core: int, letters: list[Letter]) -> float:
-    cpu, _ = bare_stream.run(letters, 1, {core})
-    return cpu
+def run_bare(core: int) -> Figures:
+    letters = script([order(number) for number in range(12)])
+    cpu_s, wall_s = bare_stream.run(letters, 3, {core})
+    return Figures(1 / wall_s, cpu_s * 1e6)
 
 
-def _bare_rate(core: int, letters: list[Letter]) -> float:
-    _, wall = bare_stream.run(letters, 2, {core})
-    return 1 / wall
+def measure(cores: Sequence[int], function: object, *arguments: object) -> Figures:
+    """Run a function on all cores at the same time, in new processes. Return the sum of the rates, and the means of all else."""
+    with get_context("spawn").Pool(len(cores)) as pool:
+        found = pool.starmap(function, [(core, *arguments) for core in cores], 1)
+    rate, *others = (list(each) for each in zip(*found, strict=True))
+    return Figures(sum(rate), *map(statistics.fmean, others))
 
 
-def compare_cpu(core: int) -> None:
-    orders = [order(number) for number in range(GAMES)]
-    letters = script(orders)
-    whole_s: dict[str, list[float]] = {how: [] for how in GRPC}
-    bare_s: dict[str, list[float]] = {how: [] for how in GRPC}
-    with contextlib.ExitStack() as stack:
-        whole = {how: stack.enter_context(processes(1, GRPC[how])) for how in GRPC}
-        bare = {how: stack.enter_context(processes(1, GRPC[how])) for how in GRPC}
-        for _ in range(ROUNDS):
-            for how in GRPC:
-                whole_s[how].append(whole[how].apply(_full_cpu, (core, orders)))
-                bare_s[how].append(bare[how].apply(_bare_cpu, (core, letters)))
-    print("CPU for a decision, full referee to bare stream (wanted: at most 1.5)")
-    for how in GRPC:
-        _show(how, whole_s[how], bare_s[how], 1e6, "us")
-    _show(
-        "the referee, a bare stream with default gRPC",
-        whole_s[SET],
-        bare_s[DEFAULT],
-        1e6,
-        "us",
+def median(runs: Sequence[Figures]) -> Figures:
+    return Figures(*map(statistics.median, zip(*runs, strict=True)))
+
+
+def compare(cores: Sequence[int]) -> None:
+    cases = {
+        "bare streams": (run_bare,),
+        "1, pondering": (run_full, 1, KIT, True),
+        **{str(number): (run_full, number, KIT, False) for number in IN_FLIGHT},
+        "1, echo_bot.py": (run_full, 1, ECHO, False),
+        "16, echo_bot.py": (run_full, 16, ECHO, False),
+    }
+    runs: dict[str, list[Figures]] = {name: [] for name in cases}
+    for _ in range(ROUNDS):
+        for name, case in cases.items():
+            runs[name].append(measure(cores, *case))
+    print(
+        f"games at once     decisions/s on {len(cores)} cores     referee's CPU     batch    memory   a bot's CPU"
     )
-
-
-def _show(
-    what: str, whole: Sequence[float], bare: Sequence[float], scale: float, unit: str
-) -> None:
-    ratio = statistics.median(one / other for one, other in zip(whole, bare, strict=True))
-    one, other = (statistics.median(each) * scale for each in (whole, bare))
-    print(f"  {what}: {one:.0f} to {other:.0f} {unit}, ratio {ratio:.2f}")
-
-
-async def _full_rate(cores: Sequence[int]) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        each = [settings(Path(folder), frozenset({core})) for core in cores]
-        workers = Workers(each, on_worker_lost=print)
-        async with contextlib.aclosing(workers):
-            for first in (True, False):  # the first pass starts workers and bots
-                began = time.perf_counter()
-                played = await asyncio.gather(
-                    *(
-                        workers.submit(
-                            worker, Assignment(worker, ((order(1000 * worker + number),),))
-                        )
-                        for worker in range(len(cores))
-                        for number in range(2 if first else GAMES)
-                    )
-                )
-                wall = time.perf_counter() - began
-    decisions = sum(len(record.moves) for records in played for record in records)
-    return decisions / wall
-
-
-def compare_rates(cores: Sequence[int]) -> None:
-    letters = script([order(number) for number in range(GAMES)])
-    whole: list[float] = []
-    rates: dict[str, list[float]] = {how: [] for how in GRPC}
-    with contextlib.ExitStack() as stack:
-        bare = {how: stack.enter_context(processes(len(cores), GRPC[how])) for how in GRPC}
-        for _ in range(3):
-            whole.append(uvloop.run(_full_rate(cores)))
-            for how in GRPC:
-                at_once = bare[how].starmap(_bare_rate, [(core, letters) for core in cores], 1)
-                rates[how].append(sum(at_once))
-    print(f"decisions/s on {len(cores)} cores, full referee to bare streams (wanted: at least 0.7)")
-    _show(SET, whole, rates[SET], 1, "a second")
-    _show("the referee, bare streams with default gRPC", whole, rates[DEFAULT], 1, "a second")
+    for name, found in runs.items():
+        best = median(found)
+        to_bare, to_one = (
+            statistics.median(
+                each.rate / other.rate for each, other in zip(found, runs[base], strict=True)
+            )
+            for base in ("bare streams", "1")
+        )
+        print(
+            f"{name:<16} {best.rate:7.0f} ({to_bare:.2f} of bare, {to_one:.2f} of 1)"
+            f" {best.cpu_us:8.0f} us {best.batch:8.1f} {best.mib:8.0f} MiB {best.bot_us:8.0f} us"
+        )
 
 
 if __name__ == "__main__":
     available = sorted(os.sched_getaffinity(0))
-    compare_cpu(available[0])
-    compare_rates(available)
+    if "--profile" in sys.argv:
+        os.sched_setaffinity(0, {available[0]})
+        uvloop.run(play(available[0], int(sys.argv[-1]), profile=True))
+    else:
+        compare(available)

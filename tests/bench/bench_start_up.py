@@ -147,7 +147,7 @@ async def play(specs: Sequence[BotSpec]) -> dict[Path, list[float]]:
     async with player(launcher) as games:
         for game in schedule:
             order = plan.make_task(game)
-            (record,) = await games.play_bundle(game.lane, (order,))
+            (record,) = await games.play_all(game.lane, (order,))
             assert not record.faults
         elapsed = time.perf_counter() - began
         used = {folder: list(map(memory, pids)) for folder, pids in launcher.pids.items()}

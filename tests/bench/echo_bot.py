@@ -13,7 +13,9 @@ from referee.pb import play_pb2
 async def main() -> None:
     async with grpc.aio.insecure_channel(os.environ["REFEREE_ADDRESS"]) as channel:
         call = channel.stream_stream("/linko.v1.RefereeService/Play")()
-        hello = play_pb2.Hello(protocol_version=1, token=os.environ["REFEREE_TOKEN"], name="echo")
+        hello = play_pb2.Hello(
+            protocol_version=1, token=os.environ["REFEREE_TOKEN"], name="echo", max_games=64
+        )
         await call.write(play_pb2.BotMessage(hello=hello).SerializeToString())
         while (data := await call.read()) is not grpc.aio.EOF:
             message = play_pb2.RefereeMessage.FromString(data)

@@ -15,6 +15,7 @@ from referee.bots.clock import (
     TIMER_TOLERANCE_US,
     PendingRequest,
     PendingRequests,
+    TimedReply,
 )
 from referee.errors import Cause, Forfeit, Strike, VoidGame
 
@@ -27,8 +28,17 @@ class Bot:
     def __init__(self):
         self.time = FakeTime()
         self.overdue = []
+        self.finished = 0
         self.busy_ns = None
-        self.requests = PendingRequests(self.time.clock, self.overdue.append, lambda: self.busy_ns)
+        self.requests = PendingRequests(
+            self.time.clock,
+            on_overdue=self.overdue.append,
+            on_finished=self.note_finished,
+            busy_ns=lambda: self.busy_ns,
+        )
+
+    def note_finished(self):
+        self.finished += 1
 
     def add(self, number=1, limit_us=LIMIT_US, game_id="g"):
         future = asyncio.get_running_loop().create_future()
@@ -38,8 +48,15 @@ class Bot:
 
     def write(self, *args, **more):
         request = self.add(*args, **more)
-        self.requests.start_clock(request, self.time.now_ns)
+        self.requests.start_clock((request,), self.time.now_ns)
         return request
+
+    def write_batch(self, *limits_us):
+        batch = [
+            self.add(limit_us=limit_us, game_id=str(at)) for at, limit_us in enumerate(limits_us)
+        ]
+        self.requests.start_clock(batch, self.time.now_ns)
+        return batch
 
 
 @pytest.fixture
@@ -57,7 +74,7 @@ async def test_missing_reply_is_a_strike(bot):
     assert strike.cause is Cause.TIMEOUT
     assert strike.evidence.detail == "no reply within 1 s"
     assert LIMIT_US <= strike.evidence.elapsed_us <= LIMIT_US + REPLY_GRACE_US
-    assert bot.overdue == [request]
+    assert [batch.requests for batch in bot.overdue] == [(request,)]
     assert bot.requests.overdue == {("g", 1)}
 
 
@@ -78,9 +95,9 @@ async def test_bot_5_ms_late_is_charged_by_an_idle_referee():
 async def test_reply_within_the_grace_period_is_in_time(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
-    request.reply.set_result("reply")
+    bot.requests.answer(request, b"reply")
     bot.time.creep_us(LIMIT_US)
-    assert request.reply.result() == "reply"
+    assert request.reply.result() == TimedReply(b"reply", LIMIT_US, REPLY_GRACE_US - 1000)
     assert not bot.overdue
 
 
@@ -98,7 +115,7 @@ async def test_grace_period_starts_again_if_the_event_loop_is_late_at_its_end(bo
     bot.time.creep_us(LIMIT_US)
     bot.time.pass_us(REPLY_GRACE_US + 50_000)
     assert not request.reply.done()
-    request.reply.set_result("reply that waited in the socket for 50 ms")
+    bot.requests.answer(request, b"reply that waited in the socket for 50 ms")
     bot.time.creep_us(LIMIT_US)
     assert not bot.overdue
 
@@ -123,7 +140,7 @@ async def test_bot_waiting_for_a_core_is_charged_only_after_some_cpu_time(bot):
     bot.busy_ns += 1
     bot.time.creep_us(REPLY_GRACE_US)
     assert isinstance(request.reply.exception(), Strike)
-    assert bot.overdue == [request]
+    assert [batch.requests for batch in bot.overdue] == [(request,)]
 
 
 async def test_bot_computing_at_its_deadline_is_charged_after_the_usual_grace_period(bot):
@@ -166,18 +183,16 @@ async def test_many_replies_in_time_arm_one_timer(bot):
     for number in range(1, 1000):
         request = bot.write(number)
         bot.time.pass_us(500)
-        request.reply.set_result("reply")
+        bot.requests.answer(request, b"reply")
     assert bot.time.armed == 1
 
 
 async def test_earlier_deadline_of_a_later_request_is_checked_first(bot):
-    slow = bot.write(game_id="slow", limit_us=10 * LIMIT_US)
-    fast = bot.write(game_id="fast", limit_us=LIMIT_US)
+    slow = bot.write(limit_us=10 * LIMIT_US)
+    bot.requests.answer(slow, b"")
+    fast = bot.write(limit_us=LIMIT_US)
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
-    assert fast.reply.done()
-    assert not slow.reply.done()
-    bot.time.creep_us(9 * LIMIT_US + 2 * REPLY_GRACE_US)
-    assert slow.reply.done()
+    assert fast.reply.exception().cause is Cause.TIMEOUT
 
 
 async def test_unwritten_request_does_not_expire(bot):
@@ -190,9 +205,8 @@ async def test_unwritten_request_does_not_expire(bot):
 
 async def test_failure_reaches_all_callers_and_stops_the_clocks(bot):
     requests = [bot.write(game_id="a"), bot.add(game_id="b")]
-    failure = VoidGame("gone")
-    bot.requests.fail_all(failure)
-    assert [request.reply.exception() for request in requests] == [failure, failure]
+    bot.requests.fail_all(lambda request: VoidGame(request.game_id))
+    assert [str(request.reply.exception()) for request in requests] == ["a", "b"]
     bot.time.creep_us(2 * LIMIT_US)
     assert not bot.overdue
 
@@ -264,3 +278,54 @@ async def test_credit_gives_no_more_time_than_has_passed(bot):
     assert bot.requests.elapsed_us(request) == 600
     bot.requests.credit(1_000_000_000)
     assert bot.requests.elapsed_us(request) == 0
+
+
+# Batches
+
+
+async def test_requests_of_a_batch_share_the_time_to_the_last_reply(bot):
+    batch = bot.write_batch(*[LIMIT_US] * 4)
+    for request in batch:
+        bot.time.creep_us(LIMIT_US * 9 // 10)  # a bot that answers one after the other
+        assert not batch[0].reply.done()
+        bot.requests.answer(request, b"")
+    assert [each.reply.result().elapsed_us for each in batch] == [LIMIT_US * 9 // 10] * 4
+    assert {each.reply.result()[2:] for each in batch} == {(0, 4 * LIMIT_US * 9 // 10, 4)}
+    assert bot.finished == 1
+
+
+async def test_bot_that_answers_a_batch_at_once_keeps_the_time_it_saves(bot):
+    batch = bot.write_batch(*[LIMIT_US] * 4)
+    bot.time.creep_us(LIMIT_US // 2)
+    for request in batch:
+        bot.requests.answer(request, b"")
+    assert sum(each.reply.result().elapsed_us for each in batch) == LIMIT_US // 2
+
+
+async def test_shares_of_a_batch_fit_unequal_limits(bot):
+    poor, rich = bot.write_batch(LIMIT_US, 9 * LIMIT_US)
+    bot.time.creep_us(5 * LIMIT_US)
+    bot.requests.answer(rich, b"")
+    bot.requests.answer(poor, b"")
+    assert (poor.reply.result().elapsed_us, rich.reply.result().elapsed_us) == (
+        LIMIT_US // 2,
+        9 * LIMIT_US // 2,
+    )
+
+
+async def test_batch_is_overdue_after_the_sum_of_its_limits(bot):
+    batch = bot.write_batch(LIMIT_US, 2 * LIMIT_US)
+    bot.time.creep_us(3 * LIMIT_US + REPLY_GRACE_US - 500)
+    assert not batch[0].reply.done()
+    bot.time.creep_us(500)
+    assert {each.reply.exception().cause for each in batch} == {Cause.TIMEOUT}
+    assert bot.finished == 1
+
+
+async def test_reply_to_a_batch_in_its_grace_period_is_in_time(bot):
+    batch = bot.write_batch(LIMIT_US, LIMIT_US)
+    bot.time.creep_us(2 * LIMIT_US + 1000)
+    for request in batch:
+        bot.requests.answer(request, b"")
+    for request in batch:
+        assert request.reply.result() == TimedReply(b"", LIMIT_US, 1000, 2 * LIMIT_US + 1000, 2)

@@ -61,8 +61,6 @@ async def test_flooder_in_a_sandbox_forfeits(run, name):
 async def test_bot_that_was_held_gets_the_core_that_the_session_wants(run):
     process = run.player._pool._processes[0, "healthy@1"]
     scheduler = process._launched.scheduler
-    while process.session._outbox.is_flushing:  # noqa: ASYNC110 - the end of the fixture's game
-        await asyncio.sleep(0.01)
     assert scheduler._current is Scheduling.STOPPED  # it plays no game
     process.hold()
     process.release()

@@ -18,6 +18,7 @@ from wire import ANYTHING, FRAMES, GAME, NUMBERS, OPENING, PREFACE, TOKEN, hello
 from referee import deals
 from referee.bots.clock import Clock
 from referee.bots.inbox import MESSAGE_LIMIT
+from referee.bots.outbox import Cores
 from referee.bots.server import OWN, BotServer
 from referee.bots.session import Session
 from referee.clocks import DecisionTime
@@ -123,6 +124,7 @@ async def run_session(folder, name):
         Clock.from_loop(),
         lambda: None,
         find_sender,
+        cores=Cores(),
         pondering=False,
     )
     server = BotServer(folder / name, session.serve)
@@ -148,7 +150,7 @@ async def play_all(session):
         await session.start_game(GAME, b"", LIMIT_US)
         for number in NUMBERS:
             try:
-                action, elapsed_us, _ = await session.request(
+                action, elapsed_us, *_ = await session.request(
                     GAME, number, request(number), LIMIT_US
                 )
             except Strike as strike:
@@ -208,7 +210,7 @@ class Neighbour:
     async def play(self):
         for _ in NUMBERS:
             self._number += 1
-            written, _, _ = await self.session.request(
+            written, *_ = await self.session.request(
                 GAME, self._number, request(self._number), PATIENT_US
             )
             expected = table_pb2.Action(draw_display={"slot": self._number % 6})

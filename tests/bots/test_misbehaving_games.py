@@ -236,7 +236,7 @@ class Run:
         order = game_order(
             str(self.games), rules, specs, clocks=game, max_strikes=MAX_STRIKES, deal=deal
         )
-        (record,) = await self.player.play_bundle(lane, (order,))
+        (record,) = await self.player.play_all(lane, (order,))
         check_record(record)
         return record
 

@@ -6,9 +6,10 @@ import grpc
 import pytest
 from fakes import FakeStream, FakeTime
 
-from referee.bots import outbox, session
-from referee.bots.clock import CORE_WAIT_LIMIT_US, REPLY_GRACE_US
+from referee.bots import session
+from referee.bots.clock import CORE_WAIT_LIMIT_US, REPLY_GRACE_US, TimedReply
 from referee.bots.inbox import FLOOD_QUOTA, MESSAGE_LIMIT
+from referee.bots.outbox import BATCH_LIMIT_US, Cores
 from referee.bots.server import OWN, Sender
 from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
@@ -24,10 +25,8 @@ UNKNOWN = bytes((15 << 3, 1))
 """A field that no message of the schema has, serialised."""
 
 
-def hello(version=1, token=TOKEN, max_games=1):
-    return play_pb2.BotMessage(
-        hello=play_pb2.Hello(protocol_version=version, token=token, max_games=max_games)
-    )
+def hello(version=1, token=TOKEN, **more):
+    return play_pb2.BotMessage(hello=play_pb2.Hello(protocol_version=version, token=token, **more))
 
 
 def action(game, number):
@@ -70,12 +69,14 @@ class Bot:
         """The bot's scheduling after each change, oldest first."""
         self.written_before = []
         """How many messages had been written to the bot before each change."""
+        self.cores = Cores()
         self.session = Session(
             TOKEN,
             {TOKEN, FOREIGN_TOKEN}.__contains__,
             self.time.clock,
             lambda: None,
             self.find_sender,
+            cores=self.cores,
             pondering=False,
         )
         self.session.scheduler = self
@@ -396,7 +397,7 @@ async def test_reply_has_its_action_and_time(bot, message, unsolicited):
     assert bot.stream.written == [request_bytes("g", 7)]
     bot.time.pass_us(1234)
     bot.say(message)
-    assert await pending == (bytes_of("g", 7), 1234, 0)
+    assert await pending == TimedReply(bytes_of("g", 7), 1234)
     assert bot.session.dropped == unsolicited
 
 
@@ -441,41 +442,162 @@ async def test_requests_of_several_games_are_sent_as_a_batch(bot):
     assert [(await each)[0] for each in pending] == [bytes_of(game, 1) for game in "ghi"]
 
 
-async def test_messages_during_a_write_are_sent_after_it_as_a_batch(bot):
-    await bot.start("h")
-    bot.stream.writable.clear()
+async def test_requests_wait_while_the_bot_thinks_and_then_go_out_together(bot):
+    for game in "hi":
+        await bot.start(game)
     first = await bot.request("g")
-    second = await bot.request("h")
-    bot.session.end_game("i", START)
-    await run_ready_tasks()
+    others = [await bot.request("h"), await bot.request("i")]
+    bot.session.end_game("x", START)
     assert bot.stream.written == [request_bytes("g", 1)]
     bot.time.pass_us(1000)
-    bot.stream.writable.set()
-    await run_ready_tasks()
-    assert bot.stream.written == [request_bytes("g", 1), request_bytes("h", 1) + START]
-    bot.say(replies(("g", 1), ("h", 1)))
-    assert (await first)[1] == 1000
-    assert (await second)[1] == 0, "its time begins when it is written"
-
-
-async def test_game_end_during_the_write_of_a_request_is_sent_after_it(bot):
-    bot.stream.writable.clear()
-    pending = await bot.request()
-    bot.session.end_game("h", START)
-    await run_ready_tasks()
-    assert bot.stream.written == [request_bytes("g", 1)]
-    bot.stream.writable.set()
-    await run_ready_tasks()
-    assert bot.stream.written == [request_bytes("g", 1), START]
     bot.say(replies(("g", 1)))
-    await pending
+    assert (await first).elapsed_us == 1000
+    await run_ready_tasks()
+    assert bot.stream.written[1:] == [START + request_bytes("h", 1) + request_bytes("i", 1)]
+    bot.time.pass_us(600)
+    bot.say(replies(("i", 1), ("h", 1)))
+    for other in others:
+        assert await other == TimedReply((await other).action, 300, 0, 600, 2)
+
+
+async def test_replies_to_a_batch_may_come_in_several_messages(bot):
+    await bot.start("h")
+    pending = {game: asyncio.ensure_future(request_soon(bot, game)) for game in "gh"}
+    await run_ready_tasks()
+    assert len(bot.stream.written) == 1
+    bot.time.pass_us(100_000)
+    bot.say(replies(("h", 1)))
+    await bot.wait_until_read()
+    assert not pending["h"].done(), "its time is known when the last reply is there"
+    bot.say(replies(("h", 1)))
+    await bot.wait_until_read()
+    assert bot.session.dropped == 1, "the second reply to a request"
+    bot.time.pass_us(300_000)
+    bot.say(replies(("g", 1)))
+    assert await pending["g"] == TimedReply(bytes_of("g", 1), 200_000, 0, 400_000, 2)
+    assert await pending["h"] == TimedReply(bytes_of("h", 1), 200_000, 0, 400_000, 2)
+
+
+async def test_only_the_unanswered_requests_of_a_batch_are_late(bot):
+    for game in "hi":
+        await bot.start(game)
+    pending = {game: asyncio.ensure_future(request_soon(bot, game)) for game in "ghi"}
+    await run_ready_tasks()
+    bot.time.creep_us(LIMIT_US)
+    bot.say(replies(("h", 1)))
+    await bot.wait_until_read()
+    bot.time.creep_us(2 * LIMIT_US + REPLY_GRACE_US)
+    assert await pending["h"] == TimedReply(bytes_of("h", 1), LIMIT_US // 3, 0, LIMIT_US, 3)
+    for game in "gi":
+        strike = await expect_fault(pending[game])
+        assert strike.cause is Cause.TIMEOUT
+        evidence = strike.evidence
+        assert evidence.elapsed_us == LIMIT_US + REPLY_GRACE_US
+        assert (evidence.wall_us, evidence.batch_size) == (3 * LIMIT_US + REPLY_GRACE_US, 3)
+        assert evidence.detail == "no reply within 1 s, nor within 3 s for 3 requests together"
+
+
+async def test_readies_and_decisions_are_not_in_one_batch(bot):
+    first = await bot.request("g")
+    starting = asyncio.ensure_future(bot.session.start_game("h", START, LIMIT_US))
+    await run_ready_tasks()
+    bot.say(replies(("g", 1)))
+    await first
+    second = await bot.request("g", 2)
+    assert bot.stream.written == [request_bytes("g", 1), START]
+    bot.say(ready("h"))
+    await starting
+    await run_ready_tasks()
+    assert bot.stream.written[2:] == [request_bytes("g", 2)]
+    second.cancel()
+
+
+async def test_batch_is_small_enough_that_its_limit_is_a_minute_more_than_that_of_one_request(bot):
+    games = [f"{number}" for number in range(9)]
+    for game in games:
+        await bot.start(game)
+    tasks = [
+        asyncio.ensure_future(
+            bot.session.request(game, 1, request_bytes(game, 1), BATCH_LIMIT_US // 4)
+        )
+        for game in games
+    ]
+    await run_ready_tasks()
+    [message] = bot.stream.written
+    assert len(play_pb2.RefereeMessage.FromString(message).requests) == 5
+    for task in tasks:
+        task.cancel()
+
+
+async def test_bot_that_lingers_pays_for_the_wait(new_bot):
+    new_bot.say(hello(max_games=9, batch_wait_us=700))
+    await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)
+    for game in "gh":
+        await new_bot.start(game)
+    rival = Rival(new_bot.cores)
+    await rival.think()
+    pending = await new_bot.request("g")
+    assert new_bot.session.lingers
+    rival.claim()
+    rival.stop()
+    await run_ready_tasks()
+    assert rival.is_thinking, "it gets the core, because the bot lingers"
+    new_bot.time.pass_us(5000)
+    assert not new_bot.session.lingers
+    rival.stop()
+    await run_ready_tasks()
+    new_bot.time.pass_us(1000)
+    new_bot.say(replies(("g", 1)))
+    assert (await pending).elapsed_us == 1700
+
+
+async def test_time_that_a_request_waits_for_a_core_costs_nothing(bot):
+    rival = Rival(bot.cores)
+    await rival.think()
+    pending = await bot.request()
+    assert bot.take_scheduled()[-1:] != [Scheduling.NORMAL]
+    bot.time.creep_us(10 * LIMIT_US)
+    assert bot.stream.written == []
+    rival.stop()
+    await run_ready_tasks()
+    bot.time.pass_us(1000)
+    bot.say(replies(("g", 1)))
+    assert (await pending).elapsed_us == 1000
+
+
+async def request_soon(bot, game):
+    return await bot.session.request(game, 1, request_bytes(game, 1), LIMIT_US)
+
+
+class Rival:
+    """Another bot that wants the core."""
+
+    waiting, lingers, is_thinking = 1, False, False
+
+    def __init__(self, cores):
+        self.cores = cores
+
+    def claim(self):
+        self.cores.claim(self)
+
+    async def think(self):
+        self.claim()
+        await run_ready_tasks()
+        assert self.is_thinking
+
+    def begin(self):
+        self.is_thinking = True
+
+    def stop(self):
+        self.is_thinking = False
+        self.cores.release()
 
 
 async def test_reply_in_the_grace_period_has_a_lag(bot):
     pending = await bot.request()
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
     bot.say(replies(("g", 1)))
-    _, elapsed_us, lag_us = await pending
+    _, elapsed_us, lag_us, *_ = await pending
     assert elapsed_us == LIMIT_US
     assert lag_us == REPLY_GRACE_US - 1000
 
@@ -610,15 +732,27 @@ async def test_bot_with_a_too_large_first_message_is_told_why(new_bot):
 # Failures
 
 
-async def test_failure_reaches_all_pending_requests_each_with_its_own_time(bot):
-    await bot.start("h")
-    first = await bot.request("g")
+async def test_failure_is_charged_in_the_game_whose_request_the_bot_had_longest(bot):
+    for game in "hi":
+        await bot.start(game)
+    first = await bot.request("h")
+    second = await bot.request("g")
     bot.time.pass_us(500)
-    second = await bot.request("h")
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="was ended by SIGSEGV")))
     assert (await expect_fault(first)).evidence.elapsed_us == 500
-    assert (await expect_fault(second)).evidence.elapsed_us == 0
-    assert (await expect_fault(await bot.request(number=2))).cause is Cause.CRASH
+    with pytest.raises(VoidGame, match="has failed in another game: crash: was ended by SIGSEGV"):
+        await second
+    with pytest.raises(VoidGame):
+        await (await bot.request("i"))
+    assert (await expect_fault(await bot.request("h", 2))).cause is Cause.CRASH
+
+
+async def test_failure_without_a_pending_request_is_charged_in_the_game_of_the_next_one(bot):
+    await bot.start("h")
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert (await expect_fault(await bot.request("h"))).cause is Cause.CRASH
+    with pytest.raises(VoidGame):
+        await (await bot.request("g"))
 
 
 async def test_second_failure_is_ignored(bot):
@@ -685,23 +819,14 @@ async def test_bot_plays_on_if_grpc_reports_late_that_it_has_read(bot):
     assert bot.session.dropped == 1
 
 
-async def test_message_that_waits_at_the_end_of_the_stream_is_dropped(bot):
-    bot.session.send(START)
-    bot.session._outbox.close()
-    await run_ready_tasks()
-    assert not bot.session._outbox.is_flushing
-    assert bot.stream.written == []
-
-
 async def test_request_that_waits_at_the_end_of_the_stream_becomes_overdue(bot):
-    bot.stream.writable.clear()
-    bot.session.send(START)
-    await run_ready_tasks()
-    pending = await bot.request()  # waits, because the other message is being written
+    await bot.start("h")
+    first, second = await bot.request("g"), await bot.request("h")
     bot.session._outbox.close()
-    await bot.timeout()
-    assert (await expect_fault(pending)).cause is Cause.TIMEOUT
-    assert bot.stream.written == [START]
+    for pending in (first, second):
+        await bot.timeout()
+        assert (await expect_fault(pending)).cause is Cause.TIMEOUT
+    assert bot.stream.written == [request_bytes("g", 1)]
 
 
 async def test_nothing_is_written_after_the_end_of_the_stream(bot):
@@ -715,18 +840,13 @@ async def test_nothing_is_written_after_the_end_of_the_stream(bot):
     assert (await expect_fault(pending)).cause is Cause.CRASH
 
 
-async def test_unread_game_end_fails_the_next_game_after_the_write_limit(bot, monkeypatch):
-    """The write of a game end has a limit of its own, because nobody waits for a reply to it."""
-    monkeypatch.setattr(outbox, "WRITE_LIMIT_S", 0.05)
-    await bot.greet()
-    await bot.start("g")
-    bot.stream.writable.clear()
+async def test_game_end_travels_with_the_next_message(bot):
     bot.session.end_game("g", messages.goodbye("stands for a game end"))
-    with pytest.raises(Forfeit) as caught:
-        await bot.session.start_game("h", START, LIMIT_US)
-    assert caught.value.cause is Cause.CRASH
-    assert caught.value.evidence.detail == "does not read its stream"
-    assert bot.session.closed.is_set()
+    await run_ready_tasks()
+    assert bot.stream.written == []
+    await bot.session.say_goodbye(messages.goodbye())
+    [message] = bot.stream.written
+    assert message == messages.goodbye("stands for a game end") + messages.goodbye()
 
 
 # Scheduling
@@ -740,15 +860,14 @@ async def test_bot_gets_cores_only_while_something_is_expected_of_it(new_bot):
     await new_bot.greet()
     assert new_bot.take_scheduled() == [STOPPED]
     await new_bot.start("g")
-    assert new_bot.take_scheduled() == [NORMAL, IDLE]
+    assert new_bot.take_scheduled() == [IDLE, NORMAL, IDLE]
     pending = await new_bot.request("g", 1)
     assert new_bot.take_scheduled() == [NORMAL]
     new_bot.say(replies(("g", 1)))
     await pending
     assert new_bot.take_scheduled() == [IDLE]
     new_bot.session.end_game("g", START)
-    await run_ready_tasks()
-    assert new_bot.take_scheduled() == [NORMAL, STOPPED]
+    assert new_bot.take_scheduled() == [STOPPED]
 
 
 async def test_bot_is_let_go_before_its_request_is_written(new_bot):
@@ -766,21 +885,22 @@ async def test_bot_is_let_go_before_its_request_is_written(new_bot):
     pending.cancel()
 
 
-async def test_bot_is_idle_only_if_no_game_has_a_pending_request(new_bot):
+async def test_bot_is_idle_when_the_last_request_of_its_batch_is_answered(new_bot):
     await new_bot.greet()
     for game in "gh":
         await new_bot.start(game)
-    first, second = await new_bot.request("g", 1), await new_bot.request("h", 1)
     new_bot.take_scheduled()
+    tasks = [asyncio.ensure_future(request_soon(new_bot, game)) for game in "gh"]
+    await run_ready_tasks()
+    assert new_bot.take_scheduled() == [NORMAL]
     new_bot.say(replies(("g", 1)))
-    await first
+    await new_bot.wait_until_read()
     assert new_bot.take_scheduled() == []
     new_bot.say(replies(("h", 1)))
-    await second
+    await asyncio.wait(tasks)
     assert new_bot.take_scheduled() == [IDLE]
     new_bot.session.end_game("g", START)
-    await run_ready_tasks()
-    assert new_bot.take_scheduled() == [NORMAL, IDLE]
+    assert new_bot.take_scheduled() == []
 
 
 async def test_bot_that_is_late_or_replies_nonsense_becomes_idle(new_bot):
@@ -830,20 +950,7 @@ async def test_bot_that_is_not_ready_in_time_is_stopped(new_bot):
     await new_bot.timeout()
     with pytest.raises(Forfeit):
         await starting
-    assert new_bot.take_scheduled() == [STOPPED, NORMAL, STOPPED]
-
-
-async def test_bot_is_not_stopped_before_it_has_read_its_messages(new_bot):
-    await new_bot.greet()
-    await new_bot.start("g")
-    new_bot.take_scheduled()
-    new_bot.stream.writable.clear()
-    new_bot.session.end_game("g", START)
-    await run_ready_tasks()
-    assert new_bot.take_scheduled() == [NORMAL]
-    new_bot.stream.writable.set()
-    await run_ready_tasks()
-    assert new_bot.take_scheduled() == [STOPPED]
+    assert new_bot.take_scheduled() == [STOPPED, IDLE, NORMAL, IDLE, STOPPED]
 
 
 async def test_scheduling_does_not_change_after_a_failure(new_bot):

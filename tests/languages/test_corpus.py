@@ -132,7 +132,7 @@ def test_corpus_finds_a_program_with_one_mistake(right, wrong):
 # Conversations
 
 
-@pytest.mark.parametrize("at_once", [1, 16])
+@pytest.mark.parametrize("at_once", [1, 64])
 def test_conversation_has_the_whole_corpus_with_at_most_the_given_number_of_games(at_once):
     playing, requests, replies, most = set(), Counter(), Counter(), 0
     for message, expected in conversation(SEATS, at_once):

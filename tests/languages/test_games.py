@@ -121,7 +121,7 @@ async def play(process, spec, rules, seats, seat_of):
     player = await BotPlayer.join(process, opening, CLOCKS.game_start_us)
     compared = seat_of(player, setup)
     players = [*(Chance(seat) for seat in range(mine)), compared]
-    played = await play_game(setup, players, now_us=int, monotonic_us=int)
+    played = await play_game(setup, players, now_us=int, monotonic_ns=int)
     ranks = played.record.ranks
     await player.leave(
         messages.game_end(setup.game_id, played.unseen_events[mine], ranks, "", forfeited=False)

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.unmeasured,
 ]
 
-AT_ONCE = 16
+AT_ONCE = 64
 ENDED_BY_SIGTERM = {0, -signal.SIGTERM, 128 + signal.SIGTERM}  # the last is the exit code of a JVM
 NO_REFEREE = 2
 BROKEN_LIMIT_S = 10

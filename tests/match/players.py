@@ -62,5 +62,5 @@ async def play(
     """Play a game. The time of day stands still; the monotonic clock advances by 1 at each call."""
     ticks = iter(range(10**9))
     return await play_game(
-        what, players, now_us=lambda: 1_000, monotonic_us=lambda: next(ticks), watch=watch
+        what, players, now_us=lambda: 1_000, monotonic_ns=lambda: next(ticks), watch=watch
     )

@@ -254,7 +254,7 @@ async def test_on_forfeit_is_called_once_and_at_once(fault, request_count):
         setup(),
         [*players(1), faulty, crash()],  # the last one never started: no call
         now_us=int,
-        monotonic_us=int,
+        monotonic_ns=int,
         on_forfeit=lambda seat: calls.append((seat, faulty.request_count)),
     )
     assert calls == [(1, request_count)]

@@ -58,7 +58,7 @@ async def test_guide_bot_plays_every_ruleset_and_exits_after_goodbye(pool):
         )
         seated = [await seat(pool, number, setup) for number in (0, 1)]
         played = await play_game(
-            setup, [player for _, player in seated], now_us=int, monotonic_us=int
+            setup, [player for _, player in seated], now_us=int, monotonic_ns=int
         )
         assert not played.record.faults
         for (_, player), news in zip(seated, played.unseen_events, strict=True):

@@ -71,7 +71,7 @@ def list_messages(rules, players, deck, actions, seat) -> list[object]:
         isolation="none",
     )
     try:
-        played = asyncio.run(play_game(setup, repeaters, now_us=lambda: 0, monotonic_us=lambda: 0))
+        played = asyncio.run(play_game(setup, repeaters, now_us=lambda: 0, monotonic_ns=lambda: 0))
     except StopPlaying:
         return [start, *repeaters[seat].messages]
     ranks = played.record.ranks

@@ -73,7 +73,7 @@ class Games:
             isolation=self.isolation.summary,
             deal=deal,
         )
-        (record,) = await self.player.play_bundle(lane, (order,))
+        (record,) = await self.player.play_all(lane, (order,))
         check_record(record)
         return record
 

@@ -82,7 +82,7 @@ async def play(settings):
     player = GamePlayer(settings)
 
     async def play(*tasks, suspended=frozenset()):
-        records = await player.play_bundle(0, tasks, suspended)
+        records = await player.play_all(0, tasks, suspended)
         for record in records:
             check_record(record)
         return records
@@ -149,13 +149,35 @@ async def test_a_game_that_is_void_every_time_raises_void_game(play, monkeypatch
         await play(make_task(1, "fair", "fair"))
 
 
-async def test_a_void_game_does_not_disturb_the_other_games_of_its_batch(play, monkeypatch):
+async def test_a_void_game_does_not_disturb_the_other_games_of_its_portion(play, monkeypatch):
     kinds = ("holds_four_games", "holds_four_games")
     await play(make_task(1, *kinds))
-    VoidSeats(monkeypatch, "holds_four_games-1", times=1)
+    seat_in_first_game = 1  # `find_capacity` takes a seat too
+    VoidSeats(monkeypatch, "holds_four_games-1", times=1 + seat_in_first_game)
     records = await play(*(make_task(number, *kinds) for number in (2, 3, 4)))
     assert [record.game_id for record in records] == ["game-2", "game-3", "game-4"]
     assert [record.faults for record in records] == [(), (), ()]
+
+
+async def test_a_portion_has_the_games_that_its_bots_can_hold(settings):
+    four, one = ("holds_four_games", "holds_four_games"), ("holds_four_games", "fair")
+    tasks = [make_task(number, *four) for number in range(6)]
+    player = GamePlayer(settings)
+
+    async def count(*tasks, singles=frozenset()):
+        return [
+            record.game_id for record in await player.play_portion(0, tasks, frozenset(), singles)
+        ]
+
+    try:
+        assert await count(*tasks) == ["game-0", "game-1", "game-2", "game-3"]
+        assert await count(make_task(7, *one), make_task(8, *one)) == ["game-7"]
+        assert await count(*tasks, singles={"holds_four_games-1@1"}) == ["game-0"]
+        mixed = make_task(9, *one), *tasks[:2]
+        assert await count(*mixed, singles={"fair-1@1"}) == ["game-9"]
+        assert await count(*mixed[::-1], singles={"fair-1@1"}) == ["game-1", "game-0"]
+    finally:
+        await player.close()
 
 
 @pytest.fixture
@@ -188,7 +210,8 @@ def test_a_bot_inherits_no_variable_and_no_descriptor_of_its_worker(executor):
 
 def test_forfeits_in_earlier_bundles_of_an_assignment_suspend_a_bot(executor):
     bundles = tuple((make_task(number, "exits_with_1", "fair"),) for number in range(1, 5))
-    records = executor.submit(worker.play_games, Assignment(0, bundles, Forfeits(2))).result()
+    assignment = Assignment(0, bundles, Forfeits(2), least_s=60)
+    records = executor.submit(worker.play_games, assignment).result()
     early, suspended = Cause.EXITED_EARLY, Cause.SUSPENDED
     causes = [[fault.cause for fault in record.faults] for record in records]
     assert causes == [[early], [early], [suspended], [suspended]]

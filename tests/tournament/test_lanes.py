@@ -27,6 +27,11 @@ def make_lanes(games, *, stored=(), games_in_flight=1, workers=1, suspend_after=
     )
 
 
+def finish(lanes: Lanes, stretch) -> None:
+    """Say that all games of a stretch are played."""
+    lanes.release(stretch, {game.game_id for game in stretch.games})
+
+
 def drain(lanes: Lanes, workers: int) -> list[tuple[int, tuple[str, ...]]]:
     """Take all bundles, with workers that finish at once; return the worker and the game ids of each bundle."""
     out = []
@@ -39,7 +44,7 @@ def drain(lanes: Lanes, workers: int) -> list[tuple[int, tuple[str, ...]]]:
                 out.append((worker, tuple(game.game_id for game in bundle.games)))
                 for game in bundle.games:
                     lanes.note_result(game, ())
-                lanes.release(bundle.lane)
+                finish(lanes, bundle)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 5])
@@ -58,7 +63,7 @@ def test_a_lane_gives_one_bundle_at_a_time():
     first, second = lanes.take(0), lanes.take(0)
     assert {first.lane, second.lane} == {0, 2}
     assert lanes.take(0) is None
-    lanes.release(first.lane)
+    finish(lanes, first)
     third = lanes.take(0)
     assert third.lane == first.lane
     assert third.games[0].index > first.games[0].index
@@ -92,6 +97,18 @@ def test_the_bundle_of_a_lost_worker_is_given_again_first():
     assert lanes.take(0) == bundle
 
 
+def test_games_that_the_worker_did_not_play_are_given_again_first_in_the_same_bundles():
+    games = schedule(matches=8, lanes=3)
+    lanes = make_lanes(games, games_in_flight=4)
+    run = lanes.take(0, games=8)
+    (first, *rest), second = run.bundles[0], run.bundles[1]
+    lanes.release(run, {first.game_id, *(game.game_id for game in second[:2])})
+    others = [lanes.take(0) for _ in range(2)]
+    again = lanes.take(0, games=5)
+    assert run.lane not in {other.lane for other in others}
+    assert again.bundles == (tuple(rest), second[2:])
+
+
 def test_several_bundles_are_taken_for_many_games_and_given_again_in_order():
     games = schedule(matches=8)
     single = [ids for _, ids in drain(make_lanes(games, games_in_flight=4), 1)]
@@ -120,7 +137,7 @@ def play_lane(lanes: Lanes, forfeiting: str) -> list[tuple[int, frozenset[str]]]
         for game in bundle.games:
             seats = [seat for seat, bot in enumerate(game.bots) if bot == forfeiting]
             lanes.note_result(game, seats)
-        lanes.release(bundle.lane)
+        finish(lanes, bundle)
     return out
 
 
@@ -164,7 +181,7 @@ def test_suspensions_do_not_depend_on_the_number_of_workers():
                 for game in bundle.games:
                     out[game.game_id] = bundle.forfeits.suspended()
                     lanes.note_result(game, [s for s, bot in enumerate(game.bots) if bot == "c"])
-                lanes.release(bundle.lane)
+                finish(lanes, bundle)
         return out
 
     assert suspended(1) == suspended(2) == suspended(4)

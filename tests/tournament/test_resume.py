@@ -19,13 +19,15 @@ pytestmark = pytest.mark.unmeasured
 MATCHES = 30
 GAMES = 2 * MATCHES
 LEAGUE = "the league"
+FLIGHT = "games_in_flight = 5\n"
+"""With fewer games at once, a run is longer."""
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """Return the records of an uninterrupted run."""
     with place(tmp_path_factory.mktemp("whole")) as here:
-        done = here.referee("tournament", "run", here.tournament(matches=MATCHES))
+        done = here.referee("tournament", "run", here.tournament(matches=MATCHES, more=FLIGHT))
         assert done.returncode == 0, done.stderr
         assert here.run_folders() == []
         records = here.records("league")
@@ -51,7 +53,9 @@ def kill(process):
 
 
 def run(here):
-    return here.started("tournament", "run", here.tournament(matches=MATCHES), "--league", LEAGUE)
+    return here.started(
+        "tournament", "run", here.tournament(matches=MATCHES, more=FLIGHT), "--league", LEAGUE
+    )
 
 
 def resume(here):
@@ -70,7 +74,7 @@ def test_a_run_killed_during_its_creation_stores_a_whole_schedule_or_none(here, 
         for row in league.tournaments():
             assert row.games == GAMES, "half a schedule was stored"
     command = "resume" if "cup" in names else "run"
-    file = here.tournament(matches=MATCHES)
+    file = here.tournament(matches=MATCHES, more=FLIGHT)
     last = here.referee(
         "tournament", command, "cup" if command == "resume" else file, "--league", LEAGUE
     )
@@ -188,7 +192,8 @@ def test_a_bot_that_crashes_now_and_then_crashes_in_the_same_games(here):
     moody = here.bot("moody", MOODY)
 
     def file(workers):
-        more = f"lanes = 4\nworkers = {workers}\n"
+        # with several games at once, chance decides in which game a crash is charged
+        more = f"lanes = 4\nworkers = {workers}\ngames_in_flight = 1\n"
         return here.tournament(bots=(moody, "greedy"), matches=16, more=more)
 
     assert here.referee("tournament", "run", file(1), "--league", "whole").returncode == 0

@@ -32,7 +32,7 @@ def here(tmp_path):
 
 
 def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
-    file = here.tournament(matches=12, more="workers = 2\n")
+    file = here.tournament(matches=12, more="workers = 2\ngames_in_flight = 1\n")
     assert here.referee("tournament", "run", file, "--league", "whole").returncode == 0
     with here.started("tournament", "run", file, "--league", "league") as process:
         read_until(process, 1)

@@ -8,7 +8,7 @@ class Session
   include Linko::V1
 
   # The number of games that one process can play at the same time.
-  MAX_GAMES = 16
+  MAX_GAMES = 64
 
   def initialize
     @rulesets = {} # by game id

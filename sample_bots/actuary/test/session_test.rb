@@ -25,7 +25,7 @@ class SessionTest < Minitest::Test
   def test_hello_has_version_token_and_number_of_games
     hello = @session.hello('secret').hello
 
-    assert_equal [1, 'secret', 16], [hello.protocol_version, hello.token, hello.max_games]
+    assert_equal [1, 'secret', 64], [hello.protocol_version, hello.token, hello.max_games]
   end
 
   def test_each_game_start_gets_a_ready

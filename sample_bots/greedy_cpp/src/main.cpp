@@ -24,7 +24,7 @@ using linko::v1::RefereeService;
 using Stream = grpc::ClientReaderWriter<BotMessage, RefereeMessage>;
 
 constexpr std::uint32_t kProtocolVersion = 1;
-constexpr std::uint32_t kMaxGames = 16;
+constexpr std::uint32_t kMaxGames = 64;
 
 // How long the referee may take to close its side of the stream after its goodbye.
 constexpr std::chrono::seconds kClosing{1};

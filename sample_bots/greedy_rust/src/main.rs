@@ -28,7 +28,7 @@ use crate::linko::{BotMessage, Hello, RefereeMessage};
 const PROTOCOL_VERSION: u32 = 1;
 
 /// The number of games that the bot can play at the same time.
-const MAX_GAMES: u32 = 16;
+const MAX_GAMES: u32 = 64;
 
 /// How long the referee may take to close its side of the stream after its goodbye.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -64,6 +64,7 @@ fn hello(token: String) -> BotMessage {
         token,
         name: "linko-bot".into(), // only for logs; tables show the name in bot.toml
         max_games: MAX_GAMES,
+        ..Default::default()
     };
     BotMessage {
         hello: Some(hello),

@@ -6,11 +6,15 @@
  */
 
 import { credentials } from "@grpc/grpc-js";
-import { type RefereeMessage, RefereeServiceClient } from "./generated/linko/v1/play.js";
+import {
+  BotMessage,
+  type RefereeMessage,
+  RefereeServiceClient,
+} from "./generated/linko/v1/play.js";
 import { Session } from "./session.js";
 
 const PROTOCOL_VERSION = 1;
-const MAX_GAMES = 16;
+const MAX_GAMES = 64;
 const NO_REFEREE = 2;
 const STREAM_BROKEN = 3;
 /** How long the referee may take to close its side of the stream after its goodbye. */
@@ -33,11 +37,11 @@ setTimeout(() => process.exit(), CLOSING_MS).unref();
 function play(address: string, token: string): Promise<void> {
   const session = new Session();
   const stream = new RefereeServiceClient(address, credentials.createInsecure()).play();
-  stream.write({
-    hello: { protocolVersion: PROTOCOL_VERSION, token, name: "linko-bot", maxGames: MAX_GAMES },
-    ready: [],
-    replies: [],
-  });
+  stream.write(
+    BotMessage.fromPartial({
+      hello: { protocolVersion: PROTOCOL_VERSION, token, name: "linko-bot", maxGames: MAX_GAMES },
+    }),
+  );
   return new Promise((resolve, reject) => {
     stream.on("data", (message: RefereeMessage) => {
       const answer = session.receive(message);

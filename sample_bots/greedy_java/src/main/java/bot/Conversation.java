@@ -17,7 +17,7 @@ import linko.v1.Request;
 /** Exchanges messages with the referee, from the hello to the goodbye. */
 final class Conversation {
     private static final int PROTOCOL_VERSION = 1;
-    private static final int MAX_GAMES = 16; // games that the bot can play at the same time
+    private static final int MAX_GAMES = 64; // games that the bot can play at the same time
 
     private final BlockingClientCall<BotMessage, RefereeMessage> stream;
     private final Map<String, Policy> games = new HashMap<>(); // games in progress, by game id
