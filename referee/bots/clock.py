@@ -30,6 +30,9 @@ CPU_GRACE_US = 1_000
 CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
+BATCH_LIMIT_US = 60_000_000
+"""The limit of a batch is at most this much more than the largest limit of its requests. So a bot that hangs holds its core
+for little more than a minute."""
 _PAUSE_CHECK_NS = 10_000_000
 """While the clocks are paused: after how many ns to check again whether they run."""
 _MISSING = {
@@ -125,9 +128,9 @@ class PendingRequest:
 class Batch:
     """The requests that were written in one message. They share one clock.
 
-    The bot has the sum of their limits for all replies together. When the last reply has come, each request is charged with a
-    share of the time, in proportion to its limit. So with k requests of equal limits, each of their clocks runs at 1/k. The
-    shares add up to the time that the process had, and none is above its limit.
+    The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`. When the last reply has come, each
+    request is charged with a share of the time, in proportion to its limit. So with k requests of equal limits, each of their
+    clocks runs at 1/k. The shares add up to the time that the process had, and none is above its limit.
     """
 
     expired = False
@@ -141,20 +144,23 @@ class Batch:
         self.requests = requests
         self.written_ns = written_ns
         """The time, in ns of the clock, at which the batch was written to the stream."""
-        self.limit_us = sum(request.limit_us for request in requests)
+        self.open = len(requests)
+        """The number of requests to which the bot still has to reply."""
+        self._sum_us = limit_us = requests[0].limit_us
+        if len(requests) > 1:
+            limits_us = [request.limit_us for request in requests]
+            self._sum_us = sum(limits_us)
+            limit_us = min(self._sum_us, max(limits_us) + BATCH_LIMIT_US)
+        self.limit_us = limit_us
+        """How many microseconds the bot has for all replies."""
         self.deadline_ns = written_ns + self.limit_us * 1000
         """The time, in ns of the clock, at which the limit ends."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the bot still has to reply to a request of the batch."""
-        return any(request.is_open for request in self.requests)
 
     def share_us(self, request: PendingRequest, wall_us: int) -> int:
         """Return the share of a request in `wall_us`, the microseconds since the batch was written."""
         if len(self.requests) == 1:
             return wall_us
-        return wall_us * request.limit_us // max(1, self.limit_us)
+        return wall_us * request.limit_us // max(1, self._sum_us)
 
 
 class PendingRequests:
@@ -191,6 +197,8 @@ class PendingRequests:
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
+        self.slowest_us: int | None = None
+        """The longest time that a decision of the bot has taken, as the mean of its batch; None before the first decision."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._on_overdue = on_overdue
@@ -239,11 +247,25 @@ class PendingRequests:
         assert request.batch is not None  # noqa: S101 - only written requests are open
         request.answer = action
         request.batch.answered_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
-        self.finish_if_complete(request.batch)
+        self._close(request.batch)
 
-    def finish_if_complete(self, batch: Batch) -> None:
-        """Finish the batch if none of its requests is open."""
-        if not batch.is_open:
+    def fail(self, request: PendingRequest, failure: Exception) -> None:
+        """Raise `failure` in the caller of an open request of the batch."""
+        assert request.batch is not None  # noqa: S101 - only written requests are open
+        fail_request(request, failure)
+        self._close(request.batch)
+
+    def cancel(self, request: PendingRequest) -> None:
+        """Note that the caller of a request of the batch does not wait for it any more."""
+        if request.is_open:
+            request.reply.cancel()
+            if request.batch is self.batch is not None:
+                self._close(self.batch)
+
+    def _close(self, batch: Batch) -> None:
+        """Note that a request of the batch is not open any more. Finish the batch if it was the last one."""
+        batch.open -= 1
+        if not batch.open:
             self._finish(batch)
 
     def _finish(self, batch: Batch) -> None:
@@ -254,6 +276,8 @@ class PendingRequests:
         wall_us = max(0, batch.answered_ns - batch.written_ns) // 1000
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
+        if batch.requests[0].number != READY:
+            self.slowest_us = max(self.slowest_us or 0, wall_us // size)
         for request in batch.requests:
             if request.answer is not None and not request.reply.done():
                 elapsed_us = batch.share_us(request, wall_us - lag_us)

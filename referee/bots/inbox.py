@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from referee.bots.clock import READY, PendingRequest, PendingRequests, fail_request
+from referee.bots.clock import READY, PendingRequest, PendingRequests
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.pb import play_pb2
 from referee.protocol import messages
@@ -171,11 +171,9 @@ class Inbox:
         for request in waiting:
             elapsed_us = self._requests.elapsed_us(request)
             evidence = Evidence(detail=reason, elapsed_us=elapsed_us)
-            fail_request(request, Strike(Cause.MALFORMED, evidence))
-        if batch is None or not waiting:
+            self._requests.fail(request, Strike(Cause.MALFORMED, evidence))
+        if not waiting:
             self.count_unsolicited(1)
-        else:
-            self._requests.finish_if_complete(batch)
 
 
 def _check_size(data: bytes) -> None:

@@ -16,12 +16,17 @@ from typing import Protocol
 
 import grpc
 
-from referee.bots.clock import CORE_WAIT_LIMIT_US, READY, Clock, PendingRequest
+from referee.bots.clock import (
+    BATCH_LIMIT_US,
+    CORE_WAIT_LIMIT_US,
+    READY,
+    Clock,
+    PendingRequest,
+)
 from referee.bots.server import Stream
 
-BATCH_LIMIT_US = 60_000_000
-"""The limits of all requests of a batch add up to at most this much more than the largest of them. So a bot that hangs
-holds its core for little more than a minute."""
+_RESERVE = 4
+"""A batch has room for this many times the longest time that a decision of the bot has taken."""
 MAX_PASSED = 8
 """A bot that was passed over this many times gets the next core."""
 
@@ -85,22 +90,31 @@ class Outbox:
         """Drop a request that waits, if it does."""
         self._requests.pop(request, None)
 
-    def take_batch(self) -> tuple[bytes, list[PendingRequest]]:
+    def take_batch(self, slowest_us: int | None) -> tuple[bytes, list[PendingRequest]]:
         """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
 
-        A batch has only readies or only decisions. It begins with the oldest request, and takes as many others as
-        `BATCH_LIMIT_US` allows.
+        A batch has only readies or only decisions, the oldest first. It is small enough that `BATCH_LIMIT_US` does not make a bot
+        late that decides one request after the other.
+
+        Args:
+            slowest_us: `PendingRequests.slowest_us`.
         """
         batch: list[PendingRequest] = []
         parts, self._ends = self._ends, []
-        sum_us = most_us = 0
+        left_us = BATCH_LIMIT_US
         for request in self._requests:
-            if batch and (request.number == READY) is not (batch[0].number == READY):
+            is_ready = request.number == READY
+            if not batch:
+                wants_ready = is_ready
+            elif is_ready is wants_ready:
+                needed_us = request.limit_us
+                if slowest_us is not None and not is_ready:
+                    needed_us = min(needed_us, _RESERVE * slowest_us)
+                left_us -= needed_us
+                if left_us < 0:
+                    break
+            else:
                 continue
-            most_us = max(most_us, request.limit_us)
-            sum_us += request.limit_us
-            if sum_us > most_us + BATCH_LIMIT_US:
-                break
             batch.append(request)
         parts += [self._requests.pop(request) for request in batch]
         return b"".join(parts), batch

@@ -360,6 +360,7 @@ class Session:
             raise self._failure_of(game_id)
         request = self._add_request(game_id, READY, limit_us)
         self._games.add(game_id)
+        self._update_scheduling()
         try:
             self._wait_for_core(start, request)
             await self._await_reply(request)
@@ -405,7 +406,6 @@ class Session:
         if not self._outbox.waiting:
             self._waiting_since_ns = self._now_ns()
         self._outbox.put_request(message, request)
-        self._update_scheduling()
         if not self._has_core:
             self._cores.claim(self)
 
@@ -413,7 +413,7 @@ class Session:
         """Write a batch of the requests that wait; see `Claimant.begin`."""
         self._has_core = True
         self._update_scheduling()
-        data, batch = self._outbox.take_batch()
+        data, batch = self._outbox.take_batch(self._requests.slowest_us)
         if not batch:  # all were dropped
             self._give_core_back()
             return
@@ -446,10 +446,8 @@ class Session:
         self._requests.pending.pop(request.game_id, None)
         if request.batch is None:
             self._outbox.remove(request)
-        elif self._requests.batch is request.batch:  # the caller was cancelled
-            request.reply.cancel()
-            self._requests.finish_if_complete(request.batch)
-        self._update_scheduling()
+        else:
+            self._requests.cancel(request)
 
     def _update_scheduling(self) -> None:
         if self.failure is None and self.scheduler is not None:

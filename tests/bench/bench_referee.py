@@ -170,7 +170,7 @@ async def play(
         warming = [order(GAMES + number, program) for number in range(4)]
         await player.play_all(0, warming)  # start the bots
         bots = psutil.Process().children()
-        profiler = cProfile.Profile()
+        profiler = cProfile.Profile(time.process_time)
         began_s, spent_s, bots_s = time.perf_counter(), time.process_time(), cpu_s(bots)
         if profile:
             profiler.enable()

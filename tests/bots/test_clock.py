@@ -6,6 +6,7 @@ import pytest
 from fakes import FakeTime
 
 from referee.bots.clock import (
+    BATCH_LIMIT_US,
     CORE_WAIT_LIMIT_US,
     CPU_GRACE_US,
     HELLO,
@@ -329,3 +330,13 @@ async def test_reply_to_a_batch_in_its_grace_period_is_in_time(bot):
         bot.requests.answer(request, b"")
     for request in batch:
         assert request.reply.result() == TimedReply(b"", LIMIT_US, 1000, 2 * LIMIT_US + 1000, 2)
+
+
+async def test_limit_of_a_batch_is_at_most_a_minute_more_than_that_of_a_request(bot):
+    batch = bot.write_batch(*[40_000_000] * 3)
+    bot.time.creep_us(40_000_000 + BATCH_LIMIT_US, step_us=5_000)
+    bot.requests.answer(batch[0], b"")
+    assert not batch[1].reply.done()
+    bot.time.creep_us(REPLY_GRACE_US)
+    assert batch[1].reply.exception().evidence.elapsed_us >= 40_000_000
+    assert batch[0].reply.result().elapsed_us == (40_000_000 + BATCH_LIMIT_US) // 3

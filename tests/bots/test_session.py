@@ -7,9 +7,14 @@ import pytest
 from fakes import FakeStream, FakeTime
 
 from referee.bots import session
-from referee.bots.clock import CORE_WAIT_LIMIT_US, REPLY_GRACE_US, TimedReply
+from referee.bots.clock import (
+    BATCH_LIMIT_US,
+    CORE_WAIT_LIMIT_US,
+    REPLY_GRACE_US,
+    TimedReply,
+)
 from referee.bots.inbox import FLOOD_QUOTA, MESSAGE_LIMIT
-from referee.bots.outbox import BATCH_LIMIT_US, Cores
+from referee.bots.outbox import Cores
 from referee.bots.server import OWN, Sender
 from referee.bots.session import Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
@@ -512,21 +517,38 @@ async def test_readies_and_decisions_are_not_in_one_batch(bot):
     second.cancel()
 
 
-async def test_batch_is_small_enough_that_its_limit_is_a_minute_more_than_that_of_one_request(bot):
-    games = [f"{number}" for number in range(9)]
-    for game in games:
-        await bot.start(game)
+async def request_many(bot, limit_us):
+    """Send the requests of nine games, and return the number of requests in the first message."""
+    bot.stream.written.clear()
     tasks = [
-        asyncio.ensure_future(
-            bot.session.request(game, 1, request_bytes(game, 1), BATCH_LIMIT_US // 4)
-        )
-        for game in games
+        asyncio.ensure_future(bot.session.request(game, 1, request_bytes(game, 1), limit_us))
+        for game in MANY
     ]
     await run_ready_tasks()
-    [message] = bot.stream.written
-    assert len(play_pb2.RefereeMessage.FromString(message).requests) == 5
+    requests = play_pb2.RefereeMessage.FromString(bot.stream.written[0]).requests
     for task in tasks:
         task.cancel()
+    await asyncio.wait(tasks)
+    return len(requests)
+
+
+MANY = [f"{number}" for number in range(9)]
+
+
+async def test_batch_of_a_bot_that_may_be_slow_is_small(bot):
+    for game in MANY:
+        await bot.start(game)
+    assert await request_many(bot, BATCH_LIMIT_US // 4) == 5
+
+
+async def test_batch_of_a_bot_that_was_quick_is_large(bot):
+    for game in MANY:
+        await bot.start(game)
+    pending = await bot.request()
+    bot.time.pass_us(BATCH_LIMIT_US // 40)
+    bot.say(replies(("g", 1)))
+    await pending
+    assert await request_many(bot, BATCH_LIMIT_US // 4) == 9
 
 
 async def test_bot_that_lingers_pays_for_the_wait(new_bot):
