@@ -257,10 +257,10 @@ class PendingRequests:
 
     def cancel(self, request: PendingRequest) -> None:
         """Note that the caller of a request of the batch does not wait for it any more."""
-        if request.is_open:
-            request.reply.cancel()
-            if request.batch is self.batch is not None:
-                self._close(self.batch)
+        is_open = request.is_open
+        request.reply.cancel()
+        if is_open and request.batch is self.batch is not None:
+            self._close(self.batch)
 
     def _close(self, batch: Batch) -> None:
         """Note that a request of the batch is not open any more. Finish the batch if it was the last one."""

@@ -55,8 +55,8 @@ class Outbox:
         """Messages without a request, which wait for the next message."""
         self._requests: dict[PendingRequest, bytes] = {}
         """The requests that wait, each with its message, the oldest first."""
-        self._lock = asyncio.Lock()
-        """Held while a write is in progress."""
+        self._written: asyncio.Event | None = None
+        """Set at the end of the write that is in progress; None if no other write waits for it."""
         self._writing_since_ns = 0
         """The time, in ns of the clock, at which the current write began; 0 if no write is in progress."""
 
@@ -127,17 +127,22 @@ class Outbox:
 
     async def write(self, data: bytes) -> None:
         """Write a message, after the write that is in progress."""
-        async with self._lock:
-            if self._stream is None:
-                return
-            self._writing_since_ns = self._now_ns()
-            try:
-                await self._stream.write(data)
-            except grpc.aio.BaseError:
-                self._stream = None
-                self._on_closed()
-            finally:
-                self._writing_since_ns = 0
+        while self._writing_since_ns:
+            self._written = self._written or asyncio.Event()
+            await self._written.wait()
+        if self._stream is None:
+            return
+        self._writing_since_ns = self._now_ns()
+        try:
+            await self._stream.write(data)
+        except grpc.aio.BaseError:
+            self._stream = None
+            self._on_closed()
+        finally:
+            self._writing_since_ns = 0
+            if self._written is not None:
+                self._written.set()
+                self._written = None
 
     def limit_write(self, limit_us: int) -> None:
         """Call `on_unread` if the current write takes longer than `limit_us`, the limit of an overdue batch.

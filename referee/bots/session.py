@@ -361,13 +361,18 @@ class Session:
         request = self._add_request(game_id, READY, limit_us)
         self._games.add(game_id)
         self._update_scheduling()
+        is_ready = False
         try:
             self._wait_for_core(start, request)
-            await self._await_reply(request)
-        except BaseException:
-            self._games.discard(game_id)
-            self._update_scheduling()
-            raise
+            await request.reply
+            is_ready = True
+        except Forfeit as failure:
+            raise self._with_elapsed(failure, request) from None
+        finally:
+            self._forget(request)
+            if not is_ready:
+                self._games.discard(game_id)
+                self._update_scheduling()
 
     def end_game(self, game_id: str, end: bytes) -> None:
         """Let the end of a game travel with the next message to the bot."""
@@ -384,18 +389,20 @@ class Session:
         if self.failure is not None:
             raise self._failure_of(game_id)
         request = self._add_request(game_id, number, limit_us)
-        if len(self._games) == 1 and self._outbox.is_empty and self._cores.take():
-            self._has_core = True
-            self._update_scheduling()
-            self._requests.start_clock((request,), self._now_ns())
-            try:
+        try:
+            if len(self._games) == 1 and self._outbox.is_empty and self._cores.take():
+                self._has_core = True
+                self._update_scheduling()
+                self._requests.start_clock((request,), self._now_ns())
                 await self._outbox.write(message)
-            except BaseException:  # the caller was cancelled
-                self._forget(request)
-                raise
-        else:
-            self._wait_for_core(message, request)
-        return await self._await_reply(request)
+            else:
+                self._wait_for_core(message, request)
+            reply: TimedReply = await request.reply
+        except Forfeit as failure:
+            raise self._with_elapsed(failure, request) from None
+        finally:
+            self._forget(request)
+        return reply
 
     async def say_goodbye(self, goodbye: bytes) -> None:
         """Write all messages that wait, and `goodbye` after them."""
@@ -431,22 +438,16 @@ class Session:
         if self._outbox.waiting:
             self._cores.claim(self)
 
-    async def _await_reply(self, request: PendingRequest) -> TimedReply:
-        try:
-            reply: TimedReply = await request.reply
-        except Forfeit as failure:
-            elapsed_us = self._requests.elapsed_us(request)
-            raise Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us)) from None
-        finally:
-            self._forget(request)
-        return reply
+    def _with_elapsed(self, failure: Forfeit, request: PendingRequest) -> Forfeit:
+        elapsed_us = self._requests.elapsed_us(request)
+        return Forfeit(failure.cause, replace(failure.evidence, elapsed_us=elapsed_us))
 
     def _forget(self, request: PendingRequest) -> None:
         """Remove a request whose caller does not wait for it any more."""
         self._requests.pending.pop(request.game_id, None)
         if request.batch is None:
             self._outbox.remove(request)
-        else:
+        elif not request.reply.done():  # the caller was cancelled
             self._requests.cancel(request)
 
     def _update_scheduling(self) -> None:

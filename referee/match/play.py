@@ -158,7 +158,7 @@ async def play_game(
         max_strikes=setup.max_strikes,
         isolation=setup.isolation,
         started_at_us=started_at_us,
-        duration_us=(monotonic_ns() - began_ns) // 1000 - run.waited_us,
+        duration_us=max(0, (monotonic_ns() - began_ns - run.awaited_ns) // 1000) + run.spent_us,
     )
     return RecordedGame(record, tuple(map(run.event_log.take, range(len(players)))))
 
@@ -189,8 +189,10 @@ class _Run:
         watch: Watcher | None,
         on_forfeit: Callable[[int], None] | None,
     ) -> None:
-        self.waited_us = 0
-        """How long the game has waited for others: the time of all decisions that is no seat's time."""
+        self.awaited_ns = 0
+        """How long the game has awaited its players, and perhaps other games that use the same players."""
+        self.spent_us = 0
+        """The part of this that the players have spent."""
         self._monotonic_ns = monotonic_ns
         self.game = game
         self.seats = [_Seat(player, setup.clocks) for player in players]
@@ -223,10 +225,12 @@ class _Run:
                     raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="the bank is empty"))
                 reply = await player.decide(request)
             except BotFault as fault:
-                self._count_wait(began_ns, fault.evidence.elapsed_us)
+                self.awaited_ns += self._monotonic_ns() - began_ns
+                self.spent_us += fault.evidence.elapsed_us
                 self._handle_fault(decision, fault, time)
                 continue
-            self._count_wait(began_ns, reply.elapsed_us + reply.lag_us)
+            self.awaited_ns += self._monotonic_ns() - began_ns
+            self.spent_us += reply.elapsed_us + reply.lag_us
             try:
                 events = game.apply(reply.action)
             except IllegalActionError:
@@ -245,10 +249,6 @@ class _Run:
             self._record_move(decision, move, events)
         assert game.outcome is not None  # noqa: S101 - a game without a decision is over
         return game.outcome
-
-    def _count_wait(self, began_ns: int, own_us: int) -> None:
-        """Count the time since `began_ns` as waiting, except `own_us`, the time of the seat."""
-        self.waited_us += max(0, (self._monotonic_ns() - began_ns) // 1000 - own_us)
 
     def _handle_fault(self, decision: Decision, fault: BotFault, time: DecisionTime) -> None:
         """Charge the seat with the fault and let the stand-in decide."""
