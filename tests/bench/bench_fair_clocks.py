@@ -8,9 +8,10 @@ prints how many were charged, how long the replies took by the referee's clock, 
 The second part measures thinking time on one core, for each rung that the machine gives. A bot computes for 20 ms in each decision, beside
 three bots that are quiet, that ponder (each has a child process that computes all the time), or that ponder with the
 permission of the tournament. The bench prints the CPU time that the first bot has had, as a share of the real time, and
-compares it with the share beside quiet bots in the same round. Last it prints the CPU time of the referee
+compares it with the share beside quiet bots in the same round. Then it prints the CPU time of the referee
 and the real time for a decision of bots that reply at once, without and with the key `pondering`, which turns
-the stopping of seated bots off.
+the stopping of seated bots off. Last it prints the share of CPU time that four bots get that all compute, with one game and
+with 64 games at once.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from referee.clocks import Clocks
 from referee.errors import Cause, UserError
 from referee.match.play import GameSetup
 from referee.records import BotId, Fault, GameRecord
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import NO_ISOLATION, Isolation, Rung
 from referee.sandbox.ladder import select_isolation
 from referee.tournament.assignments import Assignment, GameTask, WorkerSettings
@@ -57,6 +58,7 @@ QUIET = ("quiet", "quiet", "quiet")
 PONDERERS = ("ponderer", "ponderer", "disguised_ponderer")
 SHARE_ROUNDS, SHARE_GAMES = 3, 2
 COST_ROUNDS, COST_GAMES = 5, 4
+SHORT_RULES, MANY_GAMES = RULES.with_options(max_turns=4), 64
 
 
 def order(number: int, when: str) -> GameTask:
@@ -71,13 +73,13 @@ def order(number: int, when: str) -> GameTask:
     )
 
 
-def task(number: int, *bots: BotSpec, clocks: Clocks = CLOCKS) -> GameTask:
+def task(number: int, *bots: BotSpec, clocks: Clocks = CLOCKS, rules: Ruleset = RULES) -> GameTask:
     name = f"bench-{number}"
     setup = GameSetup(
         game_id=name,
-        ruleset=RULES,
+        ruleset=rules,
         seating=tuple(spec.bot for spec in bots),
-        deck=deals.deck(bytes(32), name, RULES),
+        deck=deals.deck(bytes(32), name, rules),
         clocks=clocks,
         max_strikes=UNLIMITED,
         isolation="none",
@@ -162,7 +164,13 @@ def spread(what: str, values: list[int]) -> str:
 
 
 async def play_pondering(
-    kinds: Sequence[str], isolation: Isolation, games: int, *, pondering: bool
+    kinds: Sequence[str],
+    isolation: Isolation,
+    games: int,
+    *,
+    pondering: bool = False,
+    in_flight: int = 1,
+    rules: Ruleset = RULES,
 ) -> tuple[float, float, float]:
     """Play games with bots of `pondering_bot.py` in this process, after one game to warm up.
 
@@ -185,12 +193,13 @@ async def play_pondering(
                 pondering=pondering,
             )
         )
-        await player.play_all(0, (task(0, *bots, clocks=Clocks()),))
+        tasks = [task(number, *bots, clocks=Clocks(), rules=rules) for number in range(games + 1)]
+        await player.play_all(0, tasks[:1])
         cpu_s, wall_s, decisions = time.process_time(), time.perf_counter(), 0
-        for number in range(1, games + 1):
-            (record,) = await player.play_all(0, (task(number, *bots, clocks=Clocks()),))
-            assert not record.faults, record.faults
-            decisions += len(record.moves)
+        for first in range(1, games + 1, in_flight):
+            for record in await player.play_all(0, tasks[first : first + in_flight]):
+                assert not record.faults, record.faults
+                decisions += len(record.moves)
         cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
         first = player._pool._processes[0, str(bots[0].bot)]
         await player.close()
@@ -241,6 +250,26 @@ def tell_thinking_time(isolation: Isolation) -> None:
         )
 
 
+def tell_many_games(isolation: Isolation) -> None:
+    """Print how much CPU time four searchers get in their decisions with one game and with many games at once."""
+    searchers = ("searcher",) * 4
+    alone, many = [], []
+    for _ in range(SHARE_ROUNDS):
+        for shares, in_flight in ((alone, 1), (many, MANY_GAMES)):
+            share, _, _ = uvloop.run(
+                play_pondering(
+                    searchers, isolation, MANY_GAMES, in_flight=in_flight, rules=SHORT_RULES
+                )
+            )
+            shares.append(share)
+    kept = statistics.median(one / other for one, other in zip(many, alone, strict=True))
+    print(
+        f"  beside three bots that compute as well, with one game: {statistics.median(alone):.1%}; with"
+        f" {MANY_GAMES} games at once: {statistics.median(many):.1%}, {kept:.1%} of that (wanted: at least 98 %)",
+        flush=True,
+    )
+
+
 def list_isolations() -> Iterator[Isolation]:
     """Yield the isolation on each rung that this machine gives."""
     for rung in Rung:
@@ -260,6 +289,7 @@ def main(early: int, late: int) -> None:
     os.sched_setaffinity(0, cores[:1])
     for isolation in list_isolations():
         tell_thinking_time(isolation)
+        tell_many_games(isolation)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ async def main(kind: str) -> None:
     cpu_ns = wall_ns = 0
     async with grpc.aio.insecure_channel(os.environ["REFEREE_ADDRESS"]) as channel:
         call = channel.stream_stream("/linko.v1.RefereeService/Play")()
-        hello = play_pb2.Hello(protocol_version=1, token=os.environ["REFEREE_TOKEN"], name=kind)
+        hello = play_pb2.Hello(
+            protocol_version=1, token=os.environ["REFEREE_TOKEN"], name=kind, max_games=64
+        )
         await call.write(play_pb2.BotMessage(hello=hello).SerializeToString())
         while (data := await call.read()) is not grpc.aio.EOF:
             message = play_pb2.RefereeMessage.FromString(data)
