@@ -119,6 +119,7 @@ class _Check:
             await self._step(
                 f"full games: {players} players", partial(self._play_full_games, players)
             )
+        await self._concurrency_step("one large message", ConcurrencySteps.check_batch)
         await self._concurrency_step("games at once", ConcurrencySteps.check_interleaved)
         await self._concurrency_step("games kept apart", ConcurrencySteps.check_separation)
         await self._concurrency_step("deterministic", ConcurrencySteps.report_determinism)

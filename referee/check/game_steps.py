@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from referee.bots.clock import BATCH_LIMIT_US
 from referee.check import (
     Finding,
     StepFailure,
@@ -24,6 +26,7 @@ from referee.check import (
 from referee.check.bot_under_test import BotUnderTest
 from referee.check.games import (
     BotDecision,
+    BotSeat,
     CheckedGame,
     CheckGame,
     TableSize,
@@ -31,10 +34,16 @@ from referee.check.games import (
     play_concurrently,
     play_game,
     play_in_sequence,
+    start_game,
 )
+from referee.clocks import DecisionTime
+from referee.records import Reply, Request
+from referee.rules.game import Game
 
 MAX_CONCURRENT_GAMES = 32
 """The largest number of games at once in a check, even if `max_games` in the bot's hello is larger."""
+BATCH_GAMES = 64
+"""The largest number of requests in one message of a check."""
 _COMPARED_GAMES = 4
 """How many games each of two processes plays one after the other, to compare their decisions."""
 STRENGTH_GAMES = 100
@@ -61,6 +70,7 @@ class ConcurrencySteps:
         self._bot = bot
         self._max_games = max_games
         at_once = min(max_games, MAX_CONCURRENT_GAMES)
+        self._tables = tables
         self._games = plan_games("together", tables, max(at_once, _COMPARED_GAMES))
         self._concurrent: list[CheckedGame] | None = None
         """The games that were played at once; None if `check_interleaved` has not passed."""
@@ -71,6 +81,42 @@ class ConcurrencySteps:
     def went_well(self) -> bool:
         """Whether the bot has played games at once without a failure."""
         return self._concurrent is not None
+
+    async def check_batch(self) -> Finding:
+        """Send one message with the first requests of `max_games` games, at most `BATCH_GAMES`.
+
+        Raises `StepFailure` if a reply is wrong or missing.
+        """
+        if self._max_games == 1:
+            return skip_because("max_games is 1: one game at a time")
+        count = min(self._max_games, BATCH_GAMES)
+        limit_us = min(self._bot.clocks.decision_us, BATCH_LIMIT_US // count)
+        games = [replace(game, seat=0) for game in plan_games("message", self._tables, count)]
+        async with self._bot.run() as process:
+            players = await asyncio.gather(
+                *(start_game(self._bot, process, game) for game in games)
+            )
+            seats = [
+                BotSeat(process, player, game.description)
+                for player, game in zip(players, games, strict=True)
+            ]
+            replies = await asyncio.gather(
+                *(
+                    seat.decide(_first_request(game, limit_us))
+                    for seat, game in zip(seats, games, strict=True)
+                ),
+                return_exceptions=True,
+            )
+        if failures := [seat.failure for seat in seats if seat.failure is not None]:
+            first = failures[0]
+            raise StepFailure(
+                first.expected,
+                f"{first.came}\n{len(failures)} of {count} requests in one message went wrong",
+            )
+        wall_us = max(reply.wall_us for reply in replies if isinstance(reply, Reply))
+        return pass_with(
+            f"{count} requests in one message, all answered within {wall_us / 1000:.0f} ms"
+        )
 
     async def check_interleaved(self) -> Finding:
         """Play `max_games` games at once, at most `MAX_CONCURRENT_GAMES`. Raises `StepFailure` if a reply is wrong."""
@@ -134,6 +180,14 @@ class ConcurrencySteps:
     async def _play_by_new_process(self) -> list[CheckedGame]:
         async with self._bot.run() as process:
             return await play_in_sequence(self._bot, process, self._games[:_COMPARED_GAMES])
+
+
+def _first_request(game: CheckGame, limit_us: int) -> Request:
+    """Return the first request of a game, with a limit of its own."""
+    table = Game(game.ruleset, game.players, game.deck)
+    decision = table.decision
+    assert decision is not None  # noqa: S101 - the game has just begun
+    return Request(1, table.view(0), decision, (), DecisionTime(limit_us, None, 0))
 
 
 class _Difference(NamedTuple):

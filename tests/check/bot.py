@@ -81,15 +81,23 @@ class IsWrongInExpert(Plain):
 
 
 class NamesTheLastGame(HoldsFour):
-    """Names the game that started last in every reply."""
+    """Names the game that started last in every reply except the first one of each game."""
 
     async def prepare(self, start):
         self.last = start.game_id
         await super().prepare(start)
 
     def reply(self, request, action=None):
-        request.game_id = self.last
+        if request.decision_id > 1:
+            request.game_id = self.last
         return super().reply(request, action)
+
+
+class AnswersOneRequest(HoldsFour):
+    """Answers only the first request of a message."""
+
+    def choose(self, requests):
+        return requests[:1]
 
 
 class MixesItsGames(HoldsFour):

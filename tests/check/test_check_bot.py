@@ -33,6 +33,7 @@ STEPS = [
     "full games: 3 players",
     "full games: 4 players",
     "full games: 5 players",
+    "one large message",
     "games at once",
     "games kept apart",
     "deterministic",
@@ -233,8 +234,22 @@ async def test_unusual_but_correct_bot_passes(tmp_path, bot):
     deterministic = findings_by_name(report)["deterministic"]
     assert deterministic.verdict is StepVerdict.INFO
     assert ("no: " in deterministic.came) == (bot == "is_by_chance")
+    batch = findings_by_name(report)["one large message"]
+    assert ("4 requests in one message, all answered" in batch.came) == (bot == "holds_four")
     interleaved = findings_by_name(report)["games at once"]
     assert interleaved.verdict is (StepVerdict.PASS if bot == "holds_four" else StepVerdict.SKIP)
+
+
+@MORE
+@pytest.mark.usefixtures("short_check")
+async def test_bot_that_answers_only_one_request_of_a_message_fails(tmp_path):
+    report = await check_and_assert_clean(
+        bot_folder(tmp_path / "bot", "answers_one_request", more='rulesets = ["basic"]')
+    )
+    assert failed_steps(report) == ["one large message", "games at once"]
+    said = text_of(report, "one large message")
+    assert "no reply within" in said
+    assert "3 of 4 requests in one message went wrong" in said
 
 
 @MORE
@@ -248,6 +263,7 @@ async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
     assert {name for name, verdict in verdicts.items() if verdict is StepVerdict.SKIP} == {
         *ALL_DECISIONS[:-1],
         *ALL_GAMES[1:],
+        "one large message",
         "games at once",
         "games kept apart",
     }

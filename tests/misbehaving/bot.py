@@ -43,12 +43,16 @@ class Fair:
                 for start in message.game_starts:
                     self.asked = 0
                     await self.prepare(start)
-                for request in message.requests:
+                for request in self.choose(message.requests):
                     self.asked += 1
                     await self.answer(request)
                 if message.HasField("goodbye"):
                     await self.leave()
                     return
+
+    def choose(self, requests):
+        """Return the requests to answer."""
+        return requests
 
     async def greet(self):
         await self.say(hello=hello())
