@@ -77,7 +77,7 @@ def play(deal: str) -> tuple[RecordedGame, list[tuple[Request, Reply]]]:
         isolation="none",
     )
     players = [Scripted(deal, seat) for seat in range(PLAYERS)]
-    game = play_game(setup, players, now_us=int, monotonic_us=int)
+    game = play_game(setup, players, now_us=int, monotonic_ns=int)
     return asyncio.run(game), players[SEAT].decisions
 
 

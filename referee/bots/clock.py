@@ -97,7 +97,7 @@ class PendingRequest:
 
     batch: Batch | None = None
     """The batch in which it was written; None until then."""
-    answer: bytes | None = None
+    action: bytes | None = None
     """The serialised action of its reply, which waits here until the batch is finished; None before the reply."""
 
     def __init__(
@@ -115,7 +115,7 @@ class PendingRequest:
     @property
     def is_open(self) -> bool:
         """Whether the bot still has to reply."""
-        return self.answer is None and not self.reply.done()
+        return self.action is None and not self.reply.done()
 
     @property
     def cause(self) -> Cause:
@@ -137,7 +137,7 @@ class Batch:
     """True once the deadline has passed, until it is moved into the future."""
     cpu_at_deadline_ns: int | None = None
     """The bot's CPU time at the deadline; None before the deadline, or if all the bot's threads slept then."""
-    answered_ns = 0
+    last_reply_ns = 0
     """The time of the newest reply, in ns of the clock; 0 before the first."""
 
     def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
@@ -242,11 +242,11 @@ class PendingRequests:
         now_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
         return batch.share_us(request, max(0, now_ns - batch.written_ns) // 1000)
 
-    def answer(self, request: PendingRequest, action: bytes) -> None:
+    def complete(self, request: PendingRequest, action: bytes) -> None:
         """Note the reply to an open request of the batch. The caller that awaits it gets it when the batch is finished."""
         assert request.batch is not None  # noqa: S101 - only written requests are open
-        request.answer = action
-        request.batch.answered_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
+        request.action = action
+        request.batch.last_reply_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
         self._close(request.batch)
 
     def fail(self, request: PendingRequest, failure: Exception) -> None:
@@ -273,16 +273,16 @@ class PendingRequests:
 
         If the last reply came in the grace period, the time after the deadline is its lag.
         """
-        wall_us = max(0, batch.answered_ns - batch.written_ns) // 1000
+        wall_us = max(0, batch.last_reply_ns - batch.written_ns) // 1000
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
         if batch.requests[0].number != READY:
             self.slowest_us = max(self.slowest_us or 0, wall_us // size)
         for request in batch.requests:
-            if request.answer is not None and not request.reply.done():
+            if request.action is not None and not request.reply.done():
                 elapsed_us = batch.share_us(request, wall_us - lag_us)
                 timed = TimedReply(
-                    request.answer, elapsed_us, lag_us, wall_us if size > 1 else 0, size
+                    request.action, elapsed_us, lag_us, wall_us if size > 1 else 0, size
                 )
                 request.reply.set_result(timed)
         if self.batch is batch:

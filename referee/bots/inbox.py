@@ -155,7 +155,7 @@ class Inbox:
         self.accepted += 1
         if self._requests.overdue:
             self._requests.forget_overdue(request.game_id, self._games)
-        self._requests.answer(request, action)
+        self._requests.complete(request, action)
 
     def _charge_malformed(self, reason: str) -> None:
         """Charge a strike for every open decision, because the malformed message may be the reply to any of them.

@@ -174,7 +174,7 @@ class BotPlayer:
         self._process = process
         self._game_id = opening.game_id
         self._encoder = opening.encoder
-        self._cpu_before_s = process.usage().cpu_s
+        self._cpu_before_s = process.usage_per_game().cpu_s
         self._dropped_before = process.session.dropped
 
     @classmethod
@@ -241,9 +241,9 @@ class BotPlayer:
     def usage(self) -> Usage:
         """Return the CPU time of the process since it joined the game, and its peak memory since its start.
 
-        The CPU time includes other games that the process plays at the same time.
+        If the process plays several games at the same time, each has an equal part of its CPU time.
         """
-        usage = self._process.usage()
+        usage = self._process.usage_per_game()
         return Usage(round(usage.cpu_s - self._cpu_before_s, 6), usage.peak_memory_kib)
 
     @property

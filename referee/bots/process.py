@@ -98,6 +98,7 @@ class BotProcess:
         """How many games the bot can play at once; the bot says this in its hello."""
         self.games = 0
         """How many games the bot plays now, plus the games for which a pool has reserved this process."""
+        self._counted_cpu_s = self._cpu_per_game_s = 0.0
         self.has_played = False
         """Whether the bot has played a game to its end."""
         output_bytes = spec.limits.output_kib * 1024
@@ -296,6 +297,16 @@ class BotProcess:
         """Return the CPU time and memory of the process tree since its start."""
         assert self._launched is not None  # noqa: S101 - `start` has launched it
         return self._launched.usage()
+
+    def usage_per_game(self) -> TotalUsage:
+        """Return the usage, but each second of CPU time divided by the number of games that the process played then.
+
+        It is exact if it is called whenever `games` changes.
+        """
+        usage = self.usage()
+        self._cpu_per_game_s += (usage.cpu_s - self._counted_cpu_s) / max(1, self.games)
+        self._counted_cpu_s = usage.cpu_s
+        return replace(usage, cpu_s=self._cpu_per_game_s)
 
     def _busy_ns(self) -> int | None:
         """See `RunningProgram.busy_ns`; None also before the program is launched."""

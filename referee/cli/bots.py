@@ -22,10 +22,13 @@ from referee.cli.options import (
 )
 from referee.errors import UserError
 from referee.reports.bot_rows import (
+    BATCH_GAMES,
+    BatchRow,
     BotRow,
     FaultRow,
     LogRow,
     UsageRow,
+    batch_rows,
     bot_rows,
     fault_rows,
     log_rows,
@@ -35,6 +38,7 @@ from referee.reports.bot_rows import (
 from referee.reports.formats import json_text, visible
 from referee.reports.terminal import RowsTable, card
 from referee.roster import PERSON, find_bot, look_up_bot
+from referee.store import GameChoice
 from referee.store.league import League
 
 app = typer.Typer()
@@ -68,7 +72,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a version of a bot: its source folder, check, ratings, faults, CPU time and memory.
+    """Show a version of a bot: its source folder, check, ratings, faults, CPU time, memory and batches.
 
     A name without a version means the newest version that is not retired. If all versions are retired, it means
     the newest one.
@@ -86,6 +90,8 @@ def show(
         ratings = [row for row in current_ratings(store, GameFilter()) if row.bot == name]
         faults = fault_rows(store.faults(bot=name))
         usage = _usage(store, name)
+        newest, _ = store.find_games(GameChoice(bot=name), offset=0, limit=BATCH_GAMES)
+        batches = batch_rows((store.record(game.summary.game_id) for game in newest), name)
     (own,) = (row for row in rows if row.bot == name)
     versions = [row.bot for row in rows if row.bot.partition("@")[0] == found.name]
     if as_json:
@@ -98,6 +104,7 @@ def show(
                     "ratings": ratings,
                     "faults": faults,
                     "usage": usage,
+                    "batches": batches,
                 }
             )
         )
@@ -112,6 +119,8 @@ def show(
         console.print(RowsTable(FaultRow, faults, "faults"))
     if usage is not None:
         console.print(card(usage))
+    if batches:
+        console.print(RowsTable(BatchRow, batches, f"batches in the newest {len(newest)} games"))
 
 
 @app.command()

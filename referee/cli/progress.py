@@ -154,6 +154,7 @@ def conduct(
         isolation,
         open_workers(screen.say),
         on_game_stored=screen.add,
+        say=screen.say,
     )
     screen.list_hosts = conductor.list_hosts
     count = 0

@@ -11,8 +11,8 @@ from rich.console import Group
 from rich.text import Text
 
 from referee.errors import Cause
-from referee.records import ChargedFault
-from referee.reports.formats import Column, duration, memory, moment, visible
+from referee.records import ChargedFault, GameRecord
+from referee.reports.formats import Column, duration, memory, moment, percent, visible
 from referee.store import StoredBot, StoredUsage
 
 
@@ -35,6 +35,47 @@ def usage_row(usage: StoredUsage) -> UsageRow:
         max_cpu_us=usage.max_cpu_us,
         mean_peak_memory_kib=round(usage.mean_peak_memory_kib),
         max_peak_memory_kib=usage.max_peak_memory_kib,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRow:
+    """How many decisions of a bot were requested in messages of about the same size."""
+
+    least: Annotated[int, Column("requests in a message, from", right=True)]
+    """The smallest number of requests in a message that this row counts."""
+    most: Annotated[int, Column("to", right=True)]
+    """The largest number of requests in a message that this row counts."""
+    decisions: Annotated[int, Column("decisions", right=True)]
+    share: Annotated[float, Column("share", right=True, show=percent)]
+    """The decisions divided by all decisions of the bot in these games."""
+
+
+BATCH_GAMES = 100
+"""The batches of a bot are shown for this many of its newest games."""
+
+
+def batch_rows(records: Iterable[GameRecord], bot: str) -> tuple[BatchRow, ...]:
+    """Return a row for the sizes 1, 2 to 3, 4 to 7 and so on, except those that did not occur.
+
+    Args:
+        records: games of the bot.
+        bot: `name@version`.
+    """
+    sizes = Counter(
+        move.batch_size.bit_length()
+        for record in records
+        for move in record.moves
+        if str(record.seating[move.seat]) == bot and not move.stand_in
+    )
+    return tuple(
+        BatchRow(
+            least=1 << bits - 1,
+            most=(1 << bits) - 1,
+            decisions=count,
+            share=count / sizes.total(),
+        )
+        for bits, count in sorted(sizes.items())
     )
 
 

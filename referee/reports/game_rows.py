@@ -238,6 +238,8 @@ def _move(move: Move) -> dict[str, Any]:
         "elapsed_us": move.elapsed_us,
         "lag_us": move.lag_us,
         "stand_in": move.stand_in,
+        "wall_us": move.wall_us,
+        "batch_size": move.batch_size,
     }
 
 

@@ -91,7 +91,9 @@ class Feeder:
         plan: makes a task of each scheduled game.
         lanes: the games to play.
         workers: the workers that play them.
-        store_games: stores the games of a finished stretch, all of them or none.
+        store_games: stores the games that a worker returned, all of them or none.
+        on_small_portion: called once if a worker played fewer games at the same time than a bundle has; None to call nothing.
+            Takes the number of these games.
     """
 
     def __init__(
@@ -101,11 +103,13 @@ class Feeder:
         workers: WorkerGroup,
         *,
         store_games: Callable[[Sequence[ScheduledGame], Sequence[GameRecord]], None],
+        on_small_portion: Callable[[int], None] | None = None,
     ) -> None:
         self._plan = plan
         self._lanes = lanes
         self._workers = workers
         self._store_games = store_games
+        self._on_small_portion = on_small_portion
         self._draining = False
         self._played, self._played_us = 0, 0
 
@@ -146,6 +150,13 @@ class Feeder:
                 self._played += 1
                 self._played_us += record.duration_us
             self._lanes.release(stretch, {game.game_id for game in played})
+            if len(played) < len(stretch.bundles[0]) and not self._lanes.singles:
+                self._report_small_portion(len(played))
+
+    def _report_small_portion(self, games: int) -> None:
+        if self._on_small_portion is not None:
+            self._on_small_portion(games)
+            self._on_small_portion = None
 
     def _games(self) -> int:
         """Return how many games to send to a worker at once. The first stretch of a tournament is short."""
@@ -183,6 +194,7 @@ class Conductor:
         isolation: the isolation of the bots.
         workers: the workers that play the games, for example `local_workers`. It is entered once.
         on_game_stored: called for each game that a worker has returned, when all of these games are stored.
+        say: called with a sentence if fewer games are played at the same time than the tournament file says.
 
     Raises UserError if the league's copy of a bot is gone.
     """
@@ -196,11 +208,14 @@ class Conductor:
         workers: AbstractAsyncContextManager[WorkerGroup],
         *,
         on_game_stored: Callable[[ScheduledGame, GameRecord], None],
+        say: Callable[[str], None],
     ) -> None:
         self._league = league
         self._tournament = tournament
         self._isolation = isolation
         self._on_game_stored = on_game_stored
+        self._say = say
+        self._has_said_portion = False
         self._open_workers = workers
         specs = {text: roster.spec(bot) for text, bot in tournament.bots.items()}
         self._bots = {
@@ -279,10 +294,24 @@ class Conductor:
             show_names=config.show_names,
             isolation=self._isolation.summary,
         )
-        feeder = Feeder(plan, lanes, workers, store_games=self._store_games)
+        feeder = Feeder(
+            plan,
+            lanes,
+            workers,
+            store_games=self._store_games,
+            on_small_portion=self._say_portion if config.games_in_flight else None,
+        )
         if self._draining:
             feeder.drain()
         return feeder
+
+    def _say_portion(self, games: int) -> None:
+        if not self._has_said_portion:
+            self._has_said_portion = True
+            self._say(
+                f"games_in_flight = {self._tournament.config.games_in_flight}: only {games} at the same time are possible, because a bot"
+                " holds no more, or because the games have too many bots."
+            )
 
     def _find_singles(self) -> Iterable[str]:
         """Return the bots whose process has failed in the tournament."""

@@ -159,7 +159,13 @@ async def measure_driver(folder: Path) -> None:
         cup = create_tournament(league, config, bots, seed=bytes(32), now_us=0)
         table = LiveTable(league, cup)
         conductor = Conductor(
-            league, cup, roster, NO_ISOLATION, open_stored(records), on_game_stored=table.add
+            league,
+            cup,
+            roster,
+            NO_ISOLATION,
+            open_stored(records),
+            on_game_stored=table.add,
+            say=print,
         )
         begin, cpu = time.monotonic(), time.process_time()
         assert await conductor.play_missing_games()

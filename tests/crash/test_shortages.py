@@ -206,7 +206,9 @@ async def test_a_worker_that_hangs_is_killed_and_its_games_are_played_again(here
         bots = await enter_bots(config, roster, now_us=0)
         cup = create_tournament(league, config, bots, seed=config.seed, now_us=0)
         workers = local_workers(cup.config, NO_ISOLATION, told.append)
-        conductor = Conductor(league, cup, roster, NO_ISOLATION, workers, on_game_stored=stop_once)
+        conductor = Conductor(
+            league, cup, roster, NO_ISOLATION, workers, on_game_stored=stop_once, say=print
+        )
         assert await conductor.play_missing_games()
     assert told == ["Worker 0 showed no sign of life and was ended"]
     assert not hung[0].is_running()

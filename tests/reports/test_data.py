@@ -18,7 +18,7 @@ import referee.ratings
 import referee.reports
 from referee.errors import Cause
 from referee.ratings.trueskill import rate
-from referee.reports.bot_rows import BotRow, FaultRow, LogRow, UsageRow
+from referee.reports.bot_rows import BatchRow, BotRow, FaultRow, LogRow, UsageRow
 from referee.reports.checks import ProtectionRow, RefusalRow
 from referee.reports.formats import Column, csv_text, fields_of, json_text, keys_of
 from referee.reports.game_rows import ChargeRow, GameHead, GameRow, SeatRow
@@ -61,6 +61,7 @@ ROW_TYPES = [
     LogRow,
     PlanRow,
     UsageRow,
+    BatchRow,
     ProtectionRow,
     RefusalRow,
 ]

@@ -105,6 +105,8 @@ def test_json_has_the_whole_record():
         "elapsed_us": move.elapsed_us,
         "lag_us": 1,
         "stand_in": False,
+        "wall_us": 0,
+        "batch_size": 1,
     }
     assert value["moves"][2]["stand_in"] is True
     assert value["faults"][1] == {
@@ -116,6 +118,8 @@ def test_json_has_the_whole_record():
         "exit_code": None,
         "signal": None,
         "elapsed_us": 5_000_000,
+        "wall_us": 0,
+        "batch_size": 1,
         "stderr_tail": "boo\x1b",
     }
     assert value["result"]["forfeited"] == [game.moves[9].seat]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -24,6 +25,7 @@ def play(here, program, *, more="", matches=8, opponent="random"):
     file = here.tournament(bots=(here.bot("mine", program), opponent), matches=matches, more=more)
     done = here.referee("tournament", "run", file)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("only 2 at the same time are possible") == ("max_games=2" in program)
     verified = here.referee("verify", "cup")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     with League.open(here.folder / "league", create=False) as league:
@@ -64,6 +66,19 @@ def test_duration_of_a_game_does_not_contain_the_other_games(here):
         assert any(move.batch_size > 1 for move in record.moves)
         thinking_us = sum(move.elapsed_us for move in record.moves)
         assert thinking_us <= record.duration_us < 1.5 * thinking_us + 100_000
+
+
+def test_games_at_once_are_cut_to_what_the_bots_hold(here):
+    two = ECHO.replace("max_games=64", "max_games=2")
+    records = play(here, two, more="games_in_flight = 8\n")
+    assert {move.batch_size for record in records for move in record.moves} == {1, 2}
+
+
+def test_cpu_time_of_a_game_is_a_part_of_that_of_the_process(here):
+    began_s = time.monotonic()
+    records = play(here, ECHO, matches=16)
+    wall_s = time.monotonic() - began_s
+    assert 0 < sum(usage.cpu_s for record in records for usage in record.usage) < wall_s
 
 
 SERIAL = """
