@@ -159,7 +159,15 @@ def test_stored_game_can_be_shown_and_replayed(here):
     assert value["format"] == "linko-game-1"
     assert value["game_id"] == "cup-1"
     assert len(value["deck"]) == 109
-    assert {"seat", "action", "elapsed_us", "lag_us", "stand_in"} == set(value["moves"][0])
+    assert list(value["moves"][0]) == [
+        "seat",
+        "action",
+        "elapsed_us",
+        "lag_us",
+        "stand_in",
+        "wall_us",
+        "batch_size",
+    ]
     assert value["result"]["termination"] in {"out", "exhausted", "turn-limit"}
     said = checked_output(here, "game", "show", "cup-1")
     assert "cup-1" in said
