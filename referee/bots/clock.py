@@ -30,6 +30,8 @@ CPU_GRACE_US = 1_000
 CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
+_RESERVE = 4
+"""A batch has room for this many times the longest time that a decision of the bot has taken."""
 BATCH_LIMIT_US = 60_000_000
 """The limit of a batch is at most this much more than the largest limit of its requests. So a bot that hangs holds its core
 for little more than a minute."""
@@ -128,7 +130,8 @@ class PendingRequest:
 class Batch:
     """The requests that were written in one message. They share one clock.
 
-    The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`. When the last reply has come, each
+    The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`. A bot that hangs has only the largest
+    of their limits, so that it does not hold its core for long. When the last reply has come, each
     request is charged with a share of the time, in proportion to its limit. So with k requests of equal limits, each of their
     clocks runs at 1/k. The shares add up to the time that the process had, and none is above its limit.
     """
@@ -140,7 +143,9 @@ class Batch:
     last_reply_ns = 0
     """The time of the newest reply, in ns of the clock; 0 before the first."""
 
-    def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
+    def __init__(
+        self, requests: Sequence[PendingRequest], written_ns: int, *, hangs: bool = False
+    ) -> None:
         self.requests = requests
         self.written_ns = written_ns
         """The time, in ns of the clock, at which the batch was written to the stream."""
@@ -150,7 +155,8 @@ class Batch:
         if len(requests) > 1:
             limits_us = [request.limit_us for request in requests]
             self._sum_us = sum(limits_us)
-            limit_us = min(self._sum_us, max(limits_us) + BATCH_LIMIT_US)
+            longer_us = 0 if hangs else BATCH_LIMIT_US
+            limit_us = min(self._sum_us, max(limits_us) + longer_us)
         self.limit_us = limit_us
         """How many microseconds the bot has for all replies."""
         self.deadline_ns = written_ns + self.limit_us * 1000
@@ -197,8 +203,10 @@ class PendingRequests:
         """Game id and decision number of each overdue request; the bot may still send a late reply to the request."""
         self.batch: Batch | None = None
         """The batch that is written and not finished."""
-        self.slowest_us: int | None = None
+        self._slowest_us: int | None = None
         """The longest time that a decision of the bot has taken, as the mean of its batch; None before the first decision."""
+        self._hangs = False
+        """Whether the bot has not sent any reply to a whole batch, nor any other reply since then."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._on_overdue = on_overdue
@@ -208,6 +216,16 @@ class PendingRequests:
         self._timer_ns = 0
         self._paused_ns: int | None = None
         """The time, in ns of the clock, at which the clocks were paused; None if they run."""
+
+    @property
+    def reserve_us(self) -> int | None:
+        """How much time of a batch a decision needs at most; None if that is not known.
+
+        It is 0 for a bot that hangs: all that waits goes into one batch, which has the time of one request.
+        """
+        if self._hangs or self._slowest_us is None:
+            return 0 if self._hangs else None
+        return _RESERVE * self._slowest_us
 
     def pause(self) -> None:
         """Pause the clock of the batch, also of one that is written before `resume`: it does not become overdue."""
@@ -228,7 +246,7 @@ class PendingRequests:
 
     def start_clock(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         """Make a batch of these requests, and start its clock at `written_ns`."""
-        self.batch = batch = Batch(requests, written_ns)
+        self.batch = batch = Batch(requests, written_ns, hangs=self._hangs)
         for request in requests:
             request.batch = batch
         if self._timer is None or batch.deadline_ns < self._timer_ns:
@@ -246,6 +264,7 @@ class PendingRequests:
         """Note the reply to an open request of the batch. The caller that awaits it gets it when the batch is finished."""
         assert request.batch is not None  # noqa: S101 - only written requests are open
         request.action = action
+        self._hangs = False
         request.batch.last_reply_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
         self._close(request.batch)
 
@@ -255,12 +274,12 @@ class PendingRequests:
         fail_request(request, failure)
         self._close(request.batch)
 
-    def cancel(self, request: PendingRequest) -> None:
-        """Note that the caller of a request of the batch does not wait for it any more."""
-        is_open = request.is_open
-        request.reply.cancel()
-        if is_open and request.batch is self.batch is not None:
-            self._close(self.batch)
+    def abandon(self, request: PendingRequest) -> None:
+        """Note that nobody awaits a request any more. Do nothing if its batch is finished."""
+        batch = request.batch
+        if batch is not None and batch is self.batch and request.action is None:
+            request.reply.cancel()
+            self._close(batch)
 
     def _close(self, batch: Batch) -> None:
         """Note that a request of the batch is not open any more. Finish the batch if it was the last one."""
@@ -277,7 +296,7 @@ class PendingRequests:
         lag_us = max(0, wall_us - batch.limit_us)
         size = len(batch.requests)
         if batch.requests[0].number != READY:
-            self.slowest_us = max(self.slowest_us or 0, wall_us // size)
+            self._slowest_us = max(self._slowest_us or 0, wall_us // size)
         for request in batch.requests:
             if request.action is not None and not request.reply.done():
                 elapsed_us = batch.share_us(request, wall_us - lag_us)
@@ -384,8 +403,15 @@ class PendingRequests:
         cpu_ns = self._busy_ns()
         return cpu_ns is not None and cpu_ns - batch.cpu_at_deadline_ns < CPU_GRACE_US * 1000
 
+    def note_late_reply(self, game_id: str, number: int) -> None:
+        """Note a reply to a decision that is not open, if it was overdue."""
+        if (game_id, number) in self.overdue:
+            self.overdue.discard((game_id, number))
+            self._hangs = False
+
     def _charge(self, batch: Batch) -> None:
         """Raise a fault in the callers of the requests that are still open. Replies to the others are valid."""
+        self._hangs = not batch.last_reply_ns
         wall_us = (self._now_ns() - batch.written_ns) // 1000
         for request in batch.requests:
             if request.is_open:

@@ -146,7 +146,7 @@ class Inbox:
         is_open = request is not None and request.batch is not None and request.is_open
         if request is None or request.number != number or not is_open:
             self.dropped += 1
-            self._requests.overdue.discard((game_id, number))
+            self._requests.note_late_reply(game_id, number)
             return None
         return request
 

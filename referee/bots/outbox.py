@@ -25,8 +25,6 @@ from referee.bots.clock import (
 )
 from referee.bots.server import Stream
 
-_RESERVE = 4
-"""A batch has room for this many times the longest time that a decision of the bot has taken."""
 MAX_PASSED = 8
 """A bot that was passed over this many times gets the next core."""
 
@@ -90,14 +88,14 @@ class Outbox:
         """Drop a request that waits, if it does."""
         self._requests.pop(request, None)
 
-    def take_batch(self, slowest_us: int | None) -> tuple[bytes, list[PendingRequest]]:
+    def take_batch(self, reserve_us: int | None) -> tuple[bytes, list[PendingRequest]]:
         """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
 
         A batch has only readies or only decisions, the oldest first. It is small enough that `BATCH_LIMIT_US` does not make a bot
         late that decides one request after the other.
 
         Args:
-            slowest_us: `PendingRequests.slowest_us`.
+            reserve_us: `PendingRequests.reserve_us`.
         """
         batch: list[PendingRequest] = []
         parts, self._ends = self._ends, []
@@ -108,8 +106,8 @@ class Outbox:
                 wants_ready = is_ready
             elif is_ready is wants_ready:
                 needed_us = request.limit_us
-                if slowest_us is not None and not is_ready:
-                    needed_us = min(needed_us, _RESERVE * slowest_us)
+                if reserve_us is not None and not is_ready:
+                    needed_us = min(needed_us, reserve_us)
                 left_us -= needed_us
                 if left_us < 0:
                     break

@@ -65,7 +65,8 @@ MAX_BATCH_WAIT_US = 1_000_000
 # The states of the bot's scheduling. A bot shares the cores with others only while the referee waits for it:
 #
 #     NORMAL    from the start of the program to its hello, and while thinking
-#     IDLE      otherwise, while the bot plays a game. With pondering, the bot has NORMAL in the whole game instead. Also for `LATE_REPLY_LIMIT_S` after a missed deadline, while the late reply has not come
+#     IDLE      otherwise, while the bot plays a game. With pondering, the bot has NORMAL in the whole game instead.
+#               Also for `LATE_REPLY_LIMIT_S` after a missed deadline, while the late reply has not come
 #     STOPPED   otherwise: after the hello, and between games
 #
 # `_update_scheduling` sets `NORMAL` before the clock of a batch starts. It ends `NORMAL` before the caller sees the
@@ -420,7 +421,7 @@ class Session:
         """Write a batch of the requests that wait; see `Claimant.begin`."""
         self._has_core = True
         self._update_scheduling()
-        data, batch = self._outbox.take_batch(self._requests.slowest_us)
+        data, batch = self._outbox.take_batch(self._requests.reserve_us)
         if not batch:  # all were dropped
             self._give_core_back()
             return
@@ -447,8 +448,8 @@ class Session:
         self._requests.pending.pop(request.game_id, None)
         if request.batch is None:
             self._outbox.remove(request)
-        elif not request.reply.done():  # the caller was cancelled
-            self._requests.cancel(request)
+        else:
+            self._requests.abandon(request)
 
     def _update_scheduling(self) -> None:
         if self.failure is None and self.scheduler is not None:

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from referee.bots.clock import BATCH_LIMIT_US
+from referee.bots.player import BotPlayer
 from referee.check import (
     Finding,
     StepFailure,
@@ -93,12 +94,17 @@ class ConcurrencySteps:
         limit_us = min(self._bot.clocks.decision_us, BATCH_LIMIT_US // count)
         games = [replace(game, seat=0) for game in plan_games("message", self._tables, count)]
         async with self._bot.run() as process:
-            players = await asyncio.gather(
-                *(start_game(self._bot, process, game) for game in games)
+            started = await asyncio.gather(
+                *(start_game(self._bot, process, game) for game in games), return_exceptions=True
             )
+            # if the process fails, one game fails, and the others are void
+            for error in sorted(started, key=lambda each: not isinstance(each, StepFailure)):
+                if isinstance(error, BaseException):
+                    raise error
             seats = [
                 BotSeat(process, player, game.description)
-                for player, game in zip(players, games, strict=True)
+                for player, game in zip(started, games, strict=True)
+                if isinstance(player, BotPlayer)
             ]
             replies = await asyncio.gather(
                 *(

@@ -272,21 +272,17 @@ async def play_concurrently(
     results = await asyncio.gather(
         *(play_game(bot, process, game) for game in games), return_exceptions=True
     )
-    played: list[CheckedGame] = []
-    failures: list[StepFailure] = []
-    for result in results:
-        if isinstance(result, StepFailure):
-            failures.append(result)
-        elif isinstance(result, BaseException):
-            raise result
-        else:
-            played.append(result)
-    if failures:
+    if failures := [result for result in results if isinstance(result, StepFailure)]:
         first = failures[0]
         raise StepFailure(
             first.expected,
             f"{first.came}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
         )
+    played: list[CheckedGame] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        played.append(result)
     return played
 
 

@@ -340,3 +340,28 @@ async def test_limit_of_a_batch_is_at_most_a_minute_more_than_that_of_a_request(
     bot.time.creep_us(REPLY_GRACE_US)
     assert batch[1].reply.exception().evidence.elapsed_us >= 40_000_000
     assert batch[0].reply.result().elapsed_us == (40_000_000 + BATCH_LIMIT_US) // 3
+
+
+async def test_bot_that_hangs_has_the_time_of_one_request_for_a_batch(bot):
+    bot.write_batch(LIMIT_US, LIMIT_US)
+    bot.time.creep_us(2 * LIMIT_US + REPLY_GRACE_US)
+    assert bot.requests.reserve_us == 0
+    batch = bot.write_batch(*[LIMIT_US] * 9)
+    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
+    assert {each.reply.exception().cause for each in batch} == {Cause.TIMEOUT}
+    bot.requests.note_late_reply("0", 1)
+    batch = bot.write_batch(*[LIMIT_US] * 9)
+    bot.time.creep_us(8 * LIMIT_US)
+    assert not batch[0].reply.done()
+
+
+async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):
+    first, second, third = bot.write_batch(*[LIMIT_US] * 3)
+    first.reply.cancel()
+    bot.requests.abandon(first)
+    bot.requests.complete(second, b"")
+    assert bot.finished == 0
+    third.reply.cancel()
+    bot.requests.abandon(third)
+    assert second.reply.result().batch_size == 3
+    assert bot.finished == 1

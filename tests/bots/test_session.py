@@ -573,6 +573,17 @@ async def test_bot_that_lingers_pays_for_the_wait(new_bot):
     assert (await pending).elapsed_us == 1700
 
 
+async def test_core_is_given_back_if_the_caller_is_cancelled(bot):
+    rival = Rival(bot.cores)
+    pending = await bot.request()
+    rival.claim()
+    await run_ready_tasks()
+    assert not rival.is_thinking
+    pending.cancel()
+    await run_ready_tasks()
+    assert rival.is_thinking
+
+
 async def test_time_that_a_request_waits_for_a_core_costs_nothing(bot):
     rival = Rival(bot.cores)
     await rival.think()

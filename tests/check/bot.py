@@ -100,6 +100,16 @@ class AnswersOneRequest(HoldsFour):
         return requests[:1]
 
 
+class ExitsWithManyRequests(HoldsFour):
+    """Exits when it gets several requests in one message."""
+
+    def choose(self, requests):
+        if len(requests) > 1:
+            misbehaving.complain("too many")
+            os._exit(3)
+        return requests
+
+
 class MixesItsGames(HoldsFour):
     """Chooses by the number of requests in all games together."""
 

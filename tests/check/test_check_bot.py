@@ -254,6 +254,17 @@ async def test_bot_that_answers_only_one_request_of_a_message_fails(tmp_path):
 
 @MORE
 @pytest.mark.usefixtures("short_check")
+async def test_bot_that_crashes_with_many_requests_fails(tmp_path):
+    report = await check_and_assert_clean(
+        bot_folder(tmp_path / "bot", "exits_with_many_requests", more='rulesets = ["basic"]')
+    )
+    assert failed_steps(report) == ["one large message", "games at once"]
+    for step in failed_steps(report):
+        assert "exited with 3 (crash)" in text_of(report, step)
+
+
+@MORE
+@pytest.mark.usefixtures("short_check")
 async def test_only_the_rulesets_of_the_manifest_are_checked(tmp_path):
     report = await check_and_assert_clean(
         bot_folder(tmp_path / "bot", "plain", more='rulesets = ["duel"]')
