@@ -23,7 +23,7 @@ REPLY_GRACE_US = 2_000
 TIMER_TOLERANCE_US = 2_000
 """How many µs late a timer may fire before the event loop counts as late. uvloop's timers are exact to 1 ms."""
 MAX_GRACE_PERIODS = 5
-"""How many grace periods a request can have, the first one included, if the event loop is late every time. Not
+"""How many grace periods a batch can have, the first one included, if the event loop is late every time. Not
 counted are grace periods for a bot that waits for a core, and grace periods while the clocks are paused."""
 CPU_GRACE_US = 1_000
 """The CPU time, in µs, that a bot still gets to send its reply if it runs or waits for a core at its deadline."""
@@ -31,10 +31,11 @@ CORE_WAIT_LIMIT_US = 2_000_000
 """How many µs after its deadline a bot is charged, even if it has not had `CPU_GRACE_US`. Two seconds are enough: Linux
 reserves a part of every second for normal processes, even if real-time processes use the machine."""
 _RESERVE = 4
-"""A batch has room for this many times the longest time that a decision of the bot has taken."""
+"""When a batch is filled, each further decision reserves this many times the longest mean time of a decision so far, but at most
+its own limit. The reserved times together are at most `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
-"""The limit of a batch is at most this much more than the largest limit of its requests. So a bot that hangs holds its core
-for little more than a minute."""
+"""The limit of a batch is at most this much more than the largest limit of its requests. So a bot that does not reply holds its
+core for a minute more than that."""
 _PAUSE_CHECK_NS = 10_000_000
 """While the clocks are paused: after how many ns to check again whether they run."""
 _MISSING = {
@@ -74,9 +75,9 @@ class Clock(NamedTuple):
 #      |                            |             the bot waits for a core,
 #      |                            |             or the clocks are paused
 #      |<-- deadline was moved -----|
-#      +------- no request is open any more --+--> finished
 #
-# A request of the batch is open until its reply comes, or until it fails: malformed message, failure of the session.
+# "Finished" follows from both other states when no request is open any more. A request of the batch is open until one of
+# these: its reply comes, a message is malformed, it is overdue, its caller is cancelled, or the session fails.
 
 
 class TimedReply(NamedTuple):
@@ -131,9 +132,11 @@ class Batch:
     """The requests that were written in one message. They share one clock.
 
     The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`. A bot that hangs has only the largest
-    of their limits, so that it does not hold its core for long. When the last reply has come, each
-    request is charged with a share of the time, in proportion to its limit. So with k requests of equal limits, each of their
-    clocks runs at 1/k. The shares add up to the time that the process had, and none is above its limit.
+    of their limits, so that it does not hold its core for long.
+
+    When the last reply has come, each request is charged a share of the time since the batch was written, in proportion to its limit.
+    So with k requests of equal limits, each is charged 1/k of the time. The shares of all replies add up to the time until the last
+    reply, and none is above its limit. An overdue request is charged its whole limit.
     """
 
     expired = False
@@ -148,7 +151,8 @@ class Batch:
     ) -> None:
         self.requests = requests
         self.written_ns = written_ns
-        """The time, in ns of the clock, at which the batch was written to the stream."""
+        """The time, in ns of the clock, from which the time of the batch counts: when it was written, but see `batch_wait_us` of the
+        hello. For a hello, when the process was started. `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
         self._sum_us = limit_us = requests[0].limit_us
@@ -338,8 +342,8 @@ class PendingRequests:
     def _arm_timer(self, deadline_ns: int) -> None:
         """Set the timer so that it calls `_check_deadline` at `deadline_ns`.
 
-        All batches share this timer, because a timer for each would double the cost of a request. The
-        timer is set to the earliest deadline. A reply does not cancel the timer.
+        One timer serves all batches, one after the other, because a timer for each would double the cost of a request. A reply
+        does not cancel it. If it fires too early for the batch of that moment, it is set again.
         """
         if self._timer is not None:
             self._timer.cancel()

@@ -1,11 +1,10 @@
 """Decide what is written to a bot in one message, and when.
 
-The `Outbox` of a bot joins the messages that wait into one. It makes one write at a time.
+The `Outbox` of a bot joins all waiting messages to one message. It makes one write at a time.
 
-`Cores` gives the cores of a worker to its bots in turn, so that one bot at a time thinks on each core. With several games in
-flight, several bots have requests to answer. If they computed at the same time, each would take the time of the others. So
-a bot gets a core together with the requests that wait for it, and keeps it until they are answered. The clocks of requests
-that wait for a core do not run.
+`Cores` says which bot thinks: one bot at a time on each core. With several games in flight, several bots have requests. If they
+computed at the same time, each would take the time of the others. So a bot gets a core together with the requests that wait
+for it, and keeps it until it has replied to them. The clock of a batch starts when it is written.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from referee.bots.clock import (
 from referee.bots.server import Stream
 
 MAX_PASSED = 8
-"""A bot that was passed over this many times gets the next core."""
+"""A bot that has waited while others got a core this many times gets the next core."""
 
 
 class Outbox:
@@ -50,7 +49,7 @@ class Outbox:
         self._stream: Stream | None = None
         """The bot's stream; None before `open`, after `close` and after the end of the stream."""
         self._ends: list[bytes] = []
-        """Messages without a request, which wait for the next message."""
+        """Ends of games, which wait for the next message."""
         self._requests: dict[PendingRequest, bytes] = {}
         """The requests that wait, each with its message, the oldest first."""
         self._written: asyncio.Event | None = None
@@ -77,7 +76,7 @@ class Outbox:
         self._stream = None
 
     def put_end(self, message: bytes) -> None:
-        """Let a message without a request wait for the next message."""
+        """Keep the end of a game. It is sent together with the next request, game start or goodbye."""
         self._ends.append(message)
 
     def put_request(self, message: bytes, request: PendingRequest) -> None:
@@ -91,8 +90,8 @@ class Outbox:
     def take_batch(self, reserve_us: int | None) -> tuple[bytes, list[PendingRequest]]:
         """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
 
-        A batch has only readies or only decisions, the oldest first. It is small enough that `BATCH_LIMIT_US` does not make a bot
-        late that decides one request after the other.
+        A batch has only game starts or only decisions, the oldest first. Its size is limited, so that a bot that decides one
+        request after the other is probably not late; see `reserve_us`.
 
         Args:
             reserve_us: `PendingRequests.reserve_us`.
@@ -191,11 +190,11 @@ class Cores:
     def __init__(self, count: int = 1) -> None:
         self._free = count
         self._passed: dict[Claimant, int] = {}
-        """How often each claimant was passed over, the oldest claim first."""
+        """For each claimant: how often others got a core while it waited. The oldest claim is first."""
         self._is_granting_soon = False
 
     def take(self) -> bool:
-        """Take a core at once, if one is free and no bot waits for it. Return whether it was taken."""
+        """Take a core immediately, if one is free and no bot waits for it. Return whether it was taken."""
         if not self._free or self._passed:
             return False
         self._free -= 1
@@ -204,7 +203,8 @@ class Cores:
     def claim(self, claimant: Claimant) -> None:
         """Call `begin` of the claimant when it gets a core, at the earliest in the next iteration of the event loop.
 
-        The replies to a batch resume many games, whose next requests come in the same iteration and so still join the claims.
+        When a batch is finished, many games continue. Their next requests come in the same iteration. The grant is one iteration
+        later, so it counts these requests too.
         """
         self._passed.setdefault(claimant, 0)
         self._grant_soon()
@@ -224,7 +224,7 @@ class Cores:
             asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:
-        """Give the free cores to the claimants with the most requests."""
+        """Give each free core to a claimant; see `_urgency`."""
         self._is_granting_soon = False
         while self._free and self._passed:
             chosen = max(self._passed, key=self._urgency)
@@ -235,4 +235,8 @@ class Cores:
             chosen.begin()
 
     def _urgency(self, claimant: Claimant) -> tuple[bool, bool, int]:
+        """Return a larger value for a more urgent claimant.
+
+        First come claimants that have waited too often, then those that do not linger, then those with the most requests.
+        """
         return self._passed[claimant] >= MAX_PASSED, not claimant.lingers, claimant.waiting

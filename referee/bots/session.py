@@ -44,29 +44,31 @@ MAX_BATCH_WAIT_US = 1_000_000
 
 # The states of a session:
 #
-#     connecting --hello--> idle --request(), start_game()--> waiting --the bot gets a core--> thinking
-#         |                  ^  |                              ^  |                              | |
-#         |                  |  |                              +--|--- other requests wait ------+ |
-#         |                  +--|---------------------------------|--- no request waits -----------+
-#         |                     |                                 |                                |
-#         +---------------------+---------------------------------+- end of stream, fail() --------+--> closed
+#     from          event                                               to
+#     connecting    a valid hello                                       idle
+#     idle          request() or start_game(), see below                waiting, or thinking
+#     waiting       the bot gets a core, and the batch is written       thinking
+#     thinking      the batch is finished, and other requests wait      waiting
+#     thinking      the batch is finished                               idle
+#     any           end of the stream, or fail()                        closed
 #
 # While connecting, a session can have several streams, because other programs may open streams too. The first stream
 # with a valid hello is the bot's stream; all other streams are ended. An invalid hello closes the session only if it is
 # known that the bot itself has sent it.
 #
 # In each game at most one request is pending. While the session is thinking, a batch of requests is written and not
-# finished: the bot has requests to answer. Further requests wait, and are then written as one batch. `Cores` says when the
-# bot gets a core. If the bot plays only one game and a core is free, it gets the core at once.
+# finished. Further requests wait, and are then written as one batch. `Cores` says when the bot gets a core. A request
+# goes from idle to thinking immediately if the bot plays one game, its outbox is empty, a core is free, and no
+# other bot waits for a core.
 #
 # `closed` is final. When the stream ends, pending requests still wait until `process` has found out why the stream
 # has ended and calls `fail` with the reason.
 #
-# The states of the bot's scheduling. A bot shares the cores with others only while the referee waits for it:
+# The states of the bot's scheduling. A bot competes with others for a core only while it is connecting or thinking:
 #
 #     NORMAL    from the start of the program to its hello, and while thinking
-#     IDLE      otherwise, while the bot plays a game. With pondering, the bot has NORMAL in the whole game instead.
-#               Also for `LATE_REPLY_LIMIT_S` after a missed deadline, while the late reply has not come
+#     IDLE      otherwise, while the bot plays a game (with pondering: NORMAL), and for `LATE_REPLY_LIMIT_S` after a missed
+#               deadline until the late reply comes
 #     STOPPED   otherwise: after the hello, and between games
 #
 # `_update_scheduling` sets `NORMAL` before the clock of a batch starts. It ends `NORMAL` before the caller sees the
@@ -126,7 +128,7 @@ class Session:
         self._batch_wait_ns = 0
         """How long requests may wait for others, from the hello."""
         self._waiting_since_ns = 0
-        """The time, in ns of the clock, since which a request has waited for a core."""
+        """The time, in ns of the clock, since which requests wait and the bot is not thinking."""
         self._late_until_ns = 0
         """The time, in ns of the clock, until which the bot may send a late reply between games."""
         self._games: set[str] = set()
@@ -278,8 +280,8 @@ class Session:
     def fail(self, failure: Exception) -> None:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
-        If the bot plays several games, a `Forfeit` is charged in only one of them: the game whose request the bot has
-        had longest. The others are void.
+        If the bot plays several games, a `Forfeit` is charged in only one of them: the game of the oldest request in the
+        batch. Without a batch it is the game of the oldest or else of the next request. The other games are void.
         """
         if self.failure is not None:
             return
@@ -376,7 +378,7 @@ class Session:
                 self._update_scheduling()
 
     def end_game(self, game_id: str, end: bytes) -> None:
-        """Let the end of a game travel with the next message to the bot."""
+        """Send the end of a game together with the next message to the bot."""
         self._games.discard(game_id)
         self._outbox.put_end(end)
         self._update_scheduling()
@@ -411,7 +413,7 @@ class Session:
 
     def _wait_for_core(self, message: bytes, request: PendingRequest) -> None:
         """Let a request wait until the bot has answered the others, and has a core."""
-        if not self._outbox.waiting:
+        if not self._has_core and not self._outbox.waiting:
             self._waiting_since_ns = self._now_ns()
         self._outbox.put_request(message, request)
         if not self._has_core:
@@ -429,14 +431,16 @@ class Session:
         waited_ns = min(self._batch_wait_ns, now_ns - self._waiting_since_ns)
         self._requests.start_clock(batch, now_ns - waited_ns)
         self._writing = asyncio.ensure_future(self._outbox.write(data))
-        self._waiting_since_ns = now_ns
 
     def _give_core_back(self) -> None:
         """Give the core back when a batch is finished, and claim one for the requests that wait."""
+        if not self._has_core:  # the batch was a hello
+            return
         self._has_core = False
         self._update_scheduling()
         self._cores.release()
         if self._outbox.waiting:
+            self._waiting_since_ns = self._now_ns()
             self._cores.claim(self)
 
     def _with_elapsed(self, failure: Forfeit, request: PendingRequest) -> Forfeit:

@@ -1,6 +1,7 @@
 """Decide which games a worker plays next, and define the values that the driver sends to workers.
 
-A lane plays its games in schedule order, one bundle at a time. The bundles are the same with any
+A lane plays its bundles in schedule order. Inside a bundle, a game that must be played alone may come after later
+games. The bundles are the same with any
 number of workers, and in a resumed tournament. So the same bots are suspended in the same games. A worker gets
 one or more bundles of a lane at once: a `Stretch`.
 
@@ -92,7 +93,7 @@ class Assignment:
     singles: frozenset[str] = frozenset()
     """The bots (`name@version`) that play one game at a time, because their process has failed in the tournament."""
     least_s: float = 0.0
-    """The worker returns after the first portion at the end of which this many seconds have passed."""
+    """At the end of each portion, the worker returns if this many seconds have passed since it began. With 0 it returns after one portion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,8 @@ E = TypeVar("E", bound=BaseException)
 # The states of a game:
 #
 #     waiting ──► seating ──► playing ──► finished
-#        ▲           │           │
-#        │ again     ▼           │ no room for a process, or an error of the referee
+#        ▲           │ no room   │
+#        │ again     ▼           │ an error of the referee, or a bot failed in another game
 #        └───────── void ◄───────┘
 #                    │ after VOID_ATTEMPTS
 #                    ▼
@@ -87,9 +87,10 @@ class GamePlayer:
         singles: AbstractSet[str] = frozenset(),
         watch: Watcher | None = None,
     ) -> list[GameRecord]:
-        """Play as many of the games at the same time as all of their bots can hold, and return the records of those that were not void.
+        """Play a portion of the games, and return the records of its games that were not void.
 
-        A void game plays alone next time, with new processes, because the old processes have seen the deal.
+        A portion is a group of games that all bots in them can play at the same time. Call this again for the other games. A void
+        game is then played alone, with new processes, because the old processes have seen the deal.
 
         Args:
             lane: the lane.
@@ -154,8 +155,8 @@ class GamePlayer:
     ) -> Sequence[GameTask]:
         """Return the games that are played at the same time.
 
-        Each bot is started in the lane, and tells how many games it can play. Numbers from other lanes are not used,
-        because they are lost at an interruption. The portions must be the same with and without interruptions.
+        If several games are possible, each bot that is not suspended is started in this lane. Its hello says how many games it
+        can play. Hellos from other lanes are not used: after an interruption they are not known, and the portions would change.
         """
         candidates: list[GameTask] = []
         bots: dict[str, BotSpec] = {}

@@ -584,6 +584,30 @@ async def test_core_is_given_back_if_the_caller_is_cancelled(bot):
     assert rival.is_thinking
 
 
+async def test_late_hello_leaves_the_number_of_cores_unchanged(new_bot):
+    waiting = asyncio.ensure_future(new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns))
+    await new_bot.timeout()
+    assert (await expect_fault(waiting)).cause is Cause.CONNECT_TIMEOUT
+    assert new_bot.cores.take()
+    assert not new_bot.cores.take()
+
+
+async def test_bot_that_lingers_pays_no_time_twice(new_bot):
+    new_bot.say(hello(max_games=9, batch_wait_us=700))
+    await new_bot.session.wait_for_hello(LIMIT_US, new_bot.time.now_ns)
+    for game in "gh":
+        await new_bot.start(game)
+    first = await new_bot.request("g")
+    second = await new_bot.request("h")
+    new_bot.time.pass_us(5000)
+    new_bot.say(replies(("g", 1)))
+    assert (await first).elapsed_us == 5000
+    await run_ready_tasks()
+    new_bot.time.pass_us(300)
+    new_bot.say(replies(("h", 1)))
+    assert (await second).elapsed_us == 300
+
+
 async def test_time_that_a_request_waits_for_a_core_costs_nothing(bot):
     rival = Rival(bot.cores)
     await rival.think()
