@@ -154,7 +154,7 @@ async def test_segment_of_a_program_that_ends_at_once_is_removed(python, bystand
 async def test_file_made_after_thousands_of_others_is_removed(python):
     program = await python(f"""
         import os, time
-        for _ in range(4_000):
+        for _ in range(2_000):
             open("{OTHER_FILE}", "wb").close()
             os.unlink("{OTHER_FILE}")
         file = open("{FILE}", "wb")
