@@ -34,8 +34,8 @@ _RESERVE = 4
 """When a batch is filled, each further decision reserves this many times the longest mean time of a decision so far, but at most
 its own limit. The reserved times together are at most `BATCH_LIMIT_US`."""
 BATCH_LIMIT_US = 60_000_000
-"""The limit of a batch is at most this much more than the largest limit of its requests. So a bot that does not reply holds its
-core for a minute more than that."""
+"""A batch is overdue if no reply has come for this much more than the largest limit of its requests, even if the sum of their limits
+is longer. So a bot that hangs does not hold its core for long."""
 _PAUSE_CHECK_NS = 10_000_000
 """While the clocks are paused: after how many ns to check again whether they run."""
 _MISSING = {
@@ -131,8 +131,7 @@ class PendingRequest:
 class Batch:
     """The requests that were written in one message. They share one clock.
 
-    The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`. A bot that hangs has only the largest
-    of their limits, so that it does not hold its core for long.
+    The bot has the sum of their limits for all replies together, but see `BATCH_LIMIT_US`.
 
     When the last reply has come, each request is charged a share of the time since the batch was written, in proportion to its limit.
     So with k requests of equal limits, each is charged 1/k of the time. The shares of all replies add up to the time until the last
@@ -146,31 +145,37 @@ class Batch:
     last_reply_ns = 0
     """The time of the newest reply, in ns of the clock; 0 before the first."""
 
-    def __init__(
-        self, requests: Sequence[PendingRequest], written_ns: int, *, hangs: bool = False
-    ) -> None:
+    def __init__(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         self.requests = requests
         self.written_ns = written_ns
         """The time, in ns of the clock, from which the time of the batch counts: when it was written, but see `batch_wait_us` of the
         hello. For a hello, when the process was started. `credit` moves it."""
         self.open = len(requests)
         """The number of requests to which the bot still has to reply."""
-        self._sum_us = limit_us = requests[0].limit_us
+        self.sum_us = self._patience_us = requests[0].limit_us
+        """The sum of the limits."""
         if len(requests) > 1:
             limits_us = [request.limit_us for request in requests]
-            self._sum_us = sum(limits_us)
-            longer_us = 0 if hangs else BATCH_LIMIT_US
-            limit_us = min(self._sum_us, max(limits_us) + longer_us)
-        self.limit_us = limit_us
-        """How many microseconds the bot has for all replies."""
-        self.deadline_ns = written_ns + self.limit_us * 1000
+            self.sum_us, self._patience_us = sum(limits_us), max(limits_us) + BATCH_LIMIT_US
+        self.deadline_ns = 0
         """The time, in ns of the clock, at which the limit ends."""
+        self.set_deadline(written_ns)
+
+    def set_deadline(self, now_ns: int) -> None:
+        """Set the deadline for a bot that has sent its last reply, or got the batch, at `now_ns`."""
+        limit_ns = self.written_ns + self.sum_us * 1000
+        self.deadline_ns = min(limit_ns, now_ns + self._patience_us * 1000)
+
+    @property
+    def limit_us(self) -> int:
+        """How many microseconds the bot has for all replies."""
+        return (self.deadline_ns - self.written_ns) // 1000
 
     def share_us(self, request: PendingRequest, wall_us: int) -> int:
         """Return the share of a request in `wall_us`, the microseconds since the batch was written."""
         if len(self.requests) == 1:
             return wall_us
-        return wall_us * request.limit_us // max(1, self._sum_us)
+        return wall_us * request.limit_us // max(1, self.sum_us)
 
 
 class PendingRequests:
@@ -209,8 +214,8 @@ class PendingRequests:
         """The batch that is written and not finished."""
         self._slowest_us: int | None = None
         """The longest time that a decision of the bot has taken, as the mean of its batch; None before the first decision."""
-        self._hangs = False
-        """Whether the bot has not sent any reply to a whole batch, nor any other reply since then."""
+        self.missed = 0
+        """How many batches in a row were overdue without any reply."""
         self._clock = clock
         self._now_ns = clock.now_ns
         self._on_overdue = on_overdue
@@ -223,13 +228,8 @@ class PendingRequests:
 
     @property
     def reserve_us(self) -> int | None:
-        """How much time of a batch a decision needs at most; None if that is not known.
-
-        It is 0 for a bot that hangs: all that waits goes into one batch, which has the time of one request.
-        """
-        if self._hangs or self._slowest_us is None:
-            return 0 if self._hangs else None
-        return _RESERVE * self._slowest_us
+        """How much time of a batch to reserve for a decision; None for its limit."""
+        return None if self._slowest_us is None else _RESERVE * self._slowest_us
 
     def pause(self) -> None:
         """Pause the clock of the batch, also of one that is written before `resume`: it does not become overdue."""
@@ -250,7 +250,7 @@ class PendingRequests:
 
     def start_clock(self, requests: Sequence[PendingRequest], written_ns: int) -> None:
         """Make a batch of these requests, and start its clock at `written_ns`."""
-        self.batch = batch = Batch(requests, written_ns, hangs=self._hangs)
+        self.batch = batch = Batch(requests, written_ns)
         for request in requests:
             request.batch = batch
         if self._timer is None or batch.deadline_ns < self._timer_ns:
@@ -268,9 +268,15 @@ class PendingRequests:
         """Note the reply to an open request of the batch. The caller that awaits it gets it when the batch is finished."""
         assert request.batch is not None  # noqa: S101 - only written requests are open
         request.action = action
-        self._hangs = False
-        request.batch.last_reply_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
-        self._close(request.batch)
+        self.missed = 0
+        batch, now_ns = (
+            request.batch,
+            self._now_ns() if self._paused_ns is None else self._paused_ns,
+        )
+        batch.last_reply_ns = now_ns
+        if batch.open > 1 and now_ns <= batch.deadline_ns:
+            batch.set_deadline(now_ns)
+        self._close(batch)
 
     def fail(self, request: PendingRequest, failure: Exception) -> None:
         """Raise `failure` in the caller of an open request of the batch."""
@@ -407,15 +413,23 @@ class PendingRequests:
         cpu_ns = self._busy_ns()
         return cpu_ns is not None and cpu_ns - batch.cpu_at_deadline_ns < CPU_GRACE_US * 1000
 
-    def note_late_reply(self, game_id: str, number: int) -> None:
-        """Note a reply to a decision that is not open, if it was overdue."""
-        if (game_id, number) in self.overdue:
-            self.overdue.discard((game_id, number))
-            self._hangs = False
+    def is_late_reply(self, game_id: str, number: int) -> bool:
+        """Return whether a reply to a decision that is not open is the late reply to an overdue request. Then forget the request."""
+        if (game_id, number) not in self.overdue:
+            return False
+        self.overdue.discard((game_id, number))
+        self.missed = 0
+        return True
 
     def _charge(self, batch: Batch) -> None:
         """Raise a fault in the callers of the requests that are still open. Replies to the others are valid."""
-        self._hangs = not batch.last_reply_ns
+        if batch.last_reply_ns:
+            self.missed = 0
+        else:
+            self.missed += 1
+        if batch.requests[0].number != READY:
+            replies = len(batch.requests) - batch.open
+            self._slowest_us = max(self._slowest_us or 0, batch.limit_us // (replies + 1))
         wall_us = (self._now_ns() - batch.written_ns) // 1000
         for request in batch.requests:
             if request.is_open:

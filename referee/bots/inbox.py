@@ -110,28 +110,32 @@ class Inbox:
             )
 
     def _receive_replies(self, message: play_pb2.BotMessage) -> None:
-        accepted = 0
+        accepted = late = 0
         unsolicited = int(message.HasField("hello"))
         self.dropped += unsolicited
         for reply in message.replies:
             number = reply.decision_id
             request = None if number == READY else self._find_request(reply.game_id, number)
-            if request is None:
-                unsolicited += 1
-            else:
+            if request is not None:
                 accepted += 1
                 self._complete(request, reply.action.SerializeToString())
+            elif self._requests.is_late_reply(reply.game_id, number):
+                late += 1
+            else:
+                unsolicited += 1
         if not accepted or self._awaits_ready():  # ignore a superfluous ready beside a valid reply
             for ready in message.ready:
                 request = self._find_request(ready.game_id, READY)
-                if request is None:
-                    unsolicited += 1
-                else:
+                if request is not None:
                     accepted += 1
                     self._complete(request, b"")
+                elif self._requests.is_late_reply(ready.game_id, READY):
+                    late += 1
+                else:
+                    unsolicited += 1
         if accepted:
             self._unsolicited = 0
-        if unsolicited or not accepted:
+        if unsolicited or not (accepted or late):
             self.count_unsolicited(unsolicited or 1)
 
     def _awaits_ready(self) -> bool:
@@ -146,7 +150,6 @@ class Inbox:
         is_open = request is not None and request.batch is not None and request.is_open
         if request is None or request.number != number or not is_open:
             self.dropped += 1
-            self._requests.note_late_reply(game_id, number)
             return None
         return request
 

@@ -87,7 +87,9 @@ class Outbox:
         """Drop a request that waits, if it does."""
         self._requests.pop(request, None)
 
-    def take_batch(self, reserve_us: int | None) -> tuple[bytes, list[PendingRequest]]:
+    def take_batch(
+        self, reserve_us: int | None, *, alone: bool = False
+    ) -> tuple[bytes, list[PendingRequest]]:
         """Remove the next batch and all messages without a request. Return them as one message, and the requests in it.
 
         A batch has only game starts or only decisions, the oldest first. Its size is limited, so that a bot that decides one
@@ -95,9 +97,9 @@ class Outbox:
 
         Args:
             reserve_us: `PendingRequests.reserve_us`.
+            alone: whether the batch must have only one request.
         """
         batch: list[PendingRequest] = []
-        parts, self._ends = self._ends, []
         left_us = BATCH_LIMIT_US
         for request in self._requests:
             is_ready = request.number == READY
@@ -113,6 +115,11 @@ class Outbox:
             else:
                 continue
             batch.append(request)
+            if alone:
+                break
+        if not batch:
+            return b"", batch
+        parts, self._ends = self._ends, []
         parts += [self._requests.pop(request) for request in batch]
         return b"".join(parts), batch
 

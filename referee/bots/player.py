@@ -86,13 +86,21 @@ class BotPool:
             return process
 
     async def find_capacity(self, lane: int, spec: BotSpec) -> int:
-        """Return how many games a bot's process in a lane can play at once; 1 if the process cannot be started."""
+        """Return how many games a bot's process in a lane can play at once; 0 if the process cannot be started."""
         try:
             process = await self.acquire(lane, spec)
         except (Forfeit, VoidGame):
-            return 1
+            return 0
         process.games -= 1
         return process.max_games
+
+    def list_failed(self, lane: int) -> set[str]:
+        """Return the bots (`name@version`) whose process in a lane has failed."""
+        return {
+            bot
+            for (number, bot), process in self._processes.items()
+            if number == lane and isinstance(process.session.failure, Forfeit)
+        }
 
     async def discard(self, lane: int) -> None:
         """Kill all processes of a lane, because they have seen a deal that will be played again.

@@ -7,6 +7,7 @@ does not know the process of the bot: `process` calls `Session.fail` when the pr
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -38,6 +39,9 @@ LATE_REPLY_LIMIT_S = 1.0
 """How many seconds after a missed deadline a bot may run on idle cores to send its late reply, even if its game is
 over. Otherwise a bot that is late in the last decision of a game would be stopped at once, and replaced."""
 
+MAX_MISSED = 3
+"""A bot that plays several games, and lets this many batches in a row become overdue without any reply, hangs: the session fails.
+After the first of them, the next batches have only one request."""
 MAX_BATCH_WAIT_US = 1_000_000
 """The largest `batch_wait_us` of a hello that has an effect."""
 
@@ -280,8 +284,9 @@ class Session:
     def fail(self, failure: Exception) -> None:
         """Close the session and raise an error in all callers that await a reply. A second call has no effect.
 
-        If the bot plays several games, a `Forfeit` is charged in only one of them: the game of the oldest request in the
-        batch. Without a batch it is the game of the oldest or else of the next request. The other games are void.
+        If the bot plays several games, a `Forfeit` is charged in only one of them, the other games are void. It is the game of any
+        request of the batch to which the bot has not replied. If there is none, it is the game of the oldest waiting request, or
+        else of the next one.
         """
         if self.failure is not None:
             return
@@ -292,11 +297,14 @@ class Session:
         if self._has_core:
             self._has_core = False
             self._cores.release()
-        written = self._requests.batch.requests if self._requests.batch is not None else ()
-        for request in (*written, *self._requests.pending.values()):
-            if not request.reply.done():
-                self._charged_game = request.game_id
-                break
+        batch = self._requests.batch
+        candidates = [each for each in (batch.requests if batch else ()) if each.is_open]
+        if candidates:
+            # by chance, so that a bot cannot choose the game that its exit costs
+            self._charged_game = secrets.choice(candidates).game_id
+        else:
+            waiting = (each for each in self._requests.pending.values() if each.is_open)
+            self._charged_game = next((each.game_id for each in waiting), None)
         self._requests.fail_all(lambda request: self._failure_of(request.game_id))
 
     def _failure_of(self, game_id: str) -> Exception:
@@ -328,6 +336,9 @@ class Session:
         if batch.requests[0].number != READY:
             self._late_until_ns = self._now_ns() + int(LATE_REPLY_LIMIT_S * 1e9)
             self._call_later(LATE_REPLY_LIMIT_S, self._update_scheduling)
+        if self._requests.missed >= MAX_MISSED and len(self._games) > 1:
+            detail = f"has not replied to anything in {MAX_MISSED} messages in a row"
+            self.fail(Forfeit(Cause.CRASH, Evidence(detail=detail)))
 
     def _on_unread(self) -> None:
         self.fail(Forfeit(Cause.CRASH, Evidence(detail="does not read its stream")))
@@ -423,7 +434,9 @@ class Session:
         """Write a batch of the requests that wait; see `Claimant.begin`."""
         self._has_core = True
         self._update_scheduling()
-        data, batch = self._outbox.take_batch(self._requests.reserve_us)
+        data, batch = self._outbox.take_batch(
+            self._requests.reserve_us, alone=self._requests.missed > 0
+        )
         if not batch:  # all were dropped
             self._give_core_back()
             return

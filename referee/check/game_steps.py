@@ -35,6 +35,7 @@ from referee.check.games import (
     play_concurrently,
     play_game,
     play_in_sequence,
+    raise_first,
     start_game,
 )
 from referee.clocks import DecisionTime
@@ -97,10 +98,7 @@ class ConcurrencySteps:
             started = await asyncio.gather(
                 *(start_game(self._bot, process, game) for game in games), return_exceptions=True
             )
-            # if the process fails, one game fails, and the others are void
-            for error in sorted(started, key=lambda each: not isinstance(each, StepFailure)):
-                if isinstance(error, BaseException):
-                    raise error
+            raise_first(started)
             seats = [
                 BotSeat(process, player, game.description)
                 for player, game in zip(started, games, strict=True)
@@ -119,6 +117,7 @@ class ConcurrencySteps:
                 first.expected,
                 f"{first.came}\n{len(failures)} of {count} requests in one message went wrong",
             )
+        raise_first(replies)
         wall_us = max(reply.wall_us for reply in replies if isinstance(reply, Reply))
         return pass_with(
             f"{count} requests in one message, all answered within {wall_us / 1000:.0f} ms"
@@ -262,8 +261,7 @@ async def measure_strength(
             *(keep_playing() for _ in range(min(max_games, STRENGTH_CONCURRENCY))),
             return_exceptions=True,
         )
-        for error in filter(None, results):
-            raise error
+        raise_first(results)
     if len(margins) < _MIN_STRENGTH_GAMES:
         return None
     interval = _NORMAL_95 * stdev(margins) / sqrt(len(margins))

@@ -278,12 +278,19 @@ async def play_concurrently(
             first.expected,
             f"{first.came}\n{len(failures)} of {count_text(len(games), 'game')} at once went wrong",
         )
-    played: list[CheckedGame] = []
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-        played.append(result)
-    return played
+    raise_first(results)
+    return [result for result in results if isinstance(result, CheckedGame)]
+
+
+def raise_first(results: Sequence[object]) -> None:
+    """Raise the first `StepFailure` among the results of `gather`, or else the first other exception, if there is one.
+
+    If a process fails that plays several games, one game fails, and the others are void.
+    """
+    for kind in (StepFailure, BaseException):
+        for result in results:
+            if isinstance(result, kind):
+                raise result
 
 
 def _now_us() -> int:

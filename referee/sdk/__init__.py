@@ -32,7 +32,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn, get_args
 
@@ -106,6 +107,8 @@ NO_REFEREE = 2
 STREAM_BROKEN = 3
 _CLOSING_S = 1.0
 """After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
+_PART_S = 0.01
+"""If a bot takes longer for its decisions in a message, the replies so far are sent before the next decision."""
 _ACTIONS = get_args(Action)
 
 
@@ -132,27 +135,44 @@ class Session:
         ValueError when the bot does not return one action for each request, and TypeError when the bot
         returns something that is no action.
         """
+        whole = play_pb2.BotMessage()
+        for part in self.receive_in_parts(message):
+            whole.MergeFrom(part)
+        return whole
+
+    def receive_in_parts(self, message: play_pb2.RefereeMessage) -> Iterator[play_pb2.BotMessage]:
+        """Do the same as `receive`, but yield the bot's message in parts, so that no reply waits for slow later ones.
+
+        There are several parts only if the bot decides one request after the other, and takes longer than `_PART_S`.
+        """
         reply = play_pb2.BotMessage()
         for start in message.game_starts:
             game, bot = Game(start), self._class()
             self._games[game.id] = game, bot
             bot.start(game)
             reply.ready.add(game_id=game.id)
-        if message.requests:
-            self._decide(message, reply)
+        if self._class.decide_batch.__func__ is not Bot.decide_batch.__func__:  # type: ignore[attr-defined]
+            self._decide(message.requests, reply)
+        else:
+            began_s = time.monotonic()
+            for request in message.requests:
+                self._decide((request,), reply)
+                if time.monotonic() - began_s > _PART_S:
+                    yield reply
+                    reply, began_s = play_pb2.BotMessage(), time.monotonic()
         for end in message.game_ends:
             game, bot = self._games.pop(end.game_id)
             bot.end(Result(end, game))
-        return reply
+        yield reply
 
-    def _decide(self, message: play_pb2.RefereeMessage, reply: play_pb2.BotMessage) -> None:
+    def _decide(self, messages: Sequence[play_pb2.Request], reply: play_pb2.BotMessage) -> None:
         """Add the bot's actions to `reply`.
 
         If this SDK does not know the kind of a decision, it replies with the first legal action.
         """
         requests = [
             Request(request, *self._games[request.game_id])
-            for request in message.requests
+            for request in messages
             if request.kind in KINDS_BACK
         ]
         actions = self._class.decide_batch(requests) if requests else ()
@@ -162,7 +182,7 @@ class Session:
                 " decide_batch must return one action for each request"
             )
         action_messages = map(_action_message, actions)
-        for request in message.requests:
+        for request in messages:
             known = request.kind in KINDS_BACK
             action = next(action_messages) if known else request.legal[0]
             reply.replies.add(
@@ -236,9 +256,9 @@ async def _play(address: str, hello: play_pb2.Hello, session: Session) -> None:
             message = await _stream_operation(stream.read())
             if not isinstance(message, play_pb2.RefereeMessage):
                 raise _StreamBrokenError("the referee closed it")
-            reply = session.receive(message)
-            if reply.ready or reply.replies:
-                await _stream_operation(stream.write(reply))
+            for reply in session.receive_in_parts(message):
+                if reply.ready or reply.replies:
+                    await _stream_operation(stream.write(reply))
             if message.HasField("goodbye"):
                 break
         if message.goodbye.reason:

@@ -158,7 +158,7 @@ class Bot:
 
         The requests came in one message, and each request belongs to a different game. `request.bot` is the
         instance of your class that plays the game of `request`. Override this method if your bot decides many
-        requests together faster than one by one, as neural networks do. You must also call `run` with a
+        requests together faster than one by one, as neural networks do. Otherwise the method gets one request at a time. You must also call `run` with a
         `max_games` above 1. If `max_games` is 1, the referee sends one request at a time.
         """
         return [request.bot.decide(request) for request in requests]

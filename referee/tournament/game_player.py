@@ -77,7 +77,11 @@ class GamePlayer:
         )
         self._max_processes = settings.max_processes
         self._voids: Counter[str] = Counter()
-        """How often each game was void."""
+        """How often each game was void when it was played alone."""
+        self._alone: set[str] = set()
+        """The games that were void, and are played alone."""
+        self._singles: set[str] = set()
+        """The bots (`name@version`) that play one game at a time, because they did not start, or failed in a void game."""
 
     async def play_portion(
         self,
@@ -99,7 +103,7 @@ class GamePlayer:
             singles: bots that play one game at a time, because their process has failed before.
             watch: called after every move.
 
-        Raises VoidGame if a game is void for the `VOID_ATTEMPTS`th time.
+        Raises VoidGame if a game that was played alone is void for the `VOID_ATTEMPTS`th time.
         """
         portion = await self._choose_portion(lane, tasks, suspended, singles)
         # after a pause, the machine may have free resources again
@@ -108,11 +112,15 @@ class GamePlayer:
         played = await asyncio.gather(*games, return_exceptions=True)
         records, voids = _split(played, VoidGame)
         if voids:
+            self._singles |= self._pool.list_failed(lane)
             await self._pool.discard(lane)
             await self._pool.close_idle()
             finished = {record.game_id for record in records}
-            for game_id in (task.setup.game_id for task in portion):
-                self._voids[game_id] += game_id not in finished
+            missing = {task.setup.game_id for task in portion} - finished
+            self._alone |= missing
+            if len(portion) == 1:
+                self._voids.update(missing)
+                (game_id,) = missing
                 if self._voids[game_id] == VOID_ATTEMPTS:
                     raise VoidGame(
                         f"{game_id} was void {VOID_ATTEMPTS} times: {voids[0]}"
@@ -158,6 +166,7 @@ class GamePlayer:
         If several games are possible, each bot that is not suspended is started in this lane. Its hello says how many games it
         can play. Hellos from other lanes are not used: after an interruption they are not known, and the portions would change.
         """
+        singles = singles | self._singles
         candidates: list[GameTask] = []
         bots: dict[str, BotSpec] = {}
         for task in tasks:
@@ -166,7 +175,7 @@ class GamePlayer:
                 for spec in task.bots
                 if spec is not None and str(spec.bot) not in suspended
             }
-            if self._voids[task.setup.game_id] or not singles.isdisjoint(playing):
+            if task.setup.game_id in self._alone or not singles.isdisjoint(playing):
                 if not candidates:
                     return (task,)
                 continue
@@ -176,8 +185,12 @@ class GamePlayer:
             bots |= playing
         if len(candidates) == 1:
             return candidates
-        capacities = (self._pool.find_capacity(lane, spec) for spec in bots.values())
-        return candidates[: min([len(candidates), *await asyncio.gather(*capacities)])]
+        found = (self._pool.find_capacity(lane, spec) for spec in bots.values())
+        capacities = dict(zip(bots, await asyncio.gather(*found), strict=True))
+        if failed := {bot for bot, capacity in capacities.items() if not capacity}:
+            self._singles |= failed
+            return await self._choose_portion(lane, tasks, suspended, singles)
+        return candidates[: min([len(candidates), *capacities.values()])]
 
     async def _play_task(
         self,

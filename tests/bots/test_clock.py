@@ -332,27 +332,34 @@ async def test_reply_to_a_batch_in_its_grace_period_is_in_time(bot):
         assert request.reply.result() == TimedReply(b"", LIMIT_US, 1000, 2 * LIMIT_US + 1000, 2)
 
 
-async def test_limit_of_a_batch_is_at_most_a_minute_more_than_that_of_a_request(bot):
+async def test_batch_without_a_reply_is_overdue_a_minute_after_the_largest_limit(bot):
     batch = bot.write_batch(*[40_000_000] * 3)
     bot.time.creep_us(40_000_000 + BATCH_LIMIT_US, step_us=5_000)
-    bot.requests.complete(batch[0], b"")
     assert not batch[1].reply.done()
-    bot.time.creep_us(REPLY_GRACE_US)
-    assert batch[1].reply.exception().evidence.elapsed_us >= 40_000_000
-    assert batch[0].reply.result().elapsed_us == (40_000_000 + BATCH_LIMIT_US) // 3
-
-
-async def test_bot_that_hangs_has_the_time_of_one_request_for_a_batch(bot):
-    bot.write_batch(LIMIT_US, LIMIT_US)
-    bot.time.creep_us(2 * LIMIT_US + REPLY_GRACE_US)
-    assert bot.requests.reserve_us == 0
-    batch = bot.write_batch(*[LIMIT_US] * 9)
-    bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
+    bot.time.creep_us(REPLY_GRACE_US + 500)
     assert {each.reply.exception().cause for each in batch} == {Cause.TIMEOUT}
-    bot.requests.note_late_reply("0", 1)
-    batch = bot.write_batch(*[LIMIT_US] * 9)
-    bot.time.creep_us(8 * LIMIT_US)
+    assert batch[1].reply.exception().evidence.elapsed_us >= 40_000_000
+
+
+async def test_bot_that_goes_on_replying_has_the_sum_of_all_limits(bot):
+    batch = bot.write_batch(*[40_000_000] * 5)
+    for request in batch[:4]:
+        bot.time.creep_us(39_000_000, step_us=5_000)
+        bot.requests.complete(request, b"")
     assert not batch[0].reply.done()
+    bot.time.creep_us(43_000_000, step_us=5_000)
+    bot.requests.complete(batch[4], b"")
+    assert batch[4].reply.result().elapsed_us == (4 * 39_000_000 + 43_000_000) // 5
+
+
+async def test_missed_batches_are_counted_until_any_reply(bot):
+    for missed in (1, 2):
+        bot.write_batch(LIMIT_US, LIMIT_US)
+        bot.time.creep_us(2 * LIMIT_US + REPLY_GRACE_US)
+        assert bot.requests.missed == missed
+    assert bot.requests.is_late_reply("0", 1)
+    assert not bot.requests.is_late_reply("0", 1)
+    assert bot.requests.missed == 0
 
 
 async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):

@@ -16,7 +16,7 @@ from referee.bots.clock import (
 from referee.bots.inbox import FLOOD_QUOTA, MESSAGE_LIMIT
 from referee.bots.outbox import Cores
 from referee.bots.server import OWN, Sender
-from referee.bots.session import Session
+from referee.bots.session import MAX_MISSED, Session
 from referee.errors import Cause, Evidence, Forfeit, Strike, VoidGame
 from referee.pb import play_pb2, table_pb2
 from referee.protocol import messages
@@ -571,6 +571,48 @@ async def test_bot_that_lingers_pays_for_the_wait(new_bot):
     new_bot.time.pass_us(1000)
     new_bot.say(replies(("g", 1)))
     assert (await pending).elapsed_us == 1700
+
+
+async def test_bot_that_hangs_gets_one_request_at_a_time_and_then_fails(bot):
+    for game in "hi":
+        await bot.start(game)
+    tasks = {game: asyncio.ensure_future(request_soon(bot, game)) for game in "ghi"}
+    await run_ready_tasks()
+    bot.time.creep_us(3 * LIMIT_US + REPLY_GRACE_US)
+    for task in tasks.values():
+        assert (await expect_fault(task)).cause is Cause.TIMEOUT
+    bot.stream.written.clear()
+    second = [await bot.request(game, 2) for game in "ghi"]
+    for _ in range(MAX_MISSED - 1):
+        await bot.timeout()
+    assert bot.stream.written == [request_bytes("g", 2), request_bytes("h", 2)]
+    assert (await expect_fault(second[0])).cause is Cause.TIMEOUT
+    assert (await expect_fault(second[1])).cause is Cause.TIMEOUT
+    forfeit = await expect_fault(second[2])
+    assert (forfeit.cause, forfeit.evidence.detail) == (
+        Cause.CRASH,
+        "has not replied to anything in 3 messages in a row",
+    )
+
+
+async def test_late_replies_are_no_flood(bot):
+    games = [f"{number}" for number in range(FLOOD_QUOTA + 10)]
+    for game in games:
+        await bot.start(game)
+    tasks = [asyncio.ensure_future(request_soon(bot, game)) for game in games]
+    await run_ready_tasks()
+    while not all(task.done() for task in tasks):
+        await bot.timeout()
+        bot.time.creep_us(60 * LIMIT_US, step_us=50_000)
+        await run_ready_tasks()
+        for written in bot.stream.written:
+            for each in play_pb2.RefereeMessage.FromString(written).requests:
+                bot.say(replies((each.game_id, 1)))
+        bot.stream.written.clear()
+        await bot.wait_until_read()
+    assert bot.session.failure is None
+    for task in tasks:
+        task.exception()
 
 
 async def test_core_is_given_back_if_the_caller_is_cancelled(bot):

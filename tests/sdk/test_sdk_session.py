@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -173,3 +174,21 @@ def test_legal_actions_are_a_sequence():
     assert seen[0].plays == ()
     with pytest.raises(IndexError):
         legal[3]
+
+
+def test_slow_decisions_are_sent_before_the_next_ones():
+    slow = iter((False, True, False, False))
+
+    def decide(request):
+        if next(slow):
+            time.sleep(0.02)
+        return request.legal[0]
+
+    session = Session(decide)
+    session.receive(game_starts(*"abcd"))
+    message = requests(*((game, 1) for game in "abcd"))
+    parts = list(session.receive_in_parts(message))
+    assert [[reply.game_id for reply in part.replies] for part in parts] == [
+        ["a", "b"],
+        ["c", "d"],
+    ]
