@@ -38,7 +38,7 @@ def here(tmp_path):
 
 
 def file(here, matches=3):
-    return here.tournament(bots=("random", "greedy"), matches=matches)
+    return here.tournament(bots=("random", "greedy"), matches=matches, more="games_in_flight = 1\n")
 
 
 def assert_failed(done, code, says):
