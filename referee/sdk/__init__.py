@@ -201,13 +201,17 @@ def _action_message(action: Action | table_pb2.Action) -> table_pb2.Action:
     return action_message(action)
 
 
-def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoReturn:
+def run(
+    bot: type[Bot] | Decide, *, max_games: int = 1, batch_wait_us: int = 0, name: str = ""
+) -> NoReturn:
     """Play for the referee that started this program, then exit.
 
     Args:
         bot: a subclass of `Bot`, or a function that takes a request and returns an action.
         max_games: how many games this process can play at the same time. If `max_games` is above 1, the referee
             may send requests of several games in one message. `Bot.decide_batch` gets all requests of a message.
+        batch_wait_us: how many microseconds of your time the referee may wait for requests of other games, so that
+            messages have more requests.
         name: the bot's name in logs; if empty, the name of the program's folder.
 
     An exception of the bot is printed and ends the process with exit code 1.
@@ -222,6 +226,7 @@ def run(bot: type[Bot] | Decide, *, max_games: int = 1, name: str = "") -> NoRet
         token=token,
         name=name or _program_folder(),
         max_games=max_games,
+        batch_wait_us=batch_wait_us,
     )
     signal.signal(signal.SIGTERM, _exit_at_once)
     try:

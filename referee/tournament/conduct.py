@@ -150,7 +150,7 @@ class Feeder:
                 self._played += 1
                 self._played_us += record.duration_us
             self._lanes.release(stretch, {game.game_id for game in played})
-            if len(played) < len(stretch.bundles[0]) and not self._lanes.singles:
+            if 0 < len(played) < len(stretch.bundles[0]) and not self._lanes.singles:
                 self._report_small_portion(len(played))
 
     def _report_small_portion(self, games: int) -> None:

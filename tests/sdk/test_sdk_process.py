@@ -41,7 +41,7 @@ COUNTS_ITS_DECISIONS = """
             self.decisions += 1
             return request.legal[self.decisions]
 
-    run(CountsItsDecisions, max_games=8, name="counts")
+    run(CountsItsDecisions, max_games=8, batch_wait_us=500, name="counts")
 """
 BUSY = """
     from referee.sdk import run
@@ -107,7 +107,8 @@ async def test_requests_of_several_games_are_decided_together_by_separate_instan
         bot_process(write_bot(COUNTS_ITS_DECISIONS), referee.address) as bot,
     ):
         greeting = await referee.receive()
-        assert (greeting.hello.name, greeting.hello.max_games) == ("counts", 8)
+        hello = greeting.hello
+        assert (hello.name, hello.max_games, hello.batch_wait_us) == ("counts", 8, 500)
         started = await referee.exchange(game_starts("a", "b"))
         assert [ready.game_id for ready in started.ready] == ["a", "b"]
         await referee.exchange(requests(("b", 1)))
