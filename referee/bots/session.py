@@ -426,9 +426,8 @@ class Session:
         """Let a request wait until the bot has answered the others, and has a core."""
         if not self._has_core and not self._outbox.waiting:
             self._waiting_since_ns = self._now_ns()
-        self._outbox.put_request(message, request)
-        if not self._has_core:
             self._cores.claim(self)
+        self._outbox.put_request(message, request)
 
     def begin(self) -> None:
         """Write a batch of the requests that wait; see `Claimant.begin`."""
