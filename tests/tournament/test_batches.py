@@ -55,6 +55,7 @@ def test_bots_that_hold_many_games_get_batches_without_a_setting(here):
             assert move.batch_size == 1 or move.elapsed_us <= move.wall_us
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_duration_of_a_game_does_not_contain_the_other_games(here):
     slow = ECHO.replace("lambda request: request.legal[0]", "decide").replace(
         "run(",
@@ -68,12 +69,14 @@ def test_duration_of_a_game_does_not_contain_the_other_games(here):
         assert thinking_us <= record.duration_us < 1.5 * thinking_us + 100_000
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_games_at_once_are_cut_to_what_the_bots_hold(here):
     two = ECHO.replace("max_games=64", "max_games=2")
     records = play(here, two, more="games_in_flight = 8\n")
     assert {move.batch_size for record in records for move in record.moves} == {1, 2}
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_cpu_time_of_a_game_is_a_part_of_that_of_the_process(here):
     began_s = time.monotonic()
     records = play(here, ECHO, matches=16)
