@@ -107,7 +107,7 @@ NO_REFEREE = 2
 STREAM_BROKEN = 3
 _CLOSING_S = 1.0
 """After the goodbye, the bot waits at most this number of seconds until the referee closes the stream."""
-_PART_S = 0.01
+_PART_S = 0.05
 """If a bot takes longer for its decisions in a message, the replies so far are sent before the next decision."""
 _ACTIONS = get_args(Action)
 

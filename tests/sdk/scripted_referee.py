@@ -42,10 +42,13 @@ class ScriptedReferee:
         await (await self._stream).write(message)
 
     async def exchange(self, message: play_pb2.RefereeMessage) -> play_pb2.BotMessage:
-        """Send a message and return the bot's next one, which must exist."""
+        """Send a message and return what the bot replies to it; a slow bot replies in several messages."""
         await self.send(message)
-        answer = await self.receive()
-        assert answer is not None
+        answer = play_pb2.BotMessage()
+        while len(answer.replies) < len(message.requests) or not answer.ByteSize():
+            part = await self.receive()
+            assert part is not None
+            answer.MergeFrom(part)
         return answer
 
     async def assert_goodbye_ends_the_stream(self, reason: str = "") -> None:

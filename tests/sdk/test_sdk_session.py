@@ -181,7 +181,7 @@ def test_slow_decisions_are_sent_before_the_next_ones():
 
     def decide(request):
         if next(slow):
-            time.sleep(0.02)
+            time.sleep(0.06)
         return request.legal[0]
 
     session = Session(decide)
