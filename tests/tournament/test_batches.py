@@ -156,7 +156,7 @@ from referee.sdk import Bot, run
 
 class Mine(Bot):
     def start(self, game):
-        self.left = game.random.randrange(4, 60)
+        self.left = game.random.randrange(3, 15)
 
     def decide(self, request):
         self.left -= 1
