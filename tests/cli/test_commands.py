@@ -232,7 +232,7 @@ def test_closed_pipe_is_no_error(here, command):
 
 @pytest.mark.extended("plays further tournaments")
 def test_run_with_a_closed_pipe_stops_as_after_ctrl_c(here):
-    here.tournament("unread", matches=60)
+    here.tournament("unread", matches=60, more="games_in_flight = 1\n")
     line = "(referee tournament run unread.toml --league unread; echo $? > code) | head -n 1"
     done = here.shell(line)
     assert done.stderr == ""
