@@ -267,15 +267,11 @@ class PendingRequests:
     def complete(self, request: PendingRequest, action: bytes) -> None:
         """Note the reply to an open request of the batch. The caller that awaits it gets it when the batch is finished."""
         assert request.batch is not None  # noqa: S101 - only written requests are open
+        batch, self.missed = request.batch, 0
         request.action = action
-        self.missed = 0
-        batch, now_ns = (
-            request.batch,
-            self._now_ns() if self._paused_ns is None else self._paused_ns,
-        )
-        batch.last_reply_ns = now_ns
-        if batch.open > 1 and now_ns <= batch.deadline_ns:
-            batch.set_deadline(now_ns)
+        batch.last_reply_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
+        if batch.open > 1:
+            batch.set_deadline(batch.last_reply_ns)
         self._close(batch)
 
     def fail(self, request: PendingRequest, failure: Exception) -> None:
@@ -394,7 +390,7 @@ class PendingRequests:
         left_ns = batch.deadline_ns - self._now_ns()
         if self._paused_ns is not None:
             self._start_grace(batch, 0, periods_left + 1)
-        elif left_ns > 0:  # `credit` has moved the deadline
+        elif left_ns > 0:  # `credit` or a reply has moved the deadline
             batch.expired, batch.cpu_at_deadline_ns = False, None
             if self._timer is None or batch.deadline_ns < self._timer_ns:
                 self._arm_timer(batch.deadline_ns)
@@ -413,8 +409,8 @@ class PendingRequests:
         cpu_ns = self._busy_ns()
         return cpu_ns is not None and cpu_ns - batch.cpu_at_deadline_ns < CPU_GRACE_US * 1000
 
-    def is_late_reply(self, game_id: str, number: int) -> bool:
-        """Return whether a reply to a decision that is not open is the late reply to an overdue request. Then forget the request."""
+    def take_late_reply(self, game_id: str, number: int) -> bool:
+        """Forget an overdue request because its late reply has come. Return False if the reply is not for an overdue request."""
         if (game_id, number) not in self.overdue:
             return False
         self.overdue.discard((game_id, number))

@@ -119,7 +119,7 @@ class Inbox:
             if request is not None:
                 accepted += 1
                 self._complete(request, reply.action.SerializeToString())
-            elif self._requests.is_late_reply(reply.game_id, number):
+            elif self._requests.take_late_reply(reply.game_id, number):
                 late += 1
             else:
                 unsolicited += 1
@@ -129,7 +129,7 @@ class Inbox:
                 if request is not None:
                     accepted += 1
                     self._complete(request, b"")
-                elif self._requests.is_late_reply(ready.game_id, READY):
+                elif self._requests.take_late_reply(ready.game_id, READY):
                     late += 1
                 else:
                     unsolicited += 1

@@ -264,10 +264,26 @@ class _Run:
             batch_size=fault.evidence.batch_size,
         )
 
-    def _let_stand_in_decide(self, decision: Decision, **times: int) -> None:
-        """Apply the stand-in's action. `times` are fields of `Move` about the request; none if the bot got no request."""
+    def _let_stand_in_decide(
+        self,
+        decision: Decision,
+        *,
+        elapsed_us: int = 0,
+        lag_us: int = 0,
+        wall_us: int = 0,
+        batch_size: int = 1,
+    ) -> None:
+        """Apply the stand-in's action. The times are those of `Move`; by default the bot got no request."""
         action = stand_in_action(decision)
-        move = Move(decision.seat, action, **{"elapsed_us": 0, "lag_us": 0, **times}, stand_in=True)
+        move = Move(
+            decision.seat,
+            action,
+            elapsed_us,
+            lag_us,
+            stand_in=True,
+            wall_us=wall_us,
+            batch_size=batch_size,
+        )
         self._record_move(decision, move, self.game.apply(action))
 
     def _record_move(self, decision: Decision, move: Move, events: tuple[Event, ...]) -> None:

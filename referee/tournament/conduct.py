@@ -92,8 +92,7 @@ class Feeder:
         lanes: the games to play.
         workers: the workers that play them.
         store_games: stores the games that a worker returned, all of them or none.
-        on_small_portion: called once if a worker played fewer games at the same time than a bundle has; None to call nothing.
-            Takes the number of these games.
+        on_small_portion: called if a worker played fewer games at the same time than a bundle has, with the number of these games.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Feeder:
         workers: WorkerGroup,
         *,
         store_games: Callable[[Sequence[ScheduledGame], Sequence[GameRecord]], None],
-        on_small_portion: Callable[[int], None] | None = None,
+        on_small_portion: Callable[[int], None],
     ) -> None:
         self._plan = plan
         self._lanes = lanes
@@ -151,12 +150,7 @@ class Feeder:
                 self._played_us += record.duration_us
             self._lanes.release(stretch, {game.game_id for game in played})
             if 0 < len(played) < len(stretch.bundles[0]) and not self._lanes.singles:
-                self._report_small_portion(len(played))
-
-    def _report_small_portion(self, games: int) -> None:
-        if self._on_small_portion is not None:
-            self._on_small_portion(games)
-            self._on_small_portion = None
+                self._on_small_portion(len(played))
 
     def _games(self) -> int:
         """Return how many games to send to a worker at once. The first stretch of a tournament is short."""
@@ -299,17 +293,18 @@ class Conductor:
             lanes,
             workers,
             store_games=self._store_games,
-            on_small_portion=self._say_portion if config.games_in_flight else None,
+            on_small_portion=self._say_portion,
         )
         if self._draining:
             feeder.drain()
         return feeder
 
     def _say_portion(self, games: int) -> None:
-        if not self._has_said_portion:
+        wanted = self._tournament.config.games_in_flight
+        if wanted is not None and not self._has_said_portion:
             self._has_said_portion = True
             self._say(
-                f"games_in_flight = {self._tournament.config.games_in_flight}: only {games} at the same time are possible, because a bot"
+                f"games_in_flight = {wanted}: only {games} at the same time are possible, because a bot"
                 " holds no more, or because the games have too many bots."
             )
 

@@ -26,6 +26,8 @@ MAX_BOTS = 1_000
 """The largest number of entries in `bots` or `challengers`."""
 MAX_STAGES = 50
 """The largest number of tables `[[stage]]`."""
+MAX_GAMES_IN_FLIGHT = 100
+"""The largest `games_in_flight`."""
 MAX_SECONDS = 86_400
 """The largest value of a time limit: one day."""
 MAX_MINUTES = 525_600
@@ -33,6 +35,13 @@ MAX_MINUTES = 525_600
 MAX_MARGIN = 25.0
 """The largest `until.margin`: the rating of an average bot."""
 _SEED = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def _check_in_flight(value: object) -> object:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if value != "auto" and not (is_number and value in range(1, MAX_GAMES_IN_FLIGHT + 1)):
+        raise ValueError(f'must be "auto" or a whole number from 1 to {MAX_GAMES_IN_FLIGHT}')
+    return value
 
 
 def _check_ruleset(name: str) -> str:
@@ -174,7 +183,7 @@ class TournamentFile(StageTable):
     seed: Annotated[str, AfterValidator(_check_seed)] | None = None
     show_names: bool = False
     lanes: Small | None = None
-    games_in_flight: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = "auto"
+    games_in_flight: Annotated[Literal["auto"] | int, BeforeValidator(_check_in_flight)] = "auto"
     workers: Small | None = None
     cores_per_game: Small = 1
     pondering: bool = False

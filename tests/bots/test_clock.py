@@ -357,8 +357,8 @@ async def test_missed_batches_are_counted_until_any_reply(bot):
         bot.write_batch(LIMIT_US, LIMIT_US)
         bot.time.creep_us(2 * LIMIT_US + REPLY_GRACE_US)
         assert bot.requests.missed == missed
-    assert bot.requests.is_late_reply("0", 1)
-    assert not bot.requests.is_late_reply("0", 1)
+    assert bot.requests.take_late_reply("0", 1)
+    assert not bot.requests.take_late_reply("0", 1)
     assert bot.requests.missed == 0
 
 
@@ -372,3 +372,13 @@ async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):
     bot.requests.abandon(third)
     assert second.reply.result().batch_size == 3
     assert bot.finished == 1
+
+
+async def test_reply_in_the_grace_period_gives_the_batch_more_time(bot):
+    batch = bot.write_batch(*[40_000_000] * 4)
+    bot.time.creep_us(40_000_000 + BATCH_LIMIT_US + REPLY_GRACE_US // 2, step_us=1_000)
+    bot.requests.complete(batch[0], b"")
+    bot.time.creep_us(50_000_000, step_us=5_000)
+    for request in batch[1:]:
+        bot.requests.complete(request, b"")
+    assert {each.reply.result().lag_us for each in batch} == {0}

@@ -107,6 +107,15 @@ async def test_process_in_a_game_is_not_stopped_for_another(pool):
     assert running_pids() == {pid(bot) for bot in bots}
 
 
+async def test_bots_that_failed_in_a_lane_are_listed(pool):
+    for lane, name in ((0, "a"), (0, "b"), (1, "c")):
+        await pool.acquire(lane, spec(name))
+    for key in ((0, "a@1"), (1, "c@1")):
+        pool._processes[key].session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    pool._processes[0, "b@1"].session.fail(VoidGame("ended by the referee"))
+    assert pool.list_failed(0) == {"a@1"}
+
+
 async def test_pending_request_of_a_discarded_bot_raises_void_game(pool):
     bot, other = await asyncio.gather(pool.acquire(0, spec("a")), pool.acquire(1, spec("a")))
     await bot.session.start_game("g", b"\x0a\x03\x0a\x01g", 20_000_000)

@@ -846,6 +846,23 @@ async def test_failure_is_charged_in_the_game_whose_request_the_bot_had_longest(
     assert (await expect_fault(await bot.request("h", 2))).cause is Cause.CRASH
 
 
+async def test_failure_is_never_charged_in_a_game_with_a_reply(bot, monkeypatch):
+    offered = []
+    monkeypatch.setattr(session.secrets, "choice", lambda each: offered.append(each) or each[-1])
+    for game in "hi":
+        await bot.start(game)
+    tasks = {game: asyncio.ensure_future(request_soon(bot, game)) for game in "ghi"}
+    await run_ready_tasks()
+    bot.say(replies(("g", 1)))
+    await bot.wait_until_read()
+    bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))
+    assert [[each.game_id for each in choices] for choices in offered] == [["h", "i"]]
+    assert (await expect_fault(tasks["i"])).cause is Cause.CRASH
+    for game in "gh":
+        with pytest.raises(VoidGame):
+            await tasks[game]
+
+
 async def test_failure_without_a_pending_request_is_charged_in_the_game_of_the_next_one(bot):
     await bot.start("h")
     bot.session.fail(Forfeit(Cause.CRASH, Evidence(detail="gone")))

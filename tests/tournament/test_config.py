@@ -40,6 +40,7 @@ def test_a_short_file_gets_the_default_values(folder):
     assert config.clocks == Clocks()
     assert config.faults == FaultPolicy(max_strikes=3, suspend_after=5)
     assert (config.workers, config.cores_per_game, config.max_processes) == (None, 1, 64)
+    assert config.games_in_flight is None, "as many as the bots hold"
     assert config.pondering is False
     assert config.limits == Limits()
     assert not config.show_names

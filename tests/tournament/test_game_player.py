@@ -27,7 +27,7 @@ from referee.match.replay import check_record
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import NO_ISOLATION
-from referee.tournament import worker
+from referee.tournament import game_player, worker
 from referee.tournament.assignments import Assignment, Forfeits, GameTask, WorkerSettings
 from referee.tournament.game_player import VOID_ATTEMPTS, GamePlayer
 
@@ -159,7 +159,7 @@ async def test_a_void_game_does_not_disturb_the_other_games_of_its_portion(play,
     assert [record.faults for record in records] == [(), (), ()]
 
 
-async def test_a_portion_has_the_games_that_its_bots_can_hold(settings):
+async def test_a_portion_has_the_games_that_its_bots_can_hold(settings, monkeypatch):
     four, one = ("holds_four_games", "holds_four_games"), ("holds_four_games", "fair")
     tasks = [make_task(number, *four) for number in range(6)]
     player = GamePlayer(settings)
@@ -173,6 +173,12 @@ async def test_a_portion_has_the_games_that_its_bots_can_hold(settings):
         assert await count(*tasks) == ["game-0", "game-1", "game-2", "game-3"]
         assert await count(make_task(7, *one), make_task(8, *one)) == ["game-7"]
         assert await count(*tasks, singles={"holds_four_games-1@1"}) == ["game-0"]
+        unstartable = make_task(10, "holds_four_games", "exits_with_1")
+        assert await count(*tasks[:2], unstartable) == ["game-0", "game-1"]
+        assert await count(unstartable, *tasks) == ["game-10"]
+        monkeypatch.setattr(game_player, "MAX_BOTS", 2)
+        third = "holds_four_games", "holds_four_games", "holds_four_games"
+        assert await count(*tasks[:2], make_task(11, *third)) == ["game-0", "game-1"]
         mixed = make_task(9, *one), *tasks[:2]
         assert await count(*mixed, singles={"fair-1@1"}) == ["game-9"]
         assert await count(*mixed[::-1], singles={"fair-1@1"}) == ["game-1", "game-0"]

@@ -312,6 +312,26 @@ BAD = {
         GOOD + "max_processes = 2\n",
         "max_processes: must be at least 3, the seats of a table",
     ),
+    "games in flight zero": (
+        GOOD + "games_in_flight = 0\n",
+        'games_in_flight: must be "auto" or a whole number from 1 to 100',
+    ),
+    "games in flight many": (
+        GOOD + "games_in_flight = 101\n",
+        'games_in_flight: must be "auto" or a whole number from 1 to 100',
+    ),
+    "games in flight a word": (
+        GOOD + "games_in_flight = 'many'\n",
+        'games_in_flight: must be "auto" or a whole number from 1 to 100',
+    ),
+    "games in flight a fraction": (
+        GOOD + "games_in_flight = 1.5\n",
+        'games_in_flight: must be "auto" or a whole number from 1 to 100',
+    ),
+    "games in flight a truth value": (
+        GOOD + "games_in_flight = true\n",
+        'games_in_flight: must be "auto" or a whole number from 1 to 100',
+    ),
     "no cores": (GOOD + "cores_per_game = 0\n", "cores_per_game: must be at least 1"),
     "several errors": (
         GOOD + "workers = 0\nlanes = 0\ncores_per_game = 0\n",
