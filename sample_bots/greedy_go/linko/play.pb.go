@@ -95,7 +95,10 @@ type Hello struct {
 	// The name that the bot gives itself, for logs. A tournament uses the name in the bot's manifest.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// How many games the bot can play at the same time. 0 counts as 1.
-	MaxGames      uint32 `protobuf:"varint,4,opt,name=max_games,json=maxGames,proto3" json:"max_games,omitempty"`
+	MaxGames uint32 `protobuf:"varint,4,opt,name=max_games,json=maxGames,proto3" json:"max_games,omitempty"`
+	// For a bot that plays several games: after a request, the referee may wait this long for requests of other
+	// games and send all of them in one message. The wait counts as time of the bot. At most one second.
+	BatchWaitUs   uint32 `protobuf:"varint,5,opt,name=batch_wait_us,json=batchWaitUs,proto3" json:"batch_wait_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -154,6 +157,13 @@ func (x *Hello) GetName() string {
 func (x *Hello) GetMaxGames() uint32 {
 	if x != nil {
 		return x.MaxGames
+	}
+	return 0
+}
+
+func (x *Hello) GetBatchWaitUs() uint32 {
+	if x != nil {
+		return x.BatchWaitUs
 	}
 	return 0
 }
@@ -541,7 +551,8 @@ type Request struct {
 	// Every action that is legal now, each once. There is always at least one.
 	Legal []*Action `protobuf:"bytes,6,rep,name=legal,proto3" json:"legal,omitempty"`
 	// The time for this decision, from when the referee writes the request: the decision limit or the
-	// rest of the bank, whichever is less. 0 means no limit.
+	// rest of the bank, whichever is less. 0 means no limit. All requests of a message share one clock, which
+	// runs out after the sum of their times. Each is charged its share of the time to the last reply.
 	TimeLeftUs uint64 `protobuf:"varint,7,opt,name=time_left_us,json=timeLeftUs,proto3" json:"time_left_us,omitempty"`
 	// The rest of your bank. 0 in a game without a bank.
 	BankLeftUs uint64 `protobuf:"varint,8,opt,name=bank_left_us,json=bankLeftUs,proto3" json:"bank_left_us,omitempty"`
@@ -783,12 +794,13 @@ const file_linko_v1_play_proto_rawDesc = "" +
 	"BotMessage\x12%\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.linko.v1.HelloR\x05hello\x12%\n" +
 	"\x05ready\x18\x02 \x03(\v2\x0f.linko.v1.ReadyR\x05ready\x12)\n" +
-	"\areplies\x18\x03 \x03(\v2\x0f.linko.v1.ReplyR\areplies\"y\n" +
+	"\areplies\x18\x03 \x03(\v2\x0f.linko.v1.ReplyR\areplies\"\x9d\x01\n" +
 	"\x05Hello\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\rR\x0fprotocolVersion\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1b\n" +
-	"\tmax_games\x18\x04 \x01(\rR\bmaxGames\" \n" +
+	"\tmax_games\x18\x04 \x01(\rR\bmaxGames\x12\"\n" +
+	"\rbatch_wait_us\x18\x05 \x01(\rR\vbatchWaitUs\" \n" +
 	"\x05Ready\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\"k\n" +
 	"\x05Reply\x12\x17\n" +
