@@ -61,7 +61,7 @@ COST_ROUNDS, COST_GAMES = 5, 4
 SHORT_RULES, MANY_GAMES = RULES.with_options(max_turns=4), 64
 
 
-def order(number: int, when: str) -> GameTask:
+def order(number: int, when: str, clocks: Clocks) -> GameTask:
     return task(
         number,
         *(
@@ -70,6 +70,7 @@ def order(number: int, when: str) -> GameTask:
             )
             for seat in range(SEATS)
         ),
+        clocks=clocks,
     )
 
 
@@ -104,26 +105,31 @@ def busy(cores: Sequence[int]) -> Iterator[None]:
         yield
 
 
-async def games(workers: Workers, worker: int, when: str, wanted: int) -> AsyncIterator[GameRecord]:
+async def games(
+    workers: Workers, worker: int, when: str, wanted: int, clocks: Clocks
+) -> AsyncIterator[GameRecord]:
     """Play games on a worker until they have as many decisions as wanted."""
     number = 0
     while wanted > 0:
         number += 1
-        (record,) = await workers.submit(worker, Assignment(worker, ((order(number, when),),)))
+        ordered = order(number, when, clocks)
+        (record,) = await workers.submit(worker, Assignment(worker, ((ordered,),)))
         wanted -= len(record.moves)
         yield record
 
 
-async def played(cores: Sequence[int], when: str, wanted: int) -> list[GameRecord]:
+async def played(
+    cores: Sequence[int], when: str, wanted: int, clocks: Clocks = CLOCKS
+) -> list[GameRecord]:
     async def of(worker: int) -> list[GameRecord]:
-        return [each async for each in games(workers, worker, when, wanted // len(cores))]
+        return [each async for each in games(workers, worker, when, wanted // len(cores), clocks)]
 
     with tempfile.TemporaryDirectory() as folder:
         settings = [
             WorkerSettings(
                 isolation=NO_ISOLATION,
                 cores=frozenset({core}),
-                clocks=CLOCKS,
+                clocks=clocks,
                 max_processes=2 * SEATS,
                 folder=Path(folder),
                 parent_pid=os.getpid(),

@@ -76,7 +76,8 @@ def test_results_are_those_of_one_machine_although_a_machine_was_cut_off(
     here, play_locally, certificates
 ):
     here.patience_s = ENOUGH_S
-    shape = SHAPES["round robin"] | {"matches": 200}
+    # One game at a time, so that the games of the lost worker still take some seconds after the link is back.
+    shape = SHAPES["round robin"] | {"matches": 200, "more": "games_in_flight = 1\n"}
     ours, theirs = tls_options(certificates)
     where = ("--cluster", f"{NEAR}:{PORT}", *ours)
     worker = (BIN / "referee", "worker", f"{NEAR}:{PORT}", "--cores", 1, *ours)
