@@ -8,22 +8,25 @@ In the shapes of arrays, n is the number of bots, M of matches, P of pairs of bo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from referee.ratings.collusion import OpponentEffects
-from referee.ratings.fit import fit
+from referee.ratings.fit import find_beaten, fit
 from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sum_matches
 from referee.ratings.trueskill import Settings
-from referee.result_columns import Floats, ResultColumns
+from referee.result_columns import Flags, Floats, ResultColumns
 
 _CHUNK = 2_000_000
 """Approximate upper limit of the items of one array in a fit, to save memory.
 
 If one call of `fit` would need larger arrays for all resamples, the resamples are fitted in several calls.
 """
+_OFTEN = 3
+"""In how many matches a bot must have won, and in how many it must have lost, to be surely in `Analysis.centre`."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -42,9 +45,10 @@ class BotFigures:
     points: int
     """Sum of the points in all games."""
     rating: Estimate
-    """The skill from `fit.fit`, shifted so that the mean of all bots is `Settings.mu`.
+    """The skill from `fit.fit`, shifted so that the mean of the bots of `Analysis.centre` is `Settings.mu`.
 
-    Games show only differences of skill, so the mean must be fixed.
+    Games show only differences of skill, so a mean must be fixed. An end of the interval is None if no games limit it.
+    For example, the lower end of a bot that has lost all its games is None.
     """
     score: Estimate
     """Mean points per game."""
@@ -113,6 +117,41 @@ class Analysis:
         return self._centred(fitted)
 
     @cached_property
+    def centre(self) -> Flags:
+        """(n,) True for the bots whose mean rating is `Settings.mu`: the bots that have won and lost against each other.
+
+        They are the largest set in which each bot beat each other one, directly or over a chain of bots (`fit.find_beaten`). A
+        bot that has lost or won all its games is not in the set, because only the prior says how far it is from the
+        others. Bots that have won or lost in only one or two matches are left out too, if at least two others are left: how
+        far they are from the others is nearly as uncertain. If no bots have won and lost against each other, the set has all bots.
+        """
+        linked = self._beaten & self._beaten.T
+        size = linked.sum(axis=1)
+        if not size.any():
+            return np.ones(len(size), dtype=bool)
+        largest: Flags = linked[size.argmax()]
+        often = largest & (self._sums.won_in >= _OFTEN) & (self._sums.lost_in >= _OFTEN)
+        return often if often.sum() > 1 else largest
+
+    @cached_property
+    def _beaten(self) -> Flags:
+        """(n, n) as `fit.find_beaten` returns it."""
+        better, compared = _sum(self._sums.better), _sum(self._sums.compared)
+        return find_beaten(self._sums.pairs, better, compared - better, len(self.results.bots))
+
+    def _open_ends(self, ratings: Iterable[Estimate]) -> list[Estimate]:
+        """Return the estimates of all bots without the ends that no games limit.
+
+        There is a lower end if the bot beat all bots of the centre (over a chain of bots), and an upper end if all of them beat it.
+        """
+        not_beaten = ~(self._beaten | np.eye(len(self._beaten), dtype=bool))
+        beat_all, lost_to_all = ~(not_beaten @ self.centre), ~(self.centre @ not_beaten)
+        return [
+            replace(each, low=each.low if won else None, high=each.high if lost else None)
+            for each, won, lost in zip(ratings, beat_all, lost_to_all, strict=True)
+        ]
+
+    @cached_property
     def _resampling(self) -> Resampling:
         return Resampling.from_matches(self.results.matches)
 
@@ -120,7 +159,9 @@ class Analysis:
         """Return the estimates for all bots, sorted by name."""
         games = self._sums.games.sum(axis=0)
         points, wins = self._sums.points.sum(axis=0), self._sums.wins.sum(axis=0)
-        ratings = self._by_bot.percentile_intervals(self.ratings, self._resampled_ratings)
+        ratings = self._open_ends(
+            self._by_bot.percentile_intervals(self.ratings, self._resampled_ratings)
+        )
         scores = self._by_bot.mean_intervals(
             points / games, self._resampled_deviations(self._sums.points)
         )
@@ -253,8 +294,9 @@ class Analysis:
         return self._centred(np.concatenate(chunks))
 
     def _centred(self, ratings: Floats) -> Floats:
-        """Return ratings, shifted so that the mean of all bots is `Settings.mu`."""
-        centred: Floats = ratings - ratings.mean(axis=-1, keepdims=True) + self._settings.mu
+        """Return ratings, shifted so that the mean of the bots of `centre` is `Settings.mu`."""
+        mean = ratings[..., self.centre].mean(axis=-1, keepdims=True)
+        centred: Floats = ratings - mean + self._settings.mu
         return centred
 
     def _resampled_deviations(self, values: Floats) -> Floats:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from referee.ratings.trueskill import Settings
-from referee.result_columns import Floats, Ints
+from referee.result_columns import Flags, Floats, Ints
 
 _STEPS = 100
 """Upper limit of the number of steps of Newton's method."""
@@ -72,6 +72,27 @@ def fit(
         if np.abs(step).max(initial=0.0) <= within:
             return skills
     raise ArithmeticError(f"the fit has not converged in {_STEPS} steps")
+
+
+def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
+    """Return the (n, n) array that is True where the bot of the row beat the bot of the column, perhaps over others.
+
+    Bot a beat bot c over others if there is a chain of bots from a to c in which each beat the next one at least once. A tie
+    counts for both bots. Only if a beat c in this sense do the games limit from below how much better a is than c;
+    without it, the difference comes from the prior alone.
+
+    Args:
+        pairs: (P, 2) as for `fit`.
+        better: (P,) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half.
+        worse: (P,) the same for the second bot.
+        bots: the number n of bots.
+    """
+    beaten = np.zeros((bots, bots), dtype=np.float32)
+    first, second = pairs[:, 0], pairs[:, 1]
+    beaten[first, second], beaten[second, first] = better > 0, worse > 0
+    for _ in range(bots.bit_length()):  # each time, chains of twice the length
+        beaten = np.minimum(beaten + beaten @ beaten, 1)
+    return beaten > 0
 
 
 def _hazard(lead: Floats) -> Floats:

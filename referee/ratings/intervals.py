@@ -32,14 +32,15 @@ class Estimate:
 
     value: float
     low: float | None
-    """The lower end of the interval. `low` and `high` are None if the data are too few for an interval."""
+    """The lower end of the interval; None if the data do not limit the true value from below."""
     high: float | None
+    """The upper end of the interval; None if the data do not limit the true value from above."""
 
     def negate(self) -> Estimate:
         """Return the estimate of the figure with the opposite sign."""
-        if self.low is None or self.high is None:
-            return Estimate(0.0 - self.value, None, None)
-        return Estimate(0.0 - self.value, 0.0 - self.high, 0.0 - self.low)
+        low = None if self.high is None else 0.0 - self.high
+        high = None if self.low is None else 0.0 - self.low
+        return Estimate(0.0 - self.value, low, high)
 
     def clip(self, least: float, most: float) -> Estimate:
         """Return the estimate with the interval cut to the range from `least` to `most`."""
@@ -48,6 +49,8 @@ class Estimate:
         return Estimate(self.value, max(least, self.low), min(most, self.high))
 
 
+_NEGLIGIBLE = 1e-9
+"""A variance below this share of another one is only the rounding error of a sum that should be 0."""
 _SPARSE = 8
 """`_number_values` sorts if `limit` is more than 8 times the number of values. If not, it counts."""
 
@@ -78,6 +81,10 @@ class MatchSums:
     """
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
+    won_in: Ints
+    """(n,) number of matches in which each bot ranked higher than another bot, or equal to it, in at least one game."""
+    lost_in: Ints
+    """(n,) number of matches in which each bot ranked lower than another bot, or equal to it, in at least one game."""
     pair_wins: Ints
     """(P,) number of meetings in which the first bot ranked higher."""
     pair_draws: Ints
@@ -97,6 +104,9 @@ def sum_matches(results: ResultColumns) -> MatchSums:
 
     won = (results.rank == 1) & ~results.forfeited
     pairs = _Pairs(results)
+    compared = pairs.sum_entries(pairs.weight)
+    better = pairs.sum_entries(pairs.weight * pairs.better)
+    won_in, lost_in = _count_matches(pairs.pairs, better, compared - better, bots)
     return MatchSums(
         games=by_bot(np.ones(len(bot))),
         points=by_bot(results.score[seated]),
@@ -104,11 +114,25 @@ def sum_matches(results: ResultColumns) -> MatchSums:
         pairs=pairs.pairs,
         meetings=pairs.sum_entries(np.ones(len(pairs.match))),
         lead=pairs.sum_entries(pairs.lead),
-        compared=pairs.sum_entries(pairs.weight),
-        better=pairs.sum_entries(pairs.weight * pairs.better),
+        compared=compared,
+        better=better,
+        won_in=won_in,
+        lost_in=lost_in,
         pair_wins=pairs.count(pairs.better == 1),
         pair_draws=pairs.count(pairs.better == 0.5),  # noqa: PLR2004 - how `better` writes a tie
     )
+
+
+def _count_matches(pairs: Ints, better: Matrix, worse: Matrix, bots: int) -> tuple[Ints, Ints]:
+    """Return `MatchSums.won_in` and `MatchSums.lost_in`. `worse` is `compared` minus `better`."""
+    rows = np.arange(len(pairs))
+    first, second = (
+        sparse.csr_array((np.ones(len(rows)), (rows, bot)), shape=(len(rows), bots))
+        for bot in pairs.T
+    )
+    above, below = (better > 0).astype(np.float64), (worse > 0).astype(np.float64)
+    won, lost = above @ first + below @ second, below @ first + above @ second
+    return (won > 0).sum(axis=0), (lost > 0).sum(axis=0)
 
 
 class _Pairs:
@@ -281,13 +305,14 @@ class Certainty:
             values: the shares.
             drawn: see `Certainty`.
             counts: (F,) the number of games of each share. The formula gets it if the share is 0 or 1, or if the
-                standard error is 0. If the standard error is NaN, the formula gets the number of matches.
+                standard error is 0, because the bot won equally often in each match. If the standard error is
+                NaN, the formula gets the number of matches.
         """
         spread = values * (1 - values)
-        deviation = self.deviation(drawn)
-        usable = (spread > 0) & (deviation > 0)
-        least = np.where(np.isfinite(deviation), counts, self.matches)
-        worth = np.where(usable, spread / np.where(usable, deviation, 1) ** 2, least)
+        variance = self.deviation(drawn) ** 2
+        usable = (spread > 0) & (variance > _NEGLIGIBLE * spread / counts)
+        least = np.where(np.isfinite(variance), counts, self.matches)
+        worth = np.where(usable, spread / np.where(usable, variance, 1), least)
         extra = self._quantiles() ** 2 / worth
         middle = (values + extra / 2) / (1 + extra)
         margins = np.sqrt(spread * extra + extra**2 / 4) / (1 + extra)

@@ -87,8 +87,11 @@ def percent_estimate(share: Estimate) -> str:
 
 
 def _with_interval(each: Estimate, show: Callable[[float], str]) -> str:
-    if each.low is None or each.high is None:
-        return show(each.value)
+    """Return the value and its interval. If only one end is known, the value says little, and only that end is shown."""
+    if each.low is None:
+        return show(each.value) if each.high is None else f"< {show(each.high)}"
+    if each.high is None:
+        return f"> {show(each.low)}"
     return f"{show(each.value)} [{show(each.low)}, {show(each.high)}]"
 
 

@@ -28,15 +28,16 @@ def intervals(rows: Sequence[RatingRow]) -> Spec:
     """Return a chart of the fit of each bot with its 95 % interval, in the order of the rows.
 
     Args:
-        rows: the ratings of one ruleset. A bot without an interval is only a point.
+        rows: the ratings of one ruleset. A bot without an interval is only a point. If one end of the interval is open,
+            the line ends at the point.
     """
     values = [
         {
             "place": place,
             "bot": f"{place}. {cut(row.bot)}",
             "fit": row.fit.value,
-            "low": row.fit.low,
-            "high": row.fit.high,
+            "low": row.fit.value if row.fit.low is None else row.fit.low,
+            "high": row.fit.value if row.fit.high is None else row.fit.high,
         }
         for place, row in enumerate(rows, 1)
     ]
@@ -53,7 +54,6 @@ def intervals(rows: Sequence[RatingRow]) -> Spec:
         encoding={"y": bots},
         layer=[
             {
-                "transform": [{"filter": {"field": "low", "valid": True}}],
                 "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55},
                 "encoding": {"x": _quantity("low", "fit, 95 % interval"), "x2": {"field": "high"}},
             },

@@ -3,6 +3,9 @@
 Simulated bots of known strength (`tests/ratings/simulated.py`) play 200 tournaments of each of several shapes.
 Wanted are 93 to 97 % for the fit, the mean score and the share of games won. The last column is the same for
 the interval of sequential TrueSkill, mu plus or minus 1.96 sigma.
+
+The second table has the share of games won after few matches (wanted: 93 to 100 % for 2 to 8 matches), and the third one the fit
+of four bots beside a fifth one that loses nearly all games.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 
-from simulated import games, play, tables, true_ratings, true_scores, true_win_shares
+from simulated import covers, games, play, tables, true_ratings, true_scores, true_win_shares
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.trueskill import rate
@@ -23,6 +26,10 @@ SHAPES = [(5, 4, 12), (6, 4, 4), (8, 4, 1), (10, 3, 1), (6, 2, 10)]
 """Bots, seats, matches at each table."""
 SPREADS = [1.5, 4.0]
 """Standard deviations of the bots' skills; a bot that is better by 25/6 wins 76 % of its duels."""
+FEW = [(2, 2, 2), (3, 3, 2), (3, 3, 4), (4, 4, 4), (5, 5, 2), (5, 5, 8), (4, 4, 10), (3, 3, 30)]
+"""Bots, seats, matches. All bots sit at one table."""
+GAPS = [14, 17, 20, 24, 30]
+"""By how much the last of five bots is weaker than the mean of the others."""
 
 
 def main(tournaments: int) -> None:
@@ -39,6 +46,13 @@ def main(tournaments: int) -> None:
             print("{:4} {:5} {:7}".format(*shape), f"{spread:6} | {shown} | {shares[3]:8.1%}")
     means = np.mean(everything, axis=0)
     print(f"{'all':>25} | {' '.join(f'{share:6.1%}' for share in means[:3])} | {means[3]:8.1%}")
+    print("bots seats matches |    won")
+    for shape in FEW:
+        won = np.mean([coverage(*shape, spread, tournaments)[2] for spread in SPREADS])
+        print("{:4} {:5} {:7}".format(*shape), f"| {won:6.1%}")
+    print("gap | rating of the others")
+    for gap in GAPS:
+        print(f"{gap:3} | {coverage_beside(gap, tournaments):6.1%}")
 
 
 def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: int) -> np.ndarray:
@@ -49,9 +63,10 @@ def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: in
     for _ in range(tournaments):
         skills = rng.normal(25, spread, bots)
         results = play(skills, seating, rng)
-        found = Analysis(results).bots()
+        analysis = Analysis(results)
+        found = analysis.bots()
         truths = (
-            true_ratings(skills),
+            true_ratings(skills, analysis.centre),
             true_scores(skills, seating),
             true_win_shares(skills, seating),
         )
@@ -61,11 +76,25 @@ def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: in
             [each.win_share for each in found],
         )
         row = [
-            np.mean([each.low <= value <= each.high for each, value in zip(own, true, strict=True)])
+            np.mean([covers(each, value) for each, value in zip(own, true, strict=True)])
             for own, true in zip(estimates, truths, strict=True)
         ]
         covered.append([*row, claimed(results, skills)])
     return np.mean(covered, axis=0)
+
+
+def coverage_beside(gap: float, tournaments: int) -> float:
+    """Return the share of covered ratings of four bots beside a fifth that is weaker by `gap`."""
+    rng = np.random.default_rng(1)
+    seating = tables(5, 4, 12)
+    covered = []
+    for _ in range(tournaments):
+        skills = rng.normal(25, SPREADS[0], 5)
+        skills[-1] = skills[:-1].mean() - gap
+        analysis = Analysis(play(skills, seating, rng))
+        others = zip(analysis.bots()[:-1], true_ratings(skills, analysis.centre), strict=False)
+        covered += [covers(each.rating, true) for each, true in others]
+    return float(np.mean(covered))
 
 
 def claimed(results, skills) -> float:

@@ -77,9 +77,16 @@ def games(results):
         )
 
 
-def true_ratings(skills):
-    """Return the (n,) skills, shifted like the fit: their mean is the mean of the prior."""
-    return skills - skills.mean() + Settings().mu
+def true_ratings(skills, centre):
+    """Return the (n,) skills, shifted like the fit. `centre` is `Analysis.centre`."""
+    return skills - skills[centre].mean() + Settings().mu
+
+
+def covers(estimate, value):
+    """Return True if the interval of an estimate covers a value; an end that is None is open."""
+    return (estimate.low is None or estimate.low <= value) and (
+        estimate.high is None or value <= estimate.high
+    )
 
 
 def true_scores(skills, tables):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hand_made import game_result
 from simulated import (
+    covers,
     games,
     play,
     tables,
@@ -31,6 +32,10 @@ TIED = game_result(("a", "b", "c"), (1, 1, 3), (6, 6, 0), match=2)
 
 def analysis(*played):
     return Analysis(ResultColumns.from_results(played).by_ruleset()["basic"])
+
+
+def duel(winner, loser, match):
+    return game_result((winner, loser), (1, 2), (1, 0), match=match)
 
 
 def simulated(matches=6, bots=5, spread=3.0, seed=1):
@@ -111,6 +116,77 @@ def test_no_win_in_40_games_has_an_interval_above_0():
     assert 0.95 < lead.chance < 1
 
 
+def test_bot_that_won_equally_often_in_each_match_has_an_interval():
+    """Each of three bots wins one game of each match, so the resamples do not differ."""
+    turns = [(1, 2, 3), (3, 1, 2), (2, 3, 1)]
+    played = [
+        game_result(("a", "b", "c"), ranks, (3, 2, 1), match=n) for n in (1, 2) for ranks in turns
+    ]
+    for each in analysis(*played).bots():
+        assert each.win_share.value == pytest.approx(1 / 3)
+        assert each.win_share.low < 0.1
+        assert each.win_share.high > 0.6
+
+
+def beaten_by_all(matches=12, gap=24.0, seed=1):
+    """Return the results of four bots of about the same strength, and a fifth that is `gap` weaker, with their skills."""
+    rng = np.random.default_rng(seed)
+    skills = rng.normal(25, 1.5, 5)
+    skills[-1] = skills[:-1].mean() - gap
+    return skills, play(skills, tables(5, 4, matches), rng)
+
+
+def test_bot_that_lost_all_games_does_not_move_the_others():
+    _, results = beaten_by_all()
+    found = Analysis(results)
+    assert found.centre.tolist() == [True, True, True, True, False]
+    assert found.ratings[:4].mean() == pytest.approx(25)
+    *others, last = found.bots()
+    assert all(each.rating.low < each.rating.value < each.rating.high for each in others)
+    assert last.rating.low is None
+    assert last.rating.value < last.rating.high < 20
+
+
+def test_bot_that_won_all_games_has_no_upper_end():
+    _, results = beaten_by_all()
+    last = results.seats.max()
+    mirrored = replace(results, rank=last + 1 - results.rank, score=-results.score)
+    found = Analysis(mirrored)
+    assert found.centre.tolist() == [True, True, True, True, False]
+    best = found.bots()[-1].rating
+    assert best.high is None
+    assert 30 < best.low < best.value
+
+
+def test_bots_that_never_beat_each_other_have_open_ends():
+    ladder = [game_result(("a", "b", "c"), (1, 2, 3), (3, 2, 1), match=n) for n in range(6)]
+    a, b, c = (each.rating for each in analysis(*ladder).bots())
+    assert analysis(*ladder).centre.all()
+    assert (a.high, b.low, b.high, c.low) == (None, None, None, None)
+    assert a.low > c.high
+
+
+def test_bot_that_won_in_few_matches_is_not_in_the_centre():
+    fair = [duel("a", "b", n) for n in range(5)] + [duel("b", "a", n) for n in range(5, 10)]
+    rarely = [duel("c", "a", 10), *(duel("a", "c", n) for n in range(11, 20))]
+    found = analysis(*fair, *rarely)
+    assert found.centre.tolist() == [True, True, False]
+    assert None not in (found.bots()[2].rating.low, found.bots()[2].rating.high)
+    assert analysis(*rarely).centre.all(), "there are no others"
+
+
+@LONG
+@pytest.mark.parametrize("gap", [14.0, 20.0, 30.0])
+def test_intervals_cover_the_truth_beside_a_bot_that_nearly_always_loses(gap):
+    covered = []
+    for seed in range(60):
+        skills, results = beaten_by_all(gap=gap, seed=seed)
+        found = Analysis(results)
+        others = zip(found.bots()[:-1], true_ratings(skills, found.centre), strict=False)
+        covered += [covers(each.rating, true) for each, true in others]
+    assert 0.90 < np.mean(covered) < 0.99
+
+
 def test_the_same_games_give_the_same_intervals():
     assert Analysis(simulated()).bots() == Analysis(simulated()).bots()
 
@@ -140,6 +216,7 @@ def test_games_and_columns_convert_into_each_other():
 def test_negated_estimate_exchanges_its_limits():
     assert Estimate(1.0, -2.0, 3.0).negate() == Estimate(-1.0, -3.0, 2.0)
     assert Estimate(1.0, None, None).negate() == Estimate(-1.0, None, None)
+    assert Estimate(1.0, None, 3.0).negate() == Estimate(-1.0, -3.0, None)
     assert math.copysign(1, Estimate(0.0, None, None).negate().value) == 1
 
 
@@ -158,17 +235,15 @@ def test_intervals_cover_the_truth_as_often_as_they_say(bots, seats, matches):
     covered = []
     for _ in range(40):
         skills = rng.normal(25, 3, bots)
-        figures = Analysis(play(skills, seating, rng)).bots()
+        found = Analysis(play(skills, seating, rng))
+        figures = found.bots()
         for true, estimates in (
-            (true_ratings(skills), [each.rating for each in figures]),
+            (true_ratings(skills, found.centre), [each.rating for each in figures]),
             (true_scores(skills, seating), [each.score for each in figures]),
             (true_win_shares(skills, seating), [each.win_share for each in figures]),
         ):
             covered.append(
-                [
-                    each.low <= truth <= each.high
-                    for each, truth in zip(estimates, true, strict=True)
-                ]
+                [covers(each, truth) for each, truth in zip(estimates, true, strict=True)]
             )
     share = np.array(covered).reshape(-1, 3, bots).mean(axis=(0, 2))
     assert (share > 0.90).all(), share

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr
 from simulated import games, play, tables, true_ratings
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.fit import fit
+from referee.ratings.fit import find_beaten, fit
 from referee.ratings.trueskill import Settings, rate
 from referee.result_columns import ResultColumns
 
@@ -84,6 +84,17 @@ def test_bot_that_always_wins_has_a_finite_rating():
     assert 20 < ratings[0] - ratings[1] < 80
 
 
+def test_beaten_are_found_over_a_chain_of_bots():
+    pairs = np.array([(0, 1), (1, 2), (2, 3), (0, 4)])
+    better, worse = np.array([2.0, 1.0, 0.5, 0.0]), np.array([0.0, 0.0, 0.5, 0.0])
+    beaten = find_beaten(pairs, better, worse, 5)
+    assert {(a, b) for a, b in np.argwhere(beaten).tolist() if a != b} == {
+        *((0, 1), (0, 2), (0, 3)),
+        *((1, 2), (1, 3)),
+        *((2, 3), (3, 2)),  # a tie
+    }
+
+
 def test_tied_bots_get_equal_ratings():
     tied = [game_result(("a", "b", "c"), (1, 1, 1), (3, 3, 3), match=match) for match in range(5)]
     assert analysis(tied).ratings == pytest.approx([25, 25, 25])
@@ -122,7 +133,7 @@ def test_fit_finds_the_strengths_of_simulated_bots():
     rng = np.random.default_rng(2)
     skills = rng.normal(25, 4, 8)
     found = Analysis(play(skills, tables(8, 4, 60), rng))
-    assert found.ratings == pytest.approx(true_ratings(skills), abs=0.35)
+    assert found.ratings == pytest.approx(true_ratings(skills, found.centre), abs=0.35)
 
 
 def test_game_of_k_seats_counts_as_k_minus_1_comparisons():

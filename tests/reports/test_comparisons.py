@@ -84,6 +84,8 @@ def test_no_probability_is_shown_as_certain():
 def test_figures_are_shown_with_their_intervals():
     assert estimate(1)(Estimate(1.25, -2.0, 3.04)) == "1.2 [-2.0, 3.0]"
     assert estimate(2)(Estimate(1.0, None, None)) == "1.00"
+    assert estimate(1)(Estimate(-2.0, None, 3.1)) == "< 3.1"
+    assert estimate(1)(Estimate(52.0, 43.1, None)) == "> 43.1"
     assert percent_estimate(Estimate(0.5, 0.401, 0.6)) == "50 % [40, 60]"
     assert percent_estimate(Estimate(0.5, None, None)) == "50 %"
 

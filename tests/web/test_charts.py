@@ -59,12 +59,13 @@ def test_intervals_are_those_of_the_rows_in_their_order():
     ]
 
 
-def test_bot_without_an_interval_is_a_point_without_a_rule():
-    chart = intervals([rating("a@1", Estimate(25.0, None, None))])
-    rule, point = chart["layer"]
-    assert values(chart)[0]["low"] is None
-    assert rule["transform"] == [{"filter": {"field": "low", "valid": True}}]
-    assert "transform" not in point
+@pytest.mark.parametrize(
+    ("low", "high", "line"),
+    [(None, None, (25.0, 25.0)), (None, 26.0, (25.0, 26.0)), (24.0, None, (24.0, 25.0))],
+)
+def test_line_ends_at_the_point_where_the_interval_is_open(low, high, line):
+    (value,) = values(intervals([rating("a@1", Estimate(25.0, low, high))]))
+    assert (value["low"], value["high"]) == line
 
 
 def test_band_of_the_history_is_two_sigma_wide_on_both_sides():
