@@ -51,13 +51,18 @@ def dumps(record: GameRecord) -> bytes:
 def loads(data: bytes) -> GameRecord:
     """Return the record that `dumps` has serialised as `data`.
 
-    Raises ValueError if `data` is not a record, or if the record has a ruleset, a termination, an action or a
+    Raises ValueError if `data` is not a record, or if the record has a field, a ruleset, a termination, an action or a
     cause of a fault that this version of the referee does not know.
     """
     try:
         message = record_pb2.GameRecord.FromString(data)
     except DecodeError as error:
         raise ValueError("the bytes are no linko.v1.GameRecord") from error
+    message.DiscardUnknownFields()
+    if message.SerializeToString(deterministic=True) != data:
+        raise ValueError(
+            "the record has an unknown field, or its bytes are not those that the referee writes"
+        )
     if message.result.termination not in TERMINATIONS_BACK:
         raise ValueError("the record's termination is missing or unknown")
     return GameRecord(

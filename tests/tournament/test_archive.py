@@ -512,6 +512,22 @@ STREAMS = {
 }
 
 
+def test_unknown_field_in_a_record_is_found(data, verify):
+    members = read_members(data)
+    records = archive_format.load_records(members[archive_format.RECORDS])
+    first, *others = (wire.dumps(record) for record in records)
+    field_1000 = b"\xc0\x3e\x01"
+    stream = b"".join(dump_delimited(each) for each in (first + field_1000, *others))
+    message = r"^cup-1: records\.binpb\.gz: record 1: the record has an unknown field"
+    with pytest.raises(Difference, match=message):
+        verify(archive_format.pack(members | {archive_format.RECORDS: gzip.compress(stream)}))
+
+
+def dump_delimited(message):
+    """Return a message with its size before it. The size must be from 128 to 16,383."""
+    return bytes([len(message) % 128 + 128, len(message) // 128]) + message
+
+
 @pytest.mark.parametrize("case", STREAMS)
 def test_records_that_cannot_be_read_are_found(data, verify, case):
     stream, message = STREAMS[case]
