@@ -127,7 +127,7 @@ _COMMANDS = {
     ),
     "verify": (
         "verify",
-        "Check stored games: decks against the seed, moves against the rules, results against both.",
+        "Check stored games: decks against the seed, moves and results against the rules, times against the clocks.",
     ),
     "worker": (
         "cluster",

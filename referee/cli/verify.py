@@ -40,7 +40,7 @@ def verify(
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
 ) -> None:
-    """Check stored games: decks against the seed, moves against the rules, results against both.
+    """Check stored games: decks against the seed, moves and results against the rules, times against the clocks.
 
     Without NAME or ARCHIVE, the games outside tournaments are checked too, except for their decks. An archive is
     checked without a league. The command stops at the first difference, prints it, and ends with exit code 1.

@@ -2,6 +2,7 @@
 
 The replay checks three things. The moves and the result must follow the rules. The stand-in must follow
 its policy, and must decide only after a fault of the seat. A seat must forfeit at strike number `max_strikes`.
+`check_record` checks the times of the moves too.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from referee.clocks import DecisionTime, SeatClock
 from referee.errors import Cause
 from referee.match import stand_in_action
-from referee.records import GameRecord, Move, final_ranks, forfeited_seats
+from referee.records import Fault, GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
 from referee.rules.events import Event
 from referee.rules.game import Game, IllegalActionError, Outcome
@@ -65,9 +67,10 @@ def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
 
 
 def check_record(record: GameRecord) -> None:
-    """Replay a whole record. Raises Difference at the first error."""
+    """Replay a whole record, and check its times. Raises Difference at the first error."""
     for _ in replay_moves(record):
         pass
+    _check_times(record)
 
 
 def _check_result(record: GameRecord, outcome: Outcome) -> None:
@@ -142,3 +145,77 @@ class _StandInCheck:
             raise Difference(f"move {number}: the stand-in decides without a fault")
         if move.action != stand_in_action(decision):
             raise Difference(f"move {number}: {move.action} is not the stand-in's action")
+
+
+def _check_times(record: GameRecord) -> None:
+    """Check the times of all moves against the clocks of the record. Raises Difference at the first error.
+
+    The rest of a bank is not in the record. It follows from the times of the earlier moves.
+    """
+    clocks = [SeatClock(record.clocks) for _ in record.seating]
+    forfeited_at = {fault.seat: fault.move for fault in record.faults if fault.forfeit}
+    faults = {
+        (fault.seat, fault.move): fault
+        for fault in record.faults
+        if fault.cause is not Cause.STRIKES  # the strike itself has the times
+    }
+    for number, move in enumerate(record.moves):
+        clock = clocks[move.seat]
+        try:
+            _check_batch(move)
+            if number > forfeited_at.get(move.seat, number):
+                _check_that_no_time_passed(move)
+                continue
+            _check_charge(move, clock.decision_time(), faults.get((move.seat, number)))
+        except Difference as difference:
+            raise Difference(f"move {number + 1}: {difference}") from None
+        clock.spend(move.elapsed_us)
+    needed_us = sum(move.elapsed_us + move.lag_us for move in record.moves)
+    if record.duration_us < needed_us:
+        raise Difference(
+            f"the game lasted {record.duration_us} us, but its decisions took {needed_us} us"
+        )
+
+
+def _check_batch(move: Move) -> None:
+    """Check that the times are not negative, and that the batch of the request lasted as long as the move or longer."""
+    if min(move.elapsed_us, move.lag_us, move.wall_us) < 0:
+        raise Difference("a time is negative")
+    least_us = move.elapsed_us + move.lag_us if move.batch_size > 1 else 0
+    if move.batch_size < 1 or move.wall_us < least_us or (move.batch_size == 1 and move.wall_us):
+        raise Difference(
+            f"a batch of {move.batch_size} requests took {move.wall_us} us, and this one {move.elapsed_us} us"
+        )
+
+
+def _check_that_no_time_passed(move: Move) -> None:
+    if move.elapsed_us or move.lag_us or move.batch_size > 1:
+        raise Difference(f"seat {move.seat} is charged for time after its forfeit")
+
+
+def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
+    """Check the charged time of a move against the limit, and against the fault of the seat at this move, if any."""
+    if move.elapsed_us > time.limit_us:
+        raise Difference(f"{move.elapsed_us} us are charged, but the limit was {time.limit_us} us")
+    in_full = move.elapsed_us == time.limit_us
+    if fault is None:
+        if time.limit_us == 0:
+            raise Difference(f"seat {move.seat} decides with an empty bank")
+        if move.lag_us and not in_full and move.batch_size == 1:
+            raise Difference(
+                f"it has a lag, but the charge of {move.elapsed_us} us is below the limit"
+            )
+        return
+    evidence = fault.evidence
+    spent_us = move.elapsed_us + move.lag_us
+    seen = evidence.elapsed_us, evidence.wall_us, evidence.batch_size
+    if not fault.forfeit and seen != (spent_us, move.wall_us, move.batch_size):
+        raise Difference("the times of the fault differ from those of the move")
+    if fault.cause in (Cause.TIMEOUT, Cause.OUT_OF_TIME):
+        if not in_full:
+            raise Difference(
+                f"a timeout after {move.elapsed_us} us, but the limit was {time.limit_us} us"
+            )
+        if (fault.cause is Cause.OUT_OF_TIME) != time.ends_the_bank:
+            left = "empty" if time.ends_the_bank else "not empty"
+            raise Difference(f"the fault is {fault.cause.value}, but the bank was {left} after it")

@@ -151,14 +151,19 @@ class _Person:
         """Gets the index of the chosen action. None before the first decision; done while no decision is pending."""
 
     async def decide(self, request: Request) -> Reply:
-        """Wait for the action of the person. Measure the time that it takes, but apply no time limit."""
+        """Wait for the action of the person. Measure the time that it takes, but apply no time limit.
+
+        The time beyond the limit of a bot counts as lag, as if the referee had stood still.
+        """
         began_ns = time.monotonic_ns()
         legal = request.decision.legal
         self._number, self._legal = request.number, len(legal)
         self._choice = asyncio.get_running_loop().create_future()
         self._connection.send(Requested(request.number, request.decision, request.view))
         choice = await self._choice
-        return Reply(legal[choice], (time.monotonic_ns() - began_ns) // 1000, 0)
+        spent_us = (time.monotonic_ns() - began_ns) // 1000
+        elapsed_us = min(spent_us, request.time.limit_us)
+        return Reply(legal[choice], elapsed_us, spent_us - elapsed_us)
 
     @contextmanager
     def listening(self) -> Iterator[None]:

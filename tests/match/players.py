@@ -16,14 +16,16 @@ from referee.rules.ruleset import RULESETS, Ruleset, full_deck, list_cards
 class FunctionPlayer:
     """A player that decides with a function. Every decision takes the same time."""
 
-    def __init__(self, choose: Callable[[Request], Action], elapsed_us: int = 7) -> None:
+    def __init__(
+        self, choose: Callable[[Request], Action], elapsed_us: int = 7, lag_us: int = 0
+    ) -> None:
         self._choose = choose
-        self._elapsed_us = elapsed_us
+        self._elapsed_us, self._lag_us = elapsed_us, lag_us
         self.requests: list[Request] = []
 
     async def decide(self, request: Request) -> Reply:
         self.requests.append(request)
-        return Reply(self._choose(request), self._elapsed_us, 1)
+        return Reply(self._choose(request), self._elapsed_us, self._lag_us)
 
 
 def first_legal(request: Request) -> Action:

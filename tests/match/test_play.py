@@ -38,8 +38,8 @@ class Faulty:
         return Reply(first_legal(request), 5, 0)
 
 
-def strike(cause: Cause = Cause.TIMEOUT) -> Strike:
-    return Strike(cause, Evidence(detail="too late", elapsed_us=999))
+def strike(cause: Cause = Cause.TIMEOUT, elapsed_us: int = Clocks().decision_us) -> Strike:
+    return Strike(cause, Evidence(detail="too late", elapsed_us=elapsed_us))
 
 
 def crash() -> Forfeit:
@@ -58,7 +58,7 @@ async def test_record_replays_to_its_own_result(ruleset):
 
 
 async def test_record_has_every_decision_with_its_times():
-    table = [FunctionPlayer(chance(seat), elapsed_us=100 + seat) for seat in range(3)]
+    table = [FunctionPlayer(chance(seat), elapsed_us=100 + seat, lag_us=1) for seat in range(3)]
     record = (await play(setup(), table)).record
     request_count = sum(len(player.requests) for player in table)
     assert len(record.moves) == request_count
@@ -95,7 +95,7 @@ async def test_strike_costs_one_decision_which_the_stand_in_takes():
     (fault,) = record.faults
     assert (fault.seat, fault.cause, fault.forfeit) == (1, Cause.TIMEOUT, False)
     struck = record.moves[fault.move]
-    assert (struck.seat, struck.stand_in, struck.elapsed_us) == (1, True, 999)
+    assert (struck.seat, struck.stand_in, struck.elapsed_us) == (1, True, 5_000_000)
     assert [move.stand_in for move in record.moves].count(True) == 1
     assert record.forfeited == ()
     assert faulty.request_count == sum(move.seat == 1 for move in record.moves)
@@ -185,7 +185,7 @@ async def test_bank_loses_the_time_of_a_decision_and_gains_the_increment():
 async def test_delay_of_the_referee_is_not_charged_to_the_bank():
     """The strike came after 999 us, but the limit is 900 us. The referee noticed it 99 us late."""
     clocks = Clocks(decision_us=900, bank_us=5000)
-    faulty = Faulty(strike())
+    faulty = Faulty(strike(elapsed_us=999))
     record = (await play(setup(clocks=clocks), [faulty, *players(2)])).record
     assert (record.moves[0].elapsed_us, record.moves[0].lag_us) == (900, 99)
     assert faulty.requests[1].time.bank_left_us == 4100

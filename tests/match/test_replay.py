@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 from players import FunctionPlayer, chance, play, setup
 
+from referee.clocks import Clocks
 from referee.errors import Cause, Evidence, Forfeit, Strike
 from referee.match.replay import Difference, check_record, replay_moves
 from referee.rules.actions import Choice
+
+LIMIT_US = Clocks().decision_us
+BANK = Clocks(decision_us=50, bank_us=100, increment_us=2)
 
 
 @pytest.fixture
@@ -90,7 +94,7 @@ async def play_with_strikes(times):
 
     def late(request):
         if next(silent, None) is not None:
-            raise Strike(Cause.TIMEOUT, Evidence(detail="no reply"))
+            raise Strike(Cause.TIMEOUT, Evidence(detail="no reply", elapsed_us=LIMIT_US + 60))
         return choose(request)
 
     table = [FunctionPlayer(chance(0)), FunctionPlayer(late), FunctionPlayer(chance(2))]
@@ -153,3 +157,85 @@ async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
     changed = replace(record, faults=(*record.faults, replace(record.faults[0], seat=seat)))
     with pytest.raises(Difference, match=f"charged to seat {seat}, which does not exist"):
         check_record(changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"elapsed_us": 9_000_000}, "move 4: 9000000 us are charged, but the limit was 5000000 us"),
+        ({"elapsed_us": -1}, "move 4: a time is negative"),
+        ({"lag_us": -1}, "move 4: a time is negative"),
+        ({"lag_us": 3}, "move 4: it has a lag, but the charge of 7 us is below the limit"),
+        ({"batch_size": 0}, "move 4: a batch of 0 requests"),
+        ({"wall_us": 8}, "move 4: a batch of 1 requests took 8 us"),
+        ({"batch_size": 2, "wall_us": 6}, "move 4: a batch of 2 requests took 6 us"),
+        ({"elapsed_us": LIMIT_US, "lag_us": 1}, r"the game lasted \d+ us, but its decisions took"),
+    ],
+)
+async def test_impossible_time_of_a_move_is_a_difference(record, change, message):
+    with pytest.raises(Difference, match=message):
+        check_record(tamper(record, 3, **change))
+
+
+async def test_time_at_the_limit_and_in_a_batch_is_possible(record):
+    longer = replace(record, duration_us=record.duration_us + LIMIT_US + 1000)
+    check_record(tamper(longer, 3, elapsed_us=LIMIT_US, lag_us=9))
+    check_record(tamper(longer, 3, batch_size=3, wall_us=700, lag_us=2))
+
+
+async def test_fault_and_its_move_must_have_the_same_times():
+    record = await play_with_strikes(2)
+    fault, at = record.faults[0], record.faults[0].move
+    assert (record.moves[at].elapsed_us, record.moves[at].lag_us) == (LIMIT_US, 60)
+    early = replace(fault, evidence=replace(fault.evidence, elapsed_us=9))
+    for changed, message in (
+        (tamper(record, at, lag_us=0), "the times of the fault differ"),
+        (
+            replace(tamper(record, at, elapsed_us=9, lag_us=0), faults=(early, record.faults[1])),
+            f"move {at + 1}: a timeout after 9 us, but the limit was {LIMIT_US} us",
+        ),
+    ):
+        with pytest.raises(Difference, match=message):
+            check_record(changed)
+
+
+async def test_time_after_a_forfeit_is_a_difference():
+    record = await play_with_strikes(3)
+    after = max(index for index, move in enumerate(record.moves) if move.seat == 1)
+    with pytest.raises(Difference, match=f"move {after + 1}: seat 1 is charged for time after"):
+        check_record(tamper(record, after, elapsed_us=1))
+
+
+async def play_with_bank():
+    """Play a game in which seat 0 uses up its bank: 50 us a decision, of 100 us and 2 us more after each."""
+    table = [FunctionPlayer(chance(seat), elapsed_us=each) for seat, each in enumerate((50, 0, 0))]
+
+    def decide(request, player=table[0].decide):
+        if request.time.ends_the_bank:
+            left_us = request.time.bank_left_us
+            raise Forfeit(Cause.OUT_OF_TIME, Evidence(detail="late", elapsed_us=left_us))
+        return player(request)
+
+    table[0].decide = decide
+    record = (await play(setup(clocks=BANK), table)).record
+    check_record(record)
+    return record
+
+
+async def test_bank_that_does_not_add_up_is_a_difference():
+    record = await play_with_bank()
+    mine = [index for index, move in enumerate(record.moves) if move.seat == 0]
+    assert [record.moves[index].elapsed_us for index in mine[:4]] == [50, 50, 4, 0]
+    with pytest.raises(
+        Difference, match=f"move {mine[2] + 1}: a timeout after 4 us, but the limit"
+    ):
+        check_record(tamper(record, mine[0], elapsed_us=10))
+    (fault,) = record.faults
+    milder = replace(fault, cause=Cause.TIMEOUT)
+    with pytest.raises(Difference, match="the fault is timeout, but the bank was empty after it"):
+        check_record(replace(record, faults=(milder,)))
+    other = replace(record, clocks=replace(BANK, bank_us=90))
+    with pytest.raises(
+        Difference, match=f"move {mine[1] + 1}: 50 us are charged, but the limit was 42"
+    ):
+        check_record(other)
