@@ -130,7 +130,8 @@ class Analysis:
         if not size.any():
             return np.ones(len(size), dtype=bool)
         largest: Flags = linked[size.argmax()]
-        often = largest & (self._sums.won_in >= _OFTEN) & (self._sums.lost_in >= _OFTEN)
+        won, lost = self._sums.count_decided()
+        often = largest & (won >= _OFTEN) & (lost >= _OFTEN)
         return often if often.sum() > 1 else largest
 
     @cached_property

@@ -81,14 +81,22 @@ class MatchSums:
     """
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
-    won_in: Ints
-    """(n,) number of matches in which each bot ranked higher than another bot, or equal to it, in at least one game."""
-    lost_in: Ints
-    """(n,) number of matches in which each bot ranked lower than another bot, or equal to it, in at least one game."""
     pair_wins: Ints
     """(P,) number of meetings in which the first bot ranked higher."""
     pair_draws: Ints
     """(P,) number of meetings in which both bots had the same rank."""
+
+    def count_decided(self) -> tuple[Ints, Ints]:
+        """Return for each bot in how many matches it ranked above another bot at least once, and in how many below.
+
+        A tie counts for both. Both arrays have the shape (n,).
+        """
+        worse = self.compared - self.better
+        above, below = (self.better > 0).astype(np.float64), (worse > 0).astype(np.float64)
+        bots = self.games.shape[1]
+        first, second = (_incidence(bot, bots) for bot in self.pairs.T)
+        won, lost = above @ first + below @ second, below @ first + above @ second
+        return (won > 0).sum(axis=0), (lost > 0).sum(axis=0)
 
 
 def sum_matches(results: ResultColumns) -> MatchSums:
@@ -104,9 +112,6 @@ def sum_matches(results: ResultColumns) -> MatchSums:
 
     won = (results.rank == 1) & ~results.forfeited
     pairs = _Pairs(results)
-    compared = pairs.sum_entries(pairs.weight)
-    better = pairs.sum_entries(pairs.weight * pairs.better)
-    won_in, lost_in = _count_matches(pairs.pairs, better, compared - better, bots)
     return MatchSums(
         games=by_bot(np.ones(len(bot))),
         points=by_bot(results.score[seated]),
@@ -114,25 +119,16 @@ def sum_matches(results: ResultColumns) -> MatchSums:
         pairs=pairs.pairs,
         meetings=pairs.sum_entries(np.ones(len(pairs.match))),
         lead=pairs.sum_entries(pairs.lead),
-        compared=compared,
-        better=better,
-        won_in=won_in,
-        lost_in=lost_in,
+        compared=pairs.sum_entries(pairs.weight),
+        better=pairs.sum_entries(pairs.weight * pairs.better),
         pair_wins=pairs.count(pairs.better == 1),
         pair_draws=pairs.count(pairs.better == 0.5),  # noqa: PLR2004 - how `better` writes a tie
     )
 
 
-def _count_matches(pairs: Ints, better: Matrix, worse: Matrix, bots: int) -> tuple[Ints, Ints]:
-    """Return `MatchSums.won_in` and `MatchSums.lost_in`. `worse` is `compared` minus `better`."""
-    rows = np.arange(len(pairs))
-    first, second = (
-        sparse.csr_array((np.ones(len(rows)), (rows, bot)), shape=(len(rows), bots))
-        for bot in pairs.T
-    )
-    above, below = (better > 0).astype(np.float64), (worse > 0).astype(np.float64)
-    won, lost = above @ first + below @ second, below @ first + above @ second
-    return (won > 0).sum(axis=0), (lost > 0).sum(axis=0)
+def _incidence(bot: Ints, bots: int) -> Matrix:
+    """Return the (P, n) matrix that has a 1 in the row of each pair, in the column of `bot`, one bot of the pair."""
+    return sparse.csr_array((np.ones(len(bot)), (np.arange(len(bot)), bot)), shape=(len(bot), bots))
 
 
 class _Pairs:
