@@ -162,11 +162,11 @@ def _check_times(record: GameRecord) -> None:
     for number, move in enumerate(record.moves):
         clock = clocks[move.seat]
         try:
-            _check_batch(move)
             if number > forfeited_at.get(move.seat, number):
                 _check_that_no_time_passed(move)
                 continue
             _check_charge(move, clock.decision_time(), faults.get((move.seat, number)))
+            _check_batch(move)
         except Difference as difference:
             raise Difference(f"move {number + 1}: {difference}") from None
         clock.spend(move.elapsed_us)
@@ -178,18 +178,22 @@ def _check_times(record: GameRecord) -> None:
 
 
 def _check_batch(move: Move) -> None:
-    """Check that the times are not negative, and that the batch of the request lasted as long as the move or longer."""
+    """Check that the times are not negative, and that the batch with the request did not take less time than the request.
+
+    A single request has no time of a batch; see `Move.wall_us`.
+    """
     if min(move.elapsed_us, move.lag_us, move.wall_us) < 0:
         raise Difference("a time is negative")
     least_us = move.elapsed_us + move.lag_us if move.batch_size > 1 else 0
     if move.batch_size < 1 or move.wall_us < least_us or (move.batch_size == 1 and move.wall_us):
         raise Difference(
-            f"a batch of {move.batch_size} requests took {move.wall_us} us, and this one {move.elapsed_us} us"
+            f"a batch of {move.batch_size} requests took {move.wall_us} us, which does not fit"
+            f" {move.elapsed_us} us for this one"
         )
 
 
 def _check_that_no_time_passed(move: Move) -> None:
-    if move.elapsed_us or move.lag_us or move.batch_size > 1:
+    if move.elapsed_us or move.lag_us or move.wall_us or move.batch_size != 1:
         raise Difference(f"seat {move.seat} is charged for time after its forfeit")
 
 
@@ -201,7 +205,7 @@ def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
     if fault is None:
         if time.limit_us == 0:
             raise Difference(f"seat {move.seat} decides with an empty bank")
-        if move.lag_us and not in_full and move.batch_size == 1:
+        if move.lag_us > 0 and not in_full and move.batch_size == 1:
             raise Difference(
                 f"it has a lag, but the charge of {move.elapsed_us} us is below the limit"
             )

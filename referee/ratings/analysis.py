@@ -120,7 +120,7 @@ class Analysis:
     def centre(self) -> Flags:
         """(n,) True for the bots whose mean rating is `Settings.mu`: the bots that have won and lost against each other.
 
-        They are the largest set in which each bot beat each other one, directly or over a chain of bots (`fit.find_beaten`). A
+        They are the largest set in which each bot beat every other, directly or over a chain of bots (`fit.find_beaten`). A
         bot that has lost or won all its games is not in the set, because only the prior says how far it is from the
         others. Bots that have won or lost in only one or two matches are left out too, if at least two others are left: how
         far they are from the others is nearly as uncertain. If no bots have won and lost against each other, the set has all bots.

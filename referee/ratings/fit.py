@@ -75,11 +75,10 @@ def fit(
 
 
 def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
-    """Return the (n, n) array that is True where the bot of the row beat the bot of the column, perhaps over others.
+    """Return the (n, n) array that is True where the row's bot beat the column's bot, directly or over a chain of bots.
 
-    Bot a beat bot c over others if there is a chain of bots from a to c in which each beat the next one at least once. A tie
-    counts for both bots. Only if a beat c in this sense do the games limit from below how much better a is than c;
-    without it, the difference comes from the prior alone.
+    In a chain of bots each beat the next one at least once. A tie counts for both bots. If a did not beat c in this sense, the
+    games set no lower limit to the lead of a over c; only the prior does.
 
     Args:
         pairs: (P, 2) as for `fit`.

@@ -50,7 +50,7 @@ class Estimate:
 
 
 _NEGLIGIBLE = 1e-9
-"""A variance below this share of another one is only the rounding error of a sum that should be 0."""
+"""If the variance of a share is below this part of that of independent games, it is 0 except for a rounding error."""
 _SPARSE = 8
 """`_number_values` sorts if `limit` is more than 8 times the number of values. If not, it counts."""
 

@@ -80,6 +80,13 @@ def other_seating(record):
     return replace(record, seating=(BotId("eve", "1"), *record.seating[1:]))
 
 
+def slow_move(record):
+    """Exceed the limit of 5 s in the first move, in a game that lasts long enough."""
+    first, *others = record.moves
+    moves = (replace(first, elapsed_us=9_000_000), *others)
+    return replace(record, moves=moves, duration_us=record.duration_us + 9_000_000)
+
+
 def other_rules(record):
     return replace(record, ruleset=record.ruleset.with_options(end_on=None, max_turns=77))
 
@@ -91,6 +98,7 @@ RECORDS = {
     more_patience: "cup-2: the record has other clocks or another max_strikes than the tournament",
     other_scores: "cup-2: result: the record says ",
     other_seating: "cup-2: the record has eve@1 ",
+    slow_move: "cup-2: move 1: 9000000 us are charged, but the limit was 5000000 us",
     other_rules: "cup-2: the record has the rules of ",
 }
 
