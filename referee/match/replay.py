@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from referee.clocks import DecisionTime, SeatClock
-from referee.errors import Cause
+from referee.errors import Cause, Evidence
 from referee.match import stand_in_action
 from referee.records import Fault, GameRecord, Move, final_ranks, forfeited_seats
 from referee.rules.actions import Decision
@@ -32,7 +32,7 @@ class ReplayedMove(NamedTuple):
 
 
 class Difference(Exception):
-    """A record differs from its replay. The message names the first difference."""
+    """A record differs from its replay, or has an impossible time. The message names the first difference."""
 
 
 def replay_moves(record: GameRecord) -> Iterator[ReplayedMove]:
@@ -147,6 +147,10 @@ class _StandInCheck:
             raise Difference(f"move {number}: {move.action} is not the stand-in's action")
 
 
+_NO_REQUEST = (0, 0, 1)
+"""What `_times` returns for a move of a seat that got no request."""
+
+
 def _check_times(record: GameRecord) -> None:
     """Check the times of all moves against the clocks of the record. Raises Difference at the first error.
 
@@ -163,7 +167,7 @@ def _check_times(record: GameRecord) -> None:
         clock = clocks[move.seat]
         try:
             if number > forfeited_at.get(move.seat, number):
-                _check_that_no_time_passed(move)
+                _check_no_request(move)
                 continue
             _check_charge(move, clock.decision_time(), faults.get((move.seat, number)))
             _check_batch(move)
@@ -177,24 +181,28 @@ def _check_times(record: GameRecord) -> None:
         )
 
 
+def _times(what: Move | Evidence) -> tuple[int, int, int]:
+    """Return the time until the reply or the fault, the time of the batch, and the size of the batch."""
+    spent_us = what.elapsed_us + (what.lag_us if isinstance(what, Move) else 0)
+    return spent_us, what.wall_us, what.batch_size
+
+
 def _check_batch(move: Move) -> None:
-    """Check that the times are not negative, and that the batch with the request did not take less time than the request.
-
-    A single request has no time of a batch; see `Move.wall_us`.
-    """
-    if min(move.elapsed_us, move.lag_us, move.wall_us) < 0:
+    """Check that no time is negative, and that the time of a batch fits that of its request; see `Move.wall_us`."""
+    spent_us, wall_us, size = _times(move)
+    if min(move.elapsed_us, move.lag_us, wall_us) < 0:
         raise Difference("a time is negative")
-    least_us = move.elapsed_us + move.lag_us if move.batch_size > 1 else 0
-    if move.batch_size < 1 or move.wall_us < least_us or (move.batch_size == 1 and move.wall_us):
-        raise Difference(
-            f"a batch of {move.batch_size} requests took {move.wall_us} us, which does not fit"
-            f" {move.elapsed_us} us for this one"
-        )
+    if size < 1:
+        raise Difference(f"the batch of its request has {size} requests")
+    if size == 1 and wall_us:
+        raise Difference(f"a single request has the time of a batch, {wall_us} us")
+    if size > 1 and wall_us < spent_us:
+        raise Difference(f"the batch took {wall_us} us, but this request alone {spent_us} us")
 
 
-def _check_that_no_time_passed(move: Move) -> None:
-    if move.elapsed_us or move.lag_us or move.wall_us or move.batch_size != 1:
-        raise Difference(f"seat {move.seat} is charged for time after its forfeit")
+def _check_no_request(move: Move) -> None:
+    if _times(move) != _NO_REQUEST:
+        raise Difference(f"seat {move.seat} got no request, but the move has times")
 
 
 def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
@@ -207,13 +215,12 @@ def _check_charge(move: Move, time: DecisionTime, fault: Fault | None) -> None:
             raise Difference(f"seat {move.seat} decides with an empty bank")
         if move.lag_us > 0 and not in_full and move.batch_size == 1:
             raise Difference(
-                f"it has a lag, but the charge of {move.elapsed_us} us is below the limit"
+                f"the move has a lag, but the charge of {move.elapsed_us} us is below the limit"
             )
         return
-    evidence = fault.evidence
-    spent_us = move.elapsed_us + move.lag_us
-    seen = evidence.elapsed_us, evidence.wall_us, evidence.batch_size
-    if not fault.forfeit and seen != (spent_us, move.wall_us, move.batch_size):
+    # A bot that could not start has forfeited before the first move, so its seat gets no request there.
+    got_no_request = fault.forfeit and _times(move) == _NO_REQUEST
+    if not got_no_request and _times(move) != _times(fault.evidence):
         raise Difference("the times of the fault differ from those of the move")
     if fault.cause in (Cause.TIMEOUT, Cause.OUT_OF_TIME):
         if not in_full:

@@ -26,7 +26,7 @@ _CHUNK = 2_000_000
 If one call of `fit` would need larger arrays for all resamples, the resamples are fitted in several calls.
 """
 _OFTEN = 3
-"""In how many matches a bot must have won, and in how many it must have lost, to be surely in `Analysis.centre`."""
+"""In fewer matches above or below the others of the set, a bot is left out of `Analysis.centre`."""
 _SEED = 20_050_102
 """Fixed, so that the same results always give the same intervals."""
 
@@ -48,7 +48,7 @@ class BotFigures:
     """The skill from `fit.fit`, shifted so that the mean of the bots of `Analysis.centre` is `Settings.mu`.
 
     Games show only differences of skill, so a mean must be fixed. An end of the interval is None if no games limit it.
-    For example, the lower end of a bot that has lost all its games is None.
+    For example, the lower end of a bot that always ranked last is None.
     """
     score: Estimate
     """Mean points per game."""
@@ -118,19 +118,19 @@ class Analysis:
 
     @cached_property
     def centre(self) -> Flags:
-        """(n,) True for the bots whose mean rating is `Settings.mu`: the bots that have won and lost against each other.
+        """(n,) True for the bots whose mean rating is `Settings.mu`.
 
         They are the largest set in which each bot beat every other, directly or over a chain of bots (`fit.find_beaten`). A
-        bot that has lost or won all its games is not in the set, because only the prior says how far it is from the
-        others. Bots that have won or lost in only one or two matches are left out too, if at least two others are left: how
-        far they are from the others is nearly as uncertain. If no bots have won and lost against each other, the set has all bots.
+        bot that always ranked last or always first is not in the set, because only the prior says how far it is from the others. A bot
+        that ranked above others of the set in fewer than three matches, or below others in fewer than three, is left out
+        too, if two bots remain: its distance is nearly as uncertain. If no two bots beat each other, the set has all bots.
         """
         linked = self._beaten & self._beaten.T
         size = linked.sum(axis=1)
         if not size.any():
             return np.ones(len(size), dtype=bool)
         largest: Flags = linked[size.argmax()]
-        won, lost = self._sums.count_decided()
+        won, lost = self._sums.count_decided(largest)
         often = largest & (won >= _OFTEN) & (lost >= _OFTEN)
         return often if often.sum() > 1 else largest
 

@@ -77,7 +77,8 @@ def fit(
 def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
     """Return the (n, n) array that is True where the row's bot beat the column's bot, directly or over a chain of bots.
 
-    In a chain of bots each beat the next one at least once. A tie counts for both bots. If a did not beat c in this sense, the
+    A bot beats another one if it ranked above it at least once, and a tie counts for both. In a chain of bots each beat the
+    next one. So a bot beat itself if a chain leads back to it. If a did not beat c in this sense, the
     games set no lower limit to the lead of a over c; only the prior does.
 
     Args:

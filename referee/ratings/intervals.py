@@ -32,9 +32,9 @@ class Estimate:
 
     value: float
     low: float | None
-    """The lower end of the interval; None if the data do not limit the true value from below."""
+    """The lower end of the interval; None if the data set no lower limit, or are too few for an interval."""
     high: float | None
-    """The upper end of the interval; None if the data do not limit the true value from above."""
+    """The upper end of the interval; None if the data set no upper limit, or are too few for an interval."""
 
     def negate(self) -> Estimate:
         """Return the estimate of the figure with the opposite sign."""
@@ -44,13 +44,13 @@ class Estimate:
 
     def clip(self, least: float, most: float) -> Estimate:
         """Return the estimate with the interval cut to the range from `least` to `most`."""
-        if self.low is None or self.high is None:
-            return self
-        return Estimate(self.value, max(least, self.low), min(most, self.high))
+        low = None if self.low is None else max(least, self.low)
+        high = None if self.high is None else min(most, self.high)
+        return Estimate(self.value, low, high)
 
 
 _NEGLIGIBLE = 1e-9
-"""If the variance of a share is below this part of that of independent games, it is 0 except for a rounding error."""
+"""A variance below this fraction of the variance of independent games counts as 0: it is only a rounding error."""
 _SPARSE = 8
 """`_number_values` sorts if `limit` is more than 8 times the number of values. If not, it counts."""
 
@@ -86,15 +86,18 @@ class MatchSums:
     pair_draws: Ints
     """(P,) number of meetings in which both bots had the same rank."""
 
-    def count_decided(self) -> tuple[Ints, Ints]:
+    def count_decided(self, among: Flags) -> tuple[Ints, Ints]:
         """Return for each bot in how many matches it ranked above another bot at least once, and in how many below.
 
         A tie counts for both. Both arrays have the shape (n,).
+
+        Args:
+            among: (n,) the bots to count. Meetings with other bots are left out.
         """
+        inside = (among[self.pairs[:, 0]] & among[self.pairs[:, 1]]).astype(np.float64)
         worse = self.compared - self.better
         above, below = (self.better > 0).astype(np.float64), (worse > 0).astype(np.float64)
-        bots = self.games.shape[1]
-        first, second = (_incidence(bot, bots) for bot in self.pairs.T)
+        first, second = (_incidence(bot, inside, len(among)) for bot in self.pairs.T)
         won, lost = above @ first + below @ second, below @ first + above @ second
         return (won > 0).sum(axis=0), (lost > 0).sum(axis=0)
 
@@ -126,9 +129,9 @@ def sum_matches(results: ResultColumns) -> MatchSums:
     )
 
 
-def _incidence(bot: Ints, bots: int) -> Matrix:
-    """Return the (P, n) matrix that has a 1 in the row of each pair, in the column of `bot`, one bot of the pair."""
-    return sparse.csr_array((np.ones(len(bot)), (np.arange(len(bot)), bot)), shape=(len(bot), bots))
+def _incidence(bot: Ints, values: Floats, bots: int) -> Matrix:
+    """Return the (P, n) matrix that has the value of each pair in the column of `bot`, one bot of the pair."""
+    return sparse.csr_array((values, (np.arange(len(bot)), bot)), shape=(len(bot), bots))
 
 
 class _Pairs:
@@ -301,7 +304,7 @@ class Certainty:
             values: the shares.
             drawn: see `Certainty`.
             counts: (F,) the number of games of each share. The formula gets it if the share is 0 or 1, or if the
-                standard error is 0, because the bot won equally often in each match. If the standard error is
+                standard error is 0 apart from rounding errors, because the bot won equally often in each match. If the standard error is
                 NaN, the formula gets the number of matches.
         """
         spread = values * (1 - values)

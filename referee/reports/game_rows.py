@@ -70,7 +70,8 @@ class SeatRow:
     """Mean time of the decisions that the bot made itself; None if it made none."""
     max_us: Annotated[int | None, Column("longest", right=True, show=duration)]
     lag_us: Annotated[int, Column("lag", right=True, show=duration, drop=4)]
-    """The longest lag of a decision, in microseconds. Lag is the referee's own delay after a time limit."""
+    """The longest lag of a decision, in microseconds. Lag is the referee's own delay after a time limit, or the
+    time of a person beyond it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

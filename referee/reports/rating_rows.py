@@ -32,9 +32,9 @@ class RatingRow:
     conservative: Annotated[float, Column("rating", right=True, show=decimal(2))]
     """mu - 3 sigma."""
     fit: Annotated[Estimate, Column("fit [95 %]", right=True, show=estimate(1), interval=True)]
-    """The skill that explains all games at once, whatever their order. `Analysis.centre` has the bots whose mean is 25.
+    """The skill that explains all games at once, whatever their order. The mean of the bots of `Analysis.centre` is 25.
 
-    An end of the interval is None if no games limit it. Then the table has only the other end, such as `< 3.1`.
+    An end of the interval is None if no games limit it. If only one end is None, the table has only the other one, such as `< 3.1`.
     """
     ahead: Annotated[float | None, Column("ahead", right=True, show=chance, drop=3)]
     """Probability, by the fit, that the bot is better than the next bot in the table.

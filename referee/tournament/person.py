@@ -151,9 +151,9 @@ class _Person:
         """Gets the index of the chosen action. None before the first decision; done while no decision is pending."""
 
     async def decide(self, request: Request) -> Reply:
-        """Wait for the action of the person. Measure the time that it takes, but apply no time limit.
+        """Wait for the action of the person, however long it takes.
 
-        The time beyond the limit of a bot counts as lag, as if the referee had stood still.
+        At most the limit of the decision is charged, and the rest is stored as lag.
         """
         began_ns = time.monotonic_ns()
         legal = request.decision.legal

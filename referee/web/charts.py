@@ -28,8 +28,8 @@ def intervals(rows: Sequence[RatingRow]) -> Spec:
     """Return a chart of the fit of each bot with its 95 % interval, in the order of the rows.
 
     Args:
-        rows: the ratings of one ruleset. A bot without an interval is only a point. If one end of the interval is open,
-            the line ends at the point.
+        rows: the ratings of one ruleset. A bot without an interval is only a point. If an end of the interval is open, the
+            line ends at the point.
     """
     values = [
         {
@@ -48,7 +48,8 @@ def intervals(rows: Sequence[RatingRow]) -> Spec:
         "axis": {"title": None, "labelLimit": 150, "grid": True},
     }
     return _chart(
-        "The fit of each bot with its 95 % interval, best bot first. The table has the same figures.",
+        "The fit of each bot with its 95 % interval, best bot first. A line that ends at its point has no known end there."
+        " The table has the same figures.",
         values,
         height=_ROW_HEIGHT * len(rows),
         encoding={"y": bots},

@@ -165,10 +165,13 @@ async def test_fault_of_a_seat_that_does_not_exist_is_a_difference(seat):
         ({"elapsed_us": 9_000_000}, "move 4: 9000000 us are charged, but the limit was 5000000 us"),
         ({"elapsed_us": -1}, "move 4: a time is negative"),
         ({"lag_us": -1}, "move 4: a time is negative"),
-        ({"lag_us": 3}, "move 4: it has a lag, but the charge of 7 us is below the limit"),
-        ({"batch_size": 0}, "move 4: a batch of 0 requests"),
-        ({"wall_us": 8}, "move 4: a batch of 1 requests took 8 us"),
-        ({"batch_size": 2, "wall_us": 6}, "move 4: a batch of 2 requests took 6 us"),
+        ({"lag_us": 3}, "move 4: the move has a lag, but the charge of 7 us is below the limit"),
+        ({"batch_size": 0}, "move 4: the batch of its request has 0 requests"),
+        ({"wall_us": 8}, "move 4: a single request has the time of a batch, 8 us"),
+        (
+            {"batch_size": 2, "wall_us": 6},
+            "move 4: the batch took 6 us, but this request alone 7 us",
+        ),
         ({"elapsed_us": LIMIT_US, "lag_us": 1}, r"the game lasted \d+ us, but its decisions took"),
     ],
 )
@@ -194,6 +197,10 @@ async def test_fault_and_its_move_must_have_the_same_times():
             replace(tamper(record, at, elapsed_us=9, lag_us=0), faults=(early, record.faults[1])),
             f"move {at + 1}: a timeout after 9 us, but the limit was {LIMIT_US} us",
         ),
+        (
+            replace(record, faults=(replace(fault, cause=Cause.OUT_OF_TIME), record.faults[1])),
+            "the fault is out_of_time, but the bank was not empty after it",
+        ),
     ):
         with pytest.raises(Difference, match=message):
             check_record(changed)
@@ -202,12 +209,12 @@ async def test_fault_and_its_move_must_have_the_same_times():
 async def test_time_after_a_forfeit_is_a_difference():
     record = await play_with_strikes(3)
     after = max(index for index, move in enumerate(record.moves) if move.seat == 1)
-    with pytest.raises(Difference, match=f"move {after + 1}: seat 1 is charged for time after"):
+    with pytest.raises(Difference, match=f"move {after + 1}: seat 1 got no request, but the move"):
         check_record(tamper(record, after, elapsed_us=1))
 
 
 async def play_with_bank():
-    """Play a game in which seat 0 uses up its bank: 50 us a decision, of 100 us and 2 us more after each."""
+    """Play a game in which seat 0 takes 50 us for each decision. Its bank is 100 us, and 2 us more after each decision."""
     table = [FunctionPlayer(chance(seat), elapsed_us=each) for seat, each in enumerate((50, 0, 0))]
 
     def decide(request, player=table[0].decide):
@@ -220,6 +227,35 @@ async def play_with_bank():
     record = (await play(setup(clocks=BANK), table)).record
     check_record(record)
     return record
+
+
+async def test_move_of_a_bot_that_could_not_start_has_no_times():
+    cannot = Forfeit(Cause.CONNECT_TIMEOUT, Evidence(detail="no hello", elapsed_us=20_000_000))
+    table = [cannot, *(FunctionPlayer(chance(seat)) for seat in range(2))]
+    record = (await play(setup(), table)).record
+    check_record(record)
+    assert record.moves[0].seat == 0
+    with pytest.raises(Difference, match="move 1: the times of the fault differ"):
+        check_record(tamper(record, 0, elapsed_us=9))
+
+
+async def test_crash_and_its_move_must_have_the_same_times():
+    def crash(_request):
+        raise Forfeit(Cause.CRASH, Evidence(detail="gone", elapsed_us=11))
+
+    table = [FunctionPlayer(crash), *(FunctionPlayer(chance(seat)) for seat in range(2))]
+    record = (await play(setup(), table)).record
+    check_record(record)
+    with pytest.raises(Difference, match="move 1: the times of the fault differ"):
+        check_record(tamper(record, 0, elapsed_us=12))
+
+
+async def test_decision_with_an_empty_bank_is_a_difference():
+    table = [FunctionPlayer(chance(seat), elapsed_us=0) for seat in range(3)]
+    record = (await play(setup(clocks=BANK), table)).record
+    check_record(record)
+    with pytest.raises(Difference, match="move 1: seat 0 decides with an empty bank"):
+        check_record(replace(record, clocks=replace(BANK, bank_us=0)))
 
 
 async def test_bank_that_does_not_add_up_is_a_difference():

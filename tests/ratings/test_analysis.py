@@ -117,7 +117,7 @@ def test_no_win_in_40_games_has_an_interval_above_0():
 
 
 def test_bot_that_won_equally_often_in_each_match_has_an_interval():
-    """Each of three bots wins one game of each match, so the resamples do not differ."""
+    """Each of three bots wins one game of each match, so the resamples differ only by rounding errors."""
     turns = [(1, 2, 3), (3, 1, 2), (2, 3, 1)]
     played = [
         game_result(("a", "b", "c"), ranks, (3, 2, 1), match=n) for n in (1, 2) for ranks in turns
@@ -173,6 +173,8 @@ def test_bot_that_won_in_few_matches_is_not_in_the_centre():
     assert found.centre.tolist() == [True, True, False]
     assert None not in (found.bots()[2].rating.low, found.bots()[2].rating.high)
     assert analysis(*rarely).centre.all(), "there are no others"
+    hopeless = [duel("c", "d", n) for n in range(20, 25)]
+    assert analysis(*fair, *rarely, *hopeless).centre.tolist() == [True, True, False, False]
 
 
 @LONG

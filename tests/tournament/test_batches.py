@@ -81,7 +81,7 @@ def test_games_at_once_are_cut_to_what_the_bots_hold(here):
 @pytest.mark.extended("plays further tournaments")
 def test_cpu_time_of_a_game_is_a_part_of_that_of_the_process(here):
     began_s = time.monotonic()
-    records, _ = play(here, ECHO, matches=64)  # the kernel counts only every 10 ms of CPU time
+    records, _ = play(here, ECHO, matches=64)  # the kernel counts CPU time in steps of 10 ms
     wall_s = time.monotonic() - began_s
     assert 0 < sum(usage.cpu_s for record in records for usage in record.usage) < wall_s
 

@@ -1,4 +1,4 @@
-"""Clocks stay fair on a worker whose core is busy with other work: a short form of `bench_fair_clocks`."""
+"""Clocks stay fair on a worker whose core is busy with other work: a short form of `bench_fair_clocks`, with longer times."""
 
 import dataclasses
 import os
@@ -12,7 +12,7 @@ from bench_fair_clocks import CLOCKS, busy, played, timeouts
 
 pytestmark = pytest.mark.unmeasured
 PATIENT = dataclasses.replace(CLOCKS, decision_us=200_000)
-"""A limit that a prompt reply keeps although other tests run on the same core."""
+"""A limit that is long enough for a bot that replies at once, even if other tests run on the same core."""
 
 SURELY = 0.8
 """The part of late decisions that must be timeouts. The others are late because the machine stood still, which

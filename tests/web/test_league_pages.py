@@ -106,7 +106,10 @@ def test_chart_of_intervals_has_the_figures_of_the_standings(show, printed):
     rows = printed("tournament", "standings", "cup")
     (chart,) = show("/tournaments/cup").charts
     shown = [(each["fit"], each["low"], each["high"]) for each in chart["data"]["values"]]
-    ends = [[row[key] or row["fit"] for key in ("fit_low", "fit_high")] for row in rows]
+    ends = [
+        [row["fit"] if row[key] is None else row[key] for key in ("fit_low", "fit_high")]
+        for row in rows
+    ]
     assert shown == [(row["fit"], *each) for row, each in zip(rows, ends, strict=True)]
 
 
