@@ -47,7 +47,7 @@ class ScheduledGame:
     round: int
     """Round number inside the stage."""
     match: int
-    """Number of the match in the tournament. All games of a match have the same deal."""
+    """Number of the match in the tournament."""
     seating: int
     """Number of the cyclic seating. In a match of k bots, seat s has bot (seating + s) mod k of the match."""
     lane: int
@@ -55,7 +55,7 @@ class ScheduledGame:
     bots: tuple[str, ...]
     """`name@version` of each seat, clockwise from seat 0, which starts the game."""
     deal_id: str
-    """`TOURNAMENT-deal-N`: the name of the tournament and the number of the deal, from 1."""
+    """The id from which the deck is derived, as `Stage.deal_id` makes it. Games of a match have the same deal, or fresh deals."""
     game_id: str
     """`TOURNAMENT-N`: the name of the tournament and the number of the game, from 1."""
 

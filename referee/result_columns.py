@@ -50,6 +50,9 @@ class ResultColumns:
     """(G, S) number of strikes. A `GameResult` has no strikes, so `from_results` sets 0."""
     machine: Ints
     """(G,) the `StoredMachine.key` of the machine that played the game. A `GameResult` has no machine, so `from_results` sets NOBODY."""
+    fresh_deal: Flags
+    """(G,) True if the game has a deal of its own (`Deals.FRESH`), False if all games of its match have the same deal. A `GameResult`
+    does not tell this, so `from_results` sets False."""
 
     def __len__(self) -> int:
         return len(self.match)
@@ -87,6 +90,7 @@ class ResultColumns:
             forfeited=forfeited,
             strikes=np.zeros_like(rank),
             machine=np.full(len(results), NOBODY),
+            fresh_deal=np.zeros(len(results), dtype=bool),
         )
 
     def select(self, games: Flags | Ints | slice) -> ResultColumns:
@@ -104,6 +108,7 @@ class ResultColumns:
             forfeited=self.forfeited[games],
             strikes=self.strikes[games],
             machine=self.machine[games],
+            fresh_deal=self.fresh_deal[games],
         )
 
     def by_ruleset(self) -> dict[str, ResultColumns]:

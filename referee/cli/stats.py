@@ -194,6 +194,8 @@ def luck(
 ) -> None:
     """Show how much of the differences in points comes from the luck of the deal, and how much from the bots.
 
+    Games with fresh deals (the key `deals` of a tournament file) do not count, because no hand is played twice there.
+
     Example: referee stats luck
     """
     check_format(as_json=as_json, as_csv=as_csv)

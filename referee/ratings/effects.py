@@ -79,8 +79,12 @@ def _estimate_seats(whole: _WholeMatches) -> Iterator[SeatFigures]:
 
 
 def luck_figures(results: ResultColumns) -> tuple[LuckFigures, ...]:
-    """Return the figures of each table size for which `LuckFigures.matches` is at least 2."""
-    found = (_estimate_luck(whole) for whole in _whole_matches(results))
+    """Return the figures of each table size for which `LuckFigures.matches` is at least 2.
+
+    Games with fresh deals are left out, because no two bots play the same hand in them.
+    """
+    same_deals = results.select(~results.fresh_deal)
+    found = (_estimate_luck(whole) for whole in _whole_matches(same_deals))
     return tuple(figures for figures in found if figures is not None)
 
 

@@ -5,7 +5,7 @@ and matches, and expands matches into games. The other modules of the package ch
 table.
 
 - A match is one deal at one table of k bots, played in all k cyclic seatings: k games. Every match of a
-  tournament has its own deal.
+  tournament has its own deal. In a stage with fresh deals, every game of a match has its own deal.
 - A lane has its own process of each bot. If there are L lanes, game i is played in lane i mod L. The k games
   of a match have consecutive numbers, and L is at least k. So these games are played in k different lanes,
   and no process ever meets a deal twice.
@@ -17,11 +17,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from referee.records import ScheduledGame
 from referee.rules.ruleset import Ruleset
 
 _LEAST_LANES = 4
+
+
+class Deals(Enum):
+    """Which games of a stage have the same deal (ruling R19)."""
+
+    SAME = "same"
+    """All games of a match have the same deal, so every bot plays every hand."""
+    FRESH = "fresh"
+    """Each game has its own deal, as in the rulebooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,19 @@ class Stage:
     """True if only a balanced choice of the tables plays; False if all tables play."""
     challengers: int = 0
     """Number of challengers, 0 if the format is no gauntlet. The first bots of the tournament are the challengers."""
+    deals: Deals = Deals.SAME
+    """Whether the games of a match have the same deal."""
+
+    def deal_id(self, tournament: str, match: int, seating: int) -> str:
+        """Return the id of the deal of a game: `TOURNAMENT-deal-M`, or `TOURNAMENT-deal-M-J` for a fresh deal.
+
+        Args:
+            tournament: the name of the tournament.
+            match: the number of the match, from 0. M is this number plus 1.
+            seating: the number of the game in its match, from 0. J is this number plus 1.
+        """
+        own = f"-{seating + 1}" if self.deals is Deals.FRESH else ""
+        return f"{tournament}-deal-{match + 1}{own}"
 
     def games(self, bots: int) -> int:
         """Return the number of games of the stage, if the tournament has `bots` bots."""
@@ -93,6 +116,7 @@ class Match:
 def expand_matches(
     tournament: str,
     bots: Sequence[str],
+    stages: Sequence[Stage],
     matches: Iterable[Match],
     *,
     lanes: int,
@@ -102,6 +126,7 @@ def expand_matches(
     Args:
         tournament: the name of the tournament; the ids of deals and games begin with this name.
         bots: the names of all bots of the tournament.
+        stages: the stages of the tournament.
         matches: the matches in the order of play.
         lanes: the number of lanes.
     """
@@ -121,7 +146,7 @@ def expand_matches(
                     bots=tuple(
                         bots[match.order[(seating + seat) % seats]] for seat in range(seats)
                     ),
-                    deal_id=f"{tournament}-deal-{number + 1}",
+                    deal_id=stages[match.stage].deal_id(tournament, number, seating),
                     game_id=f"{tournament}-{index + 1}",
                 )
             )

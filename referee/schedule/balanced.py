@@ -200,7 +200,7 @@ def balanced_schedule(
     """
     check_stages(bots, stages, lanes)
     matches = interleave_rounds(stages, _rounds(len(bots), stages))
-    return expand_matches(tournament, bots, matches, lanes=lanes)
+    return expand_matches(tournament, bots, stages, matches, lanes=lanes)
 
 
 def interleave_rounds(

@@ -97,7 +97,7 @@ def extended_schedule(
     for games in added(schedule, stages, extensions):
         last = parts[-1][-1]
         parts.append(
-            tuple(_renumber(tournament, games, last.index + 1, last.match + 1, lanes=lanes))
+            tuple(_renumber(tournament, stages, games, last.index + 1, last.match + 1, lanes=lanes))
         )
     return tuple(parts)
 
@@ -141,12 +141,19 @@ def _choices(
 
 
 def _renumber(
-    tournament: str, games: Iterable[ScheduledGame], index: int, match: int, *, lanes: int
+    tournament: str,
+    stages: Sequence[Stage],
+    games: Iterable[ScheduledGame],
+    index: int,
+    match: int,
+    *,
+    lanes: int,
 ) -> Iterator[ScheduledGame]:
     """Yield the games with new numbers, and with the lanes and the ids that follow from the numbers.
 
     Args:
         tournament: the name of the tournament, used in ids.
+        stages: the stages of the tournament.
         games: the games in the order of play.
         index: the number of the first game.
         match: the number of the first match.
@@ -159,7 +166,7 @@ def _renumber(
                 index=index,
                 match=match,
                 lane=index % lanes,
-                deal_id=f"{tournament}-deal-{match + 1}",
+                deal_id=stages[game.stage].deal_id(tournament, match, game.seating),
                 game_id=f"{tournament}-{index + 1}",
             )
             index += 1

@@ -61,7 +61,7 @@ def gauntlet(
         matches = interleave_rounds(stages, _choices(len(bots), stages))
     else:
         matches = whole_rounds(stages, [list(_round(len(bots), stage)) for stage in stages])
-    return expand_matches(tournament, bots, matches, lanes=lanes)
+    return expand_matches(tournament, bots, stages, matches, lanes=lanes)
 
 
 def _check(bots: int, stages: Sequence[Stage]) -> None:

@@ -181,7 +181,7 @@ def round_robin(
     """
     check_stages(bots, stages, lanes)
     tables = [list(list_tables(len(bots), stage.seats)) for stage in stages]
-    return expand_matches(tournament, bots, whole_rounds(stages, tables), lanes=lanes)
+    return expand_matches(tournament, bots, stages, whole_rounds(stages, tables), lanes=lanes)
 
 
 def whole_rounds(

@@ -71,7 +71,8 @@ _MACHINE = _Bits(8, 15)
 
 def read_result_columns(connection: Connection, tournament: str | None) -> ResultColumns:
     """See `League.columns`."""
-    game, ruleset, match, position, tournament_key, machine = _read_games(connection)
+    games = _read_games(connection)
+    game, ruleset, match, position, tournament_key, machine, fresh_deal = games
     order = np.argsort(tournament_key << _POSITION_BITS | position, kind="stable")
     if tournament is not None:
         order = order[tournament_key[order] == _find_tournament(connection, tournament)]
@@ -116,6 +117,7 @@ def read_result_columns(connection: Connection, tournament: str | None) -> Resul
         forfeited=arrange(_FORFEITED.unpack(seats_read)).astype(bool),
         strikes=strikes,
         machine=np.where(machine, machine, NOBODY),
+        fresh_deal=fresh_deal[order].astype(bool),
     )
 
 
@@ -126,11 +128,12 @@ def _find_tournament(connection: Connection, name: str) -> int:
     return NOBODY if key is None else int(key)
 
 
-def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-    """Return six arrays with an item for each played game that belongs to a schedule.
+def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
+    """Return seven arrays with an item for each played game that belongs to a schedule.
 
     The arrays are the key of the game, the ruleset as an index in `_RULESETS`, the key of the match, the position in the
-    schedule, the key of the tournament, and the key of the machine, or 0. Raises StoreError for an unknown ruleset.
+    schedule, the key of the tournament, the key of the machine, or 0, and 1 for a fresh deal, else 0. Raises StoreError
+    for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
     number = ((_inline(name), _inline(number)) for number, name in enumerate(_RULESETS))
@@ -148,12 +151,17 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints, I
         raise StoreError(
             "the league has games of a ruleset that this version does not know; use a newer version of the referee"
         )
-    matches, tournaments = _read_numbers(
-        connection, select().select_from(schema.matches), match.id, match.tournament_id
+    matches, tournaments, fresh_deals = _read_numbers(
+        connection,
+        select().select_from(schema.matches),
+        match.id,
+        match.tournament_id,
+        cast(match.deal_id.is_(None), Integer),
     )
-    tournament = np.zeros(matches.max(initial=0) + 1, dtype=np.int64)
-    tournament[matches] = tournaments
-    return key, rules, of_match, position, tournament[of_match], _MACHINE.unpack(packed)
+    tournament, fresh_deal = np.zeros((2, matches.max(initial=0) + 1), dtype=np.int64)
+    tournament[matches], fresh_deal[matches] = tournaments, fresh_deals
+    machine = _MACHINE.unpack(packed)
+    return key, rules, of_match, position, tournament[of_match], machine, fresh_deal[of_match]
 
 
 def _check_room(connection: Connection) -> None:

@@ -100,6 +100,7 @@ def place_of(connection: Connection, game_id: str, where: str) -> GamePlace:
             match.id,
             match.tournament_id,
             match.number,
+            match.deal_id,
             tournament.name,
             tournament.finished_at_us,
             result.game_id,
@@ -115,10 +116,11 @@ def place_of(connection: Connection, game_id: str, where: str) -> GamePlace:
         raise NotFoundError(f"{where}: there is no game {game_id!r}")
     if row.name is None:
         return GamePlace(None, None, deal_played=True, seed_published=True)
+    with_deal = game.name == game_id if row.deal_id is None else game.match_id == row.id
     missing = (
         select(game.id)
         .select_from(schema.games.outerjoin(schema.results))
-        .where(game.match_id == row.id, result.game_id.is_(None))
+        .where(with_deal, result.game_id.is_(None))
         .limit(1)
     )
     part = connection.execute(

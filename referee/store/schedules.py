@@ -143,7 +143,7 @@ def _select_games(name: str) -> Select[Any]:
             match.number.label("match"),
             game.seating,
             game.lane,
-            match.deal_id,
+            func.coalesce(game.deal_id, match.deal_id).label("deal_id"),
             game.name.label("game_id"),
         )
         .select_from(schema.games.join(schema.matches).join(schema.tournaments))

@@ -15,6 +15,8 @@ k - 1 in `match_bots`; seat s of seating j has the bot at place (j + s) mod k. T
 and `cluster_hosts` (not in the picture) refer to `tournaments`. An extension begins with the match number `first_match` and
 ends before the `first_match` of the next extension.
 
+`matches.deal_id` is the deal of all games of a match. If it is null, each game has a deal of its own, `games.deal_id`.
+
 `results.tournament_id` can be derived from the match of the game. It is stored so that a list of games is found fast.
 
 The rows of `checkpoints` save computing time. Users can delete them without losing results. The views are for people
@@ -104,7 +106,7 @@ matches = Table(
     Column("number", Integer, nullable=False),
     Column("stage", SmallInteger, nullable=False),
     Column("round", Integer, nullable=False),
-    Column("deal_id", Text, nullable=False),
+    Column("deal_id", Text, nullable=True),
 )
 
 match_bots = Table(
@@ -125,6 +127,7 @@ games = Table(
     Column("position", Integer, nullable=False),
     Column("seating", SmallInteger, nullable=False),
     Column("lane", SmallInteger, nullable=False),
+    Column("deal_id", Text, nullable=True),
     Index("ix_games_match_id", "match_id"),
 )
 

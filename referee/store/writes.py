@@ -6,7 +6,8 @@ Each public function except `change_bot` implements the method of `League` with 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -124,7 +125,8 @@ def _add_schedule(
     connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
 ) -> None:
     """Add the games of a schedule and their matches to a tournament."""
-    match_ids = _add_matches(connection, tournament_id, schedule)
+    common_deals = _find_common_deals(schedule)
+    match_ids = _add_matches(connection, tournament_id, schedule, common_deals)
     connection.execute(
         insert(schema.games),
         [
@@ -134,16 +136,31 @@ def _add_schedule(
                 "position": game.index,
                 "seating": game.seating,
                 "lane": game.lane,
+                "deal_id": None if game.match in common_deals else game.deal_id,
             }
             for game in schedule
         ],
     )
 
 
+def _find_common_deals(schedule: Sequence[ScheduledGame]) -> dict[int, str]:
+    """Map the number of each match in which all games have the same deal to the id of this deal."""
+    found = defaultdict[int, set[str]](set)
+    for game in schedule:
+        found[game.match].add(game.deal_id)
+    return {match: next(iter(deals)) for match, deals in found.items() if len(deals) == 1}
+
+
 def _add_matches(
-    connection: Connection, tournament_id: int, schedule: Sequence[ScheduledGame]
+    connection: Connection,
+    tournament_id: int,
+    schedule: Sequence[ScheduledGame],
+    common_deals: Mapping[int, str],
 ) -> dict[int, int]:
-    """Add the matches of a schedule. Return the keys of all matches of the tournament, by match number."""
+    """Add the matches of a schedule. Return the keys of all matches of the tournament, by match number.
+
+    `common_deals` is the result of `_find_common_deals`.
+    """
     table = schema.matches
     firsts = {game.match: game for game in reversed(schedule)}
     connection.execute(
@@ -154,7 +171,7 @@ def _add_matches(
                 "number": number,
                 "stage": game.stage,
                 "round": game.round,
-                "deal_id": game.deal_id,
+                "deal_id": common_deals.get(number),
             }
             for number, game in sorted(firsts.items())
         ],

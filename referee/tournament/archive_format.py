@@ -66,8 +66,6 @@ class Head(BaseModel):
 class Match(ArchiveModel):
     """A match of k bots in the schedule. In its game j, from 0 to k - 1, seat s has the bot `bots[(j + s) % k]`."""
 
-    deal: str
-    """The id of the deal."""
     stage: int
     """The index of the stage in the configuration."""
     round: int
@@ -75,6 +73,8 @@ class Match(ArchiveModel):
     """The bots (`name@version`) in their cyclic order."""
     games: tuple[str, ...]
     """The id of each game."""
+    deals: tuple[str, ...]
+    """The id of the deal of each game."""
     lanes: tuple[int, ...]
     """The lane of each game."""
 

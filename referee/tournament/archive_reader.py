@@ -226,7 +226,7 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Raises Difference if a match has an unknown stage or a wrong number of lanes. Raises Difference if the configuration
+    Raises Difference if a match has an unknown stage, or a wrong number of lanes or deals. Raises Difference if the configuration
     makes another number of games. `verify_tournament` would never end for a forged, huge number of games.
     """
     where = f"{archive_format.TOURNAMENT}: schedule"
@@ -237,10 +237,16 @@ def _make_schedule(
     games: list[ScheduledGame] = []
     for number, match in enumerate(tournament.schedule):
         if not 0 <= match.stage < len(config.stages):
-            raise Difference(f"{where}: {match.deal}: the configuration has no stage {match.stage}")
-        if len(match.lanes) != len(match.games):
-            raise Difference(f"{where}: {match.deal}: it has another number of lanes than of games")
-        for seating, (game_id, lane) in enumerate(zip(match.games, match.lanes, strict=True)):
+            raise Difference(
+                f"{where}: match {number + 1}: the configuration has no stage {match.stage}"
+            )
+        if not len(match.lanes) == len(match.deals) == len(match.games):
+            raise Difference(
+                f"{where}: match {number + 1}: it has another number of lanes or deals than of games"
+            )
+        for seating, (game_id, deal_id, lane) in enumerate(
+            zip(match.games, match.deals, match.lanes, strict=True)
+        ):
             games.append(
                 ScheduledGame(
                     index=len(games),
@@ -250,7 +256,7 @@ def _make_schedule(
                     seating=seating,
                     lane=lane,
                     bots=match.bots[seating:] + match.bots[:seating],
-                    deal_id=match.deal,
+                    deal_id=deal_id,
                     game_id=game_id,
                 )
             )

@@ -131,11 +131,11 @@ def _make_matches(schedule: Iterable[ScheduledGame]) -> Iterator[archive_format.
     for _, group in groupby(schedule, key=lambda game: game.match):
         games = tuple(group)
         yield archive_format.Match(
-            deal=games[0].deal_id,
             stage=games[0].stage,
             round=games[0].round,
             bots=games[0].bots,
             games=tuple(game.game_id for game in games),
+            deals=tuple(game.deal_id for game in games),
             lanes=tuple(game.lane for game in games),
         )
 

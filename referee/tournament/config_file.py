@@ -18,6 +18,7 @@ from referee.clocks import SECOND_US, parse_bank
 from referee.ratings.stopping import MARGIN
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.sandbox import Rung
+from referee.schedule import Deals
 from referee.toml_file import FileModel, Name
 
 MAX_GAMES = 1_000_000
@@ -113,6 +114,8 @@ class StageTable(FileModel):
     """Number of matches at each table."""
     end_on: Annotated[EndOn, Field(strict=False)] | None = None
     max_turns: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    deals: Annotated[Deals, Field(strict=False)] | None = None
+    """Whether all games of a match have the same deal."""
 
 
 class ClocksTable(FileModel):

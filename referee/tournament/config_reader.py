@@ -16,7 +16,7 @@ from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
 from referee.rules.ruleset import RULESETS
 from referee.sandbox import Limits
-from referee.schedule import Stage
+from referee.schedule import Deals, Stage
 from referee.schedule.budget import Budget, Pace, Unit, spend
 from referee.schedule.extension import select_algorithm
 from referee.tournament.config import BotEntry, FaultPolicy, TournamentConfig, worker_count
@@ -183,7 +183,13 @@ class _ConfigReader:
                 allowed = f"{low} to {high}" if low < high else f"{low}"
                 raise self._error(key, f"{ruleset.name} has {allowed} players, not {seats}")
             self._check_enough_bots(bots, challengers, seats)
-            stage = Stage(ruleset, seats, table.matches or 0, challengers=challengers)
+            stage = Stage(
+                ruleset,
+                seats,
+                table.matches or 0,
+                challengers=challengers,
+                deals=table.deals or Deals.SAME,
+            )
             drafts.append(_StageDraft(f"{prefix}matches", table.matches, stage))
         return drafts
 

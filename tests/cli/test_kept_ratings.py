@@ -46,6 +46,7 @@ def duels(games):
         forfeited=nothing.astype(bool),
         strikes=nothing,
         machine=np.full(games, -1),
+        fresh_deal=np.zeros(games, dtype=bool),
     )
 
 

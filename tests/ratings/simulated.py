@@ -55,6 +55,7 @@ def play(skills, tables, rng, *, luck=0.5):
         forfeited=np.zeros_like(bots, dtype=bool),
         strikes=np.zeros_like(bots),
         machine=np.full(len(bots), NOBODY),
+        fresh_deal=np.zeros(len(bots), dtype=bool),
     )
 
 

@@ -83,6 +83,15 @@ def test_strength_of_bots_is_not_counted_as_luck():
     assert found.hand.low >= 0
 
 
+def test_games_with_fresh_deals_do_not_count_for_luck():
+    results = simulated()
+    fresh = results.match >= results.matches - 100
+    [found] = luck_figures(replace(results, fresh_deal=fresh))
+    assert found == luck_figures(results.select(~fresh))[0]
+    assert luck_figures(replace(results, fresh_deal=np.ones_like(fresh))) == ()
+    assert seat_figures(replace(results, fresh_deal=fresh)) == seat_figures(results)
+
+
 def test_table_sizes_are_estimated_separately():
     mixed = [*games(simulated(seats=3)), *games(simulated(seats=2))]
     renumbered = [replace(game, tournament=f"cup {len(game.bots)}") for game in mixed]

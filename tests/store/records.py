@@ -12,7 +12,7 @@ from referee.match import stand_in_action
 from referee.records import BotId, Fault, GameRecord, Machine, Move, ScheduledGame, Usage
 from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS
-from referee.schedule import Stage
+from referee.schedule import Deals, Stage
 from referee.schedule.round_robin import round_robin
 from referee.store import NewTournament, StoredBot
 from referee.store.league import League
@@ -31,8 +31,10 @@ def tournament(name: str = "cup") -> NewTournament:
     return NewTournament(name, 1_700_000_000_000_000, '{"a": 1}', SEED, deals.commitment(SEED))
 
 
-def schedule(name: str = "cup", matches: int = 2, seats: int = 3) -> list[ScheduledGame]:
-    stage = Stage(RULESETS["classic"], seats, matches)
+def schedule(
+    name: str = "cup", matches: int = 2, seats: int = 3, kind: Deals = Deals.SAME
+) -> list[ScheduledGame]:
+    stage = Stage(RULESETS["classic"], seats, matches, deals=kind)
     names = [f"{each}@1.0" for each in NAMES]
     return list(round_robin(name, names, [stage], lanes=4))
 
@@ -83,12 +85,14 @@ def faulty(record: GameRecord) -> GameRecord:
     )
 
 
-def filled(league: League, name: str = "cup", matches: int = 2) -> list[ScheduledGame]:
+def filled(
+    league: League, name: str = "cup", matches: int = 2, kind: Deals = Deals.SAME
+) -> list[ScheduledGame]:
     """Store missing bots and a tournament; return its schedule."""
     there = league.bots()
     for each in map(bot, NAMES):
         if each not in there:
             league.add_bot(each)
-    rows = schedule(name, matches)
+    rows = schedule(name, matches, kind=kind)
     league.add_tournament(tournament(name), rows)
     return rows

@@ -13,6 +13,7 @@ from sqlalchemy import update
 from referee.errors import StoreError, UserError
 from referee.records import Machine
 from referee.result_columns import NOBODY
+from referee.schedule import Deals
 from referee.store import schema
 
 MACHINES = (MACHINE, Machine(host="beta", cpu="Model 1", speed=90_000, noise=0.5), None)
@@ -33,6 +34,13 @@ def league(place):
             made.add_game(faulty(record) if number % 3 == 0 else record)
         made.add_game(replace(faulty(played(games[0])), game_id="play-1"))
         yield made
+
+
+def test_games_with_fresh_deals_are_marked(league):
+    league.add_games(map(played, filled(league, "fresh", kind=Deals.FRESH)[2:6]))
+    assert not league.columns(tournament="cup").fresh_deal.any()
+    assert league.columns(tournament="fresh").fresh_deal.tolist() == [True] * 4
+    assert league.columns().fresh_deal.sum() == 4
 
 
 def test_machine_of_each_game_is_stored(league):

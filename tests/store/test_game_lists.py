@@ -9,6 +9,7 @@ from records import bot, faulty, filled, played
 
 from referee.errors import NotFoundError
 from referee.records import BotId
+from referee.schedule import Deals
 from referee.store import GameChoice, GamePlace, NewExtension
 from referee.store.league import League
 
@@ -153,6 +154,14 @@ def test_deal_is_played_when_all_games_of_its_match_are_stored(league):
     after = replace(before, deal_played=True)
     assert [league.place_of(row.game_id) for row in match] == [after] * len(match)
     assert not league.place_of(rows[-1].game_id).deal_played
+
+
+def test_fresh_deal_is_played_when_its_game_is_stored(league):
+    first, second, *_ = filled(league, kind=Deals.FRESH)
+    assert first.match == second.match
+    league.add_game(played(first))
+    assert league.place_of(first.game_id).deal_played
+    assert not league.place_of(second.game_id).deal_played
 
 
 def test_seed_is_published_with_the_last_game_of_its_part(league):

@@ -10,6 +10,7 @@ from records import NAMES, SEED, bot, faulty, filled, played, schedule, tourname
 
 from referee.errors import Cause, NotFoundError, UserError
 from referee.records import BotId, Usage
+from referee.schedule import Deals
 from referee.store import NewExtension, RoundProgress, StoredUsage
 from referee.store.league import League
 
@@ -72,6 +73,13 @@ def test_a_tournament_comes_back_with_its_schedule(league):
     assert stored.commitment == tournament().commitment
     assert league.schedule("cup") == rows
     assert league.tournaments() == [stored]
+
+
+def test_fresh_deals_come_back_with_the_schedule(league):
+    rows = filled(league, kind=Deals.FRESH)
+    assert len({row.deal_id for row in rows}) == len(rows)
+    assert league.schedule("cup") == rows
+    assert league.missing_games("cup", limit=5) == rows[:5]
 
 
 def test_two_tournaments_do_not_mix(league):

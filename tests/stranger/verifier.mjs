@@ -152,13 +152,14 @@ function checkArchive(file) {
   const tournament = JSON.parse(found["tournament.json"]);
   const seeds = seedsByMatch(tournament);
   const games = new Map(
-    tournament.schedule.flatMap((match, number) => match.games.map((id) => [id, { match, seed: seeds[number] }])),
+    tournament.schedule.flatMap(({ games, deals, stage }, number) =>
+      games.map((id, game) => [id, { stage, deal: deals[game], seed: seeds[number] }])),
   );
   let checked = 0;
   for (const record of records(gunzipSync(found["records.binpb.gz"]))) {
-    const { match, seed } = games.get(record.id);
-    const { ruleset } = tournament.configuration.stages[match.stage];
-    const made = deck(seed, match.deal, ruleset.name);
+    const { stage, deal, seed } = games.get(record.id);
+    const { ruleset } = tournament.configuration.stages[stage];
+    const made = deck(seed, deal, ruleset.name);
     if (String(made) !== String(record.deck)) throw new Error(`${record.id}: the deck does not follow from the seed`);
     checked++;
   }

@@ -404,8 +404,8 @@ TOURNAMENT = {
         "cup-3: the stored schedule differs from that of the configuration",
     ),
     "deal": (
-        put("schedule", 0, "deal", value="cup-deal-2"),
-        "cup-1: the stored schedule differs from that of the configuration",
+        put("schedule", 0, "deals", 1, value="cup-deal-2"),
+        "cup-2: the stored schedule differs from that of the configuration",
     ),
     "round": (
         put("schedule", 1, "round", value=7),
@@ -413,11 +413,15 @@ TOURNAMENT = {
     ),
     "stage": (
         put("schedule", 1, "stage", value=7),
-        "tournament.json: schedule: cup-deal-2: the configuration has no stage 7",
+        "tournament.json: schedule: match 2: the configuration has no stage 7",
     ),
     "lane": (
         put("schedule", 1, "lanes", value=[1]),
-        "tournament.json: schedule: cup-deal-2: it has another number of lanes than of games",
+        "tournament.json: schedule: match 2: it has another number of lanes or deals than of games",
+    ),
+    "missing deal": (
+        drop("schedule", 1, "deals", 0),
+        "tournament.json: schedule: match 2: it has another number of lanes or deals than of games",
     ),
     "match": (
         drop("schedule", 8),

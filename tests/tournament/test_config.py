@@ -9,7 +9,7 @@ from referee.clocks import Clocks
 from referee.ratings.stopping import StopCondition
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.sandbox import Limits
-from referee.schedule import Stage
+from referee.schedule import Deals, Stage
 from referee.schedule.balanced import balanced_schedule
 from referee.schedule.budget import Budget, Unit
 from referee.schedule.round_robin import round_robin
@@ -92,6 +92,13 @@ def test_a_stage_inherits_missing_keys_from_the_top_of_the_file(folder):
         Stage(RULESETS["expert"].with_options(max_turns=90), 3, 2),
         Stage(RULESETS["duel"].with_options(end_on=EndOn.DECK, max_turns=80), 2, 5),
     )
+
+
+def test_a_stage_may_have_other_deals_than_the_rest_of_the_file(folder):
+    text = GOOD + 'deals = "fresh"\n[[stage]]\n[[stage]]\ndeals = "same"\n'
+    config = load_tournament(write(folder, text))
+    assert config.stages == (Stage(BASIC, 3, 2, deals=Deals.FRESH), Stage(BASIC, 3, 2))
+    assert from_canonical_json(canonical_json(config)).stages == config.stages
 
 
 def test_a_budget_buys_whole_rounds_of_all_stages(folder):

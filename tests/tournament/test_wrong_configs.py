@@ -257,6 +257,10 @@ BAD = {
         GOOD + 'end_on = "display"\n',
         "end_on: must be 'deck-and-display' or 'deck'",
     ),
+    "unknown kind of deals": (
+        GOOD + '[[stage]]\n[[stage]]\ndeals = "new"\n',
+        "stage[1].deals: must be 'same' or 'fresh'",
+    ),
     "no turns": (GOOD + "max_turns = 0\n", "max_turns: must be at least 1"),
     "short seed": (GOOD + 'seed = "abc"\n', "seed: must be 64 hexadecimal digits"),
     "seed with a wrong digit": (

@@ -104,7 +104,7 @@ def _create_schedules() -> None:
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("stage", sa.SmallInteger(), nullable=False),
         sa.Column("round", sa.Integer(), nullable=False),
-        sa.Column("deal_id", sa.Text(), nullable=False),
+        sa.Column("deal_id", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["tournament_id"], ["tournaments.id"], name=op.f("fk_matches_tournament_id_tournaments")
         ),
@@ -131,6 +131,7 @@ def _create_schedules() -> None:
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("seating", sa.SmallInteger(), nullable=False),
         sa.Column("lane", sa.SmallInteger(), nullable=False),
+        sa.Column("deal_id", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["match_id"], ["matches.id"], name=op.f("fk_games_match_id_matches")
         ),
