@@ -23,9 +23,11 @@ from referee.cli.options import (
     show_rows,
     write,
 )
+from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import duration, json_text
+from referee.reports.points import PointsRow, name_winners, points_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.terminal import RowsTable, card
@@ -59,6 +61,9 @@ from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import TournamentState, find_state
 
 app = typer.Typer()
+
+_ORDERS = ("rating", "points")
+"""The values of `--by`."""
 
 
 class LeaguePace:
@@ -236,6 +241,9 @@ def _status_object(
 @app.command()
 def standings(
     name: TournamentArgument,
+    by: Annotated[
+        str, typer.Option("--by", metavar="ORDER", help="The order: rating, or points.")
+    ] = "rating",
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -243,13 +251,26 @@ def standings(
 ) -> None:
     """Show the ratings of a tournament's bots, computed only from the games of the tournament.
 
-    The columns are those of `referee ratings`.
+    The columns are those of `referee ratings`. With `--by points`, the bots are sorted by the sum of their points, as in the
+    rulebooks. The winner is named if all games are played and all bots have played and started equally often.
 
-    Example: referee tournament standings demo --csv
+    Example: referee tournament standings demo --by points
     """
+    check_format(as_json=as_json, as_csv=as_csv)
+    if by not in _ORDERS:
+        raise UserError(f"--by: unknown order {by!r}; choose one of {', '.join(_ORDERS)}")
+    choice = GameFilter(tournament=name)
     with League.open(league, create=False, db=db) as store:
-        rows = current_ratings(store, GameFilter(tournament=name))
-    show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+        if by == "rating":
+            rows = current_ratings(store, choice)
+            show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+            return
+        totals = points_rows(choice.columns(store).by_ruleset())
+        row = store.tournament(name)
+    show_rows(PointsRow, totals, title=name, as_json=as_json, as_csv=as_csv)
+    if not (as_json or as_csv):
+        for sentence in name_winners(totals, row.games - row.stored):
+            console.print(sentence, soft_wrap=True, markup=False)
 
 
 def _seed_text(part: Part) -> str | None:

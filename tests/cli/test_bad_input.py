@@ -226,6 +226,10 @@ def test_league_of_a_newer_version_is_refused(here, played, command):
         (("tournament", "status", "cap"), "league: no tournament 'cap'; there are cup"),
         (("tournament", "status", "cup", "--json", "--csv"), "--json, --csv: choose one of them"),
         (("tournament", "standings", "cap"), "league: no tournament 'cap'; there are cup"),
+        (
+            ("tournament", "standings", "cup", "--by", "name"),
+            "--by: unknown order 'name'; choose one of rating, points",
+        ),
         (("tournament", "resume", "cap"), "league: no tournament 'cap'; there are cup"),
         (("tournament", "resume"), "league: every tournament is finished; there is none to resume"),
         (("verify", "cap"), "league: no tournament 'cap'; there are cup"),

@@ -16,6 +16,7 @@ from real_runs import BIN, SAMPLE_BOTS, SEED, place
 from referee.cli.app import app
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
+from referee.reports.points import PointsRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.reports.statistics import (
     CollusionRow,
@@ -66,6 +67,7 @@ ROWS = [
     (("ratings", "--ruleset", "classic"), RatingRow, 3),
     (("ratings", "--ruleset", "basic"), RatingRow, 0),
     (("tournament", "standings", "cup"), RatingRow, 3),
+    (("tournament", "standings", "cup", "--by", "points"), PointsRow, 3),
     (("ratings", "--seats", "2"), RatingRow, 3),
     (("ratings", "--seats", "3"), RatingRow, 0),
     (("ratings", "--history", "greedy"), HistoryRow, 2),
@@ -151,6 +153,10 @@ def test_seed_is_secret_until_the_end(here):
     assert SEED not in said
     assert "The seed is published when all games are played." in said
     checked_output(here, "tournament", "standings", "open", "--league", "open")
+    said = checked_output(
+        here, "tournament", "standings", "open", "--by", "points", "--league", "open"
+    )
+    assert "There is no winner yet: " in said
     checked_output(here, "verify", "--league", "open")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,23 @@ def test_luck_counts_only_the_matches_with_one_deal(here):
     assert [row["matches"] for row in json.loads(done.stdout)] == [2]
     done = here.referee("stats", "seats", "--tournament", "cup", "--json")
     assert {row["matches"] for row in json.loads(done.stdout)} == {4}
+
+
+def test_standings_by_points_add_up_all_games_and_name_the_winner(here):
+    sums, starts = Counter(), Counter()
+    for record in here.records("league"):
+        starts[str(record.seating[0])] += 1
+        for bot, score in zip(map(str, record.seating), record.scores, strict=True):
+            sums[bot] += score
+    done = here.referee("tournament", "standings", "cup", "--by", "points", "--json")
+    rows = json.loads(done.stdout)
+    assert {row["bot"]: row["points"] for row in rows} == sums
+    assert {row["bot"]: row["starts"] for row in rows} == starts
+    assert {row["games"] for row in rows} == {GAMES}
+    [(best, points), (_, less)] = sums.most_common(2)
+    assert points > less, "choose another seed"
+    done = here.referee("tournament", "standings", "cup", "--by", "points")
+    assert done.stdout.endswith(f"classic: {best} wins with {points} points.\n")
 
 
 @pytest.mark.extended("plays further games")
