@@ -1,9 +1,9 @@
 """Derive decks, seeds for bots and game ids from a tournament's seed, so that anyone can check the decks.
 
 The caller passes the seed, which is 32 random bytes. At the start of the tournament
-only the SHA-256 of the seed is published (`commitment`), and at the end the seed itself. Then anyone can
-derive the decks again, in any language, from the description below. `proto/DEALS.md` explains how to check a
-deal.
+only a commitment is published (`tournament/terms.py`), which fixes the seed by its SHA-256 (`seed_digest`). At the end
+the seed itself is published. Then anyone can derive the decks again, in any language, from the description below.
+`proto/DEALS.md` explains how to check a deal.
 
 **Blocks.** All derived data comes in blocks of 32 bytes:
 
@@ -55,8 +55,8 @@ def deck(seed: bytes, deal_id: str, ruleset: Ruleset) -> tuple[int, ...]:
     return tuple(cards)
 
 
-def commitment(seed: bytes) -> str:
-    """Return the SHA-256 of the seed in hexadecimal, which is published before the first game."""
+def seed_digest(seed: bytes) -> str:
+    """Return the SHA-256 of the seed in hexadecimal. It is public from the start, as a part of the terms."""
     return hashlib.sha256(_checked(seed)).hexdigest()
 
 

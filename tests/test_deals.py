@@ -79,8 +79,8 @@ def test_deck_of_the_duel_of_a_known_seed_is_unchanged():
     )
 
 
-def test_commitment_bot_seeds_and_ids_of_a_known_seed_are_unchanged():
-    assert deals.commitment(SEED) == (
+def test_seed_digest_bot_seeds_and_ids_of_a_known_seed_are_unchanged():
+    assert deals.seed_digest(SEED) == (
         "630dcd2966c4336691125448bbb25b4ff412a49c732db2c8abc1b8581bd710dd"
     )
     assert deals.bot_seed(SEED, "demo-1", 0) == 0xCF3D0F190D8AFB37
@@ -139,6 +139,6 @@ def test_seed_of_another_size_is_refused(size):
     with pytest.raises(ValueError, match=reason):
         deals.deck(bytes(size), "deal", BASIC)
     with pytest.raises(ValueError, match=reason):
-        deals.commitment(bytes(size))
+        deals.seed_digest(bytes(size))
     with pytest.raises(ValueError, match=reason):
         deals.bot_seed(bytes(size), "game", 0)

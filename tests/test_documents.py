@@ -1,6 +1,7 @@
 """The pages of the project: every link leads somewhere, and what they say about the code is true."""
 
 import ast
+import json
 import re
 import runpy
 import tomllib
@@ -11,9 +12,17 @@ from pages import FOLDERS, PAGES, ROOT, blocks, name_of, section, table, write_b
 
 from referee import cli, deals
 from referee.cli import options
+from referee.records import ScheduledGame
 from referee.rules.ruleset import RULESETS
 from referee.tournament.config_file import TournamentFile
 from referee.tournament.config_reader import load_tournament
+from referee.tournament.terms import (
+    CommittedBot,
+    Terms,
+    digest_bots,
+    digest_configuration,
+    digest_schedule,
+)
 
 MOST_BYTES = 8192
 """The limit for README.md."""
@@ -280,11 +289,38 @@ def test_every_ruleset_has_its_sources():
 def test_example_deal_is_what_the_referee_deals():
     text = section("proto/DEALS.md", "Test values")
     seed = bytes(32)
-    assert deals.commitment(seed) in text
+    assert deals.seed_digest(seed) in text
     deck = deals.deck(seed, "demo-deal-1", RULESETS["basic"])
     begins = re.search(r"begins\s+with\s+the\s+cards\s+([\d\s]+)\.", text)[1].split()
     assert [int(card) for card in begins] == list(deck[: len(begins)])
     assert len(begins) == 13
+
+
+def test_example_commitment_is_what_the_referee_computes():
+    text = section("proto/DEALS.md", "Test values")
+    configuration, bots, schedule, terms = re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)
+    games = [line.split(" ") for line in schedule.splitlines()]
+    expected = Terms(
+        seed=deals.seed_digest(bytes(32)),
+        configuration=digest_configuration(json.loads(configuration)),
+        bots=digest_bots([CommittedBot(**bot) for bot in json.loads(bots)]),
+        schedule=digest_schedule(
+            ScheduledGame(
+                index=index,
+                stage=int(stage),
+                round=int(round_number),
+                match=0,
+                seating=index,
+                lane=int(lane),
+                bots=tuple(seated),
+                deal_id=deal_id,
+                game_id=game_id,
+            )
+            for index, (game_id, deal_id, stage, round_number, lane, *seated) in enumerate(games)
+        ),
+    )
+    assert terms == expected.text
+    assert f"`{expected.commitment}`" in text
 
 
 # The map of the code, the glossary and words

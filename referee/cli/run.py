@@ -243,13 +243,13 @@ def _announce(store: League, tournament: Tournament) -> None:
         f"{len(tournament.schedule)} games,"
         f"{f' of which {before} are played,' if before else ''}"
         f" {len(tournament.config.bots)} bots."
-        f" Commitment to the seed (SHA-256): {tournament.parts[0].commitment}",
+        f" Commitment: {tournament.parts[0].commitment}",
         soft_wrap=True,
     )
     for number, part in enumerate(tournament.parts[1:], 1):
         console.print(
             f"{part_title(number).capitalize()}: {part.games} of the games."
-            f" Commitment to its seed (SHA-256): {part.commitment}",
+            f" Commitment: {part.commitment}",
             soft_wrap=True,
         )
 

@@ -203,7 +203,7 @@ def status(
             console.print(RowsTable(HostStatusRow, hosts, "last run on a cluster: workers"))
         console.print(RowsTable(FaultRow, faults, "faults"))
         for number, part in enumerate(tournament.parts):
-            _print_seed(number, part)
+            _print_commitment(number, part)
 
 
 def _status_object(
@@ -221,12 +221,14 @@ def _status_object(
         "finished": finished,
         "stopped_after": tournament.stopped_after,
         "commitment": first.commitment,
+        "terms": first.terms.text,
         "seed": _seed_text(first),
         "extensions": [
             {
                 "matches": part.matches,
                 "games": part.games,
                 "commitment": part.commitment,
+                "terms": part.terms.text,
                 "seed": _seed_text(part),
             }
             for part in added
@@ -277,10 +279,11 @@ def _seed_text(part: Part) -> str | None:
     return None if part.published_seed is None else part.published_seed.hex()
 
 
-def _print_seed(number: int, part: Part) -> None:
+def _print_commitment(number: int, part: Part) -> None:
     where = f" of {part_title(number)}" if number else ""
     seed = _seed_text(part)
     console.print(f"commitment{where} {part.commitment}", soft_wrap=True)
+    console.print(f"Its terms (SHA-256):\n{part.terms.text}", soft_wrap=True, end="")
     console.print(
         f"seed{where} {seed}"
         if seed

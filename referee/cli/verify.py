@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,12 @@ from referee.tournament.verify import LeagueTournament, verify_free_games, verif
 
 app = typer.Typer()
 
+_UNFINISHED = (
+    "Configuration, bots and planned schedule are those of the commitment. Not proved before the seed is public: that"
+    " the cards follow from it, and that the archive has every game that was played."
+)
+"""What the check of an unfinished archive proves, and what it does not."""
+
 
 @app.command()
 def verify(
@@ -42,8 +49,9 @@ def verify(
 ) -> None:
     """Check stored games: decks against the seed, moves and results against the rules, times against the clocks.
 
-    Without NAME or ARCHIVE, the games outside tournaments are checked too, except for their decks. An archive is
-    checked without a league. The command stops at the first difference, prints it, and ends with exit code 1.
+    Seed, configuration, bots and schedule of a tournament are checked against its commitment. Without NAME or ARCHIVE,
+    the games outside tournaments are checked too, except for their decks. An archive is checked without a league.
+    The command stops at the first difference, prints it, and ends with exit code 1.
 
     Example: referee verify demo
     """
@@ -79,24 +87,24 @@ def _verify_archive(path: Path) -> None:
     games = _count(checked, len(archived.schedule))
     name = archived.config.name
     secret = [number for number, part in enumerate(archived.parts) if part.seed is None]
-    if 0 in secret:
+    if not secret:
+        console.print(f"{name}: {games} games and the ratings verified.")
+    else:
+        decks = "for their decks" if 0 in secret else f"the decks of {_list_parts(secret)}"
         console.print(
-            f"{name}: {games} games verified, except for their decks: the seed is still secret."
-        )
-    elif secret:
-        console.print(
-            f"{name}: {games} games verified, except the decks of {', '.join(map(part_title, secret))}:"
-            " the seed is still secret.",
+            f"{name}: {games} games verified, except {decks}: the seed is still secret.\n{_UNFINISHED}",
             soft_wrap=True,
         )
-    else:
-        console.print(f"{name}: {games} games and the ratings verified.")
     for number, part in enumerate(archived.parts):
         where = f" of {part_title(number)}" if number else ""
         console.print(
             f"Compare this commitment with the one shown before the first game{where}: {part.commitment}",
             soft_wrap=True,
         )
+
+
+def _list_parts(numbers: Sequence[int]) -> str:
+    return ", ".join(map(part_title, numbers))
 
 
 def _count(checked: int, games: int) -> str:
@@ -127,7 +135,7 @@ def export(
     of_all = "" if archive.played == archive.games else f" of {archive.games}"
     seed = "with the seed" if archive.has_seed else "without the seed, which is still secret"
     if archive.has_seed and archive.secret:
-        named = ", ".join(map(part_title, archive.secret))
+        named = _list_parts(archive.secret)
         seed = f"with the seed, but without that of {named}, which is still secret"
     console.print(
         f"{path}: {archive.played}{of_all} games of {name}, {seed}; {len(archive.data)} bytes,"

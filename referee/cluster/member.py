@@ -47,7 +47,7 @@ class DeploymentRequest:
     deployment: str
     """The id of the deployment."""
     commitment: str
-    """The commitment to the tournament's seed. A new deployment ends the older ones of the same tournament."""
+    """The commitment of the tournament, which identifies it. A new deployment ends the older ones of the same tournament."""
     config: TournamentConfig
     """The configuration without the seed, which stays with the driver."""
     rung: Rung

@@ -50,11 +50,13 @@ class NewTournament:
     name: str
     created_at_us: int
     config: str
-    """The configuration without the seed, as JSON."""
+    """The configuration without the seed, as canonical JSON (RFC 8785)."""
     seed: bytes
     """32 bytes; secret until the tournament is finished."""
     commitment: str
-    """SHA-256 of the seed, in hexadecimal."""
+    """SHA-256 of `terms`, in hexadecimal. It is published before the first game."""
+    terms: str
+    """What the commitment fixes, each thing by its SHA-256; see `tournament/terms.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ class NewExtension:
     seed: bytes
     """32 bytes; secret until the games of the extension are played."""
     commitment: str
-    """SHA-256 of the seed, in hexadecimal."""
+    """SHA-256 of `terms`, in hexadecimal. It is published before the first game of the extension."""
+    terms: str
+    """As in `NewTournament`."""
 
 
 @dataclass(frozen=True, slots=True)

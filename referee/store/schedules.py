@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, tru
 
 from referee.errors import NotFoundError
 from referee.records import ScheduledGame
-from referee.store import RoundProgress, StoredExtension, StoredTournament, schema
+from referee.store import NewTournament, RoundProgress, StoredExtension, StoredTournament, schema
 
 
 def tournament_names(connection: Connection) -> list[str]:
@@ -45,18 +45,10 @@ def tournaments(connection: Connection, name: str | None = None) -> list[StoredT
         .group_by(schema.matches.c.tournament_id)
         .subquery()
     )
+    columns: list[Any] = [table[field.name] for field in fields(NewTournament)]
+    columns += [planned.c.games, planned.c.stored, table.finished_at_us, table.stopped_after]
     rows = connection.execute(
-        select(
-            table.name,
-            table.created_at_us,
-            table.config,
-            table.seed,
-            table.commitment,
-            planned.c.games,
-            planned.c.stored,
-            table.finished_at_us,
-            table.stopped_after,
-        )
+        select(*columns)
         .select_from(schema.tournaments.join(planned, planned.c.tournament_id == table.id))
         .where(true() if name is None else table.name == name)
         .order_by(table.id)

@@ -42,7 +42,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """Id of the newest migration. After it, a database has exactly the tables and views of this module."""
 
 metadata = MetaData(
@@ -81,6 +81,7 @@ tournaments = Table(
     Column("config", Text, nullable=False),
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
+    Column("terms", Text, nullable=False),
     Column("finished_at_us", BigInteger, nullable=True),
     Column("stopped_after", Integer, nullable=True),
 )
@@ -95,6 +96,7 @@ extensions = Table(
     Column("first_match", Integer, nullable=False),
     Column("seed", LargeBinary, nullable=False),
     Column("commitment", String(64), nullable=False),
+    Column("terms", Text, nullable=False),
     Column("finished_at_us", BigInteger, nullable=True),
 )
 

@@ -64,6 +64,7 @@ def add_tournament(
             config=tournament.config,
             seed=tournament.seed,
             commitment=tournament.commitment,
+            terms=tournament.terms,
         ),
     )
     _add_schedule(connection, tournament_id, schedule)

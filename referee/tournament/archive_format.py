@@ -30,7 +30,7 @@ from referee.ratings.trueskill import rate
 from referee.records import GameRecord, GameResult
 from referee.result_columns import ResultColumns
 
-FORMAT = 1
+FORMAT = 2
 """The number of this format. It must change when the members or their keys change."""
 MEMBERS = TOURNAMENT, BOTS, RECORDS, RATINGS = (
     "tournament.json",
@@ -86,6 +86,8 @@ class Extension(ArchiveModel):
     matches: Annotated[int, Field(ge=1)]
     """See `Part.matches` in `config`."""
     commitment: Digest
+    terms: str
+    """See `Terms.text` in `terms`. The commitment is the SHA-256 of this text."""
     seed: Digest | None
     """The seed of the added games; None until all added games are played."""
 
@@ -99,7 +101,11 @@ class TournamentModel(ArchiveModel):
     """Microseconds since 1970-01-01 UTC."""
     configuration: dict[str, Any]
     schedule: tuple[Match, ...]
+    planned_schedule: tuple[Match, ...] | None
+    """The matches that were planned before the first game. None if they are the matches of `schedule` before all extensions."""
     commitment: Digest
+    terms: str
+    """As in an extension."""
     seed: Digest | None
     """The seed of the games that the tournament was created with; None until all these games are played."""
     stopped_after: Annotated[int, Field(ge=1)] | None

@@ -26,12 +26,20 @@ from referee.tournament.archive_format import (
     BotsModel,
     Extension,
     Head,
+    Match,
     Rating,
     RatingsModel,
     TournamentModel,
 )
-from referee.tournament.config import Part, TournamentConfig, from_canonical_json, played_stages
+from referee.tournament.config import (
+    Part,
+    TournamentConfig,
+    describe_invalid,
+    from_canonical_json,
+    played_stages,
+)
 from referee.tournament.config_file import MAX_GAMES
+from referee.tournament.terms import CommittedBot, Terms, digest_schedule
 from referee.tournament.verify import verify_tournament
 
 _MAX_SEATS = max(ruleset.max_players for ruleset in RULESETS.values())
@@ -55,10 +63,20 @@ class ArchivedTournament:
         tournament = _parse(TournamentModel, archive_format.TOURNAMENT, members)
         self.where = str(path)
         self.config = _load_config(path, tournament)
+        self.stored_config = tournament.configuration
         self.parts = _make_parts(self.config, tournament)
         self.stopped_after = tournament.stopped_after
-        self.bots = _make_bots(self.config, _parse(BotsModel, archive_format.BOTS, members))
+        bots = _parse(BotsModel, archive_format.BOTS, members)
+        self.bots = _make_bots(self.config, bots)
+        self.committed_bots = tuple(
+            CommittedBot(bot.bot, bot.content_hash, bot.manifest.author) for bot in bots.root
+        )
         self.schedule = _make_schedule(self.config, self.parts, tournament)
+        self._planned = self.schedule[: self.parts[0].games]
+        if tournament.planned_schedule is not None:
+            self._planned = _make_games(
+                self.config, tournament.planned_schedule, "planned_schedule"
+            )
         self._indices = {game.game_id: game.index for game in self.schedule}
         self._records = archive_format.load_records(members[archive_format.RECORDS])
         self._next: GameRecord | None = None
@@ -106,9 +124,13 @@ class ArchivedTournament:
         """Check everything in the archive; return the number of played games.
 
         Raises Difference and UserError as `verify_tournament` does. It also raises Difference if a record belongs to no
-        game, if a seed is missing though all games are played, or if a rating is wrong.
+        game, if a seed is missing though all games are played, if the planned schedule or a rating is wrong.
         """
         games = verify_tournament(self)
+        if digest_schedule(self._planned) != self.parts[0].terms.schedule:
+            raise Difference(
+                f"{archive_format.TOURNAMENT}: planned_schedule: not the one of the commitment"
+            )
         rest = self._next or next(self._records, None)
         if rest is not None:
             raise _misplacement_error(rest)
@@ -140,15 +162,7 @@ def _parse(model: type[_AnyModel], name: str, members: Mapping[str, bytes]) -> _
     try:
         return model.model_validate_json(members[name])
     except ValidationError as error:
-        raise Difference(f"{name}: {_describe(error)}") from error
-
-
-def _describe(error: ValueError) -> str:
-    """Return the message of an error. The message of a ValidationError is cut to one line, `KEY: reason`."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_url=False)[0]
-    return "".join(f"{key}: " for key in first["loc"]) + first["msg"]
+        raise Difference(f"{name}: {describe_invalid(error)}") from error
 
 
 def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
@@ -163,7 +177,7 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
     except UserError as error:
         raise UserError(f"{path}: {where}: {error}") from error
     except ValueError as error:
-        raise Difference(f"{where}: {_describe(error)}") from error
+        raise Difference(f"{where}: {error}") from error
     if config.name != tournament.name:
         raise Difference(f"{where}: name: {config.name}, not {tournament.name}")
     if config.lanes is None:
@@ -213,8 +227,13 @@ def _make_parts(config: TournamentConfig, tournament: TournamentModel) -> tuple[
 def _make_part(
     first: int, games: int, matches: int | None, source: TournamentModel | Extension
 ) -> Part:
+    """Return a part. Raises Difference if its terms are no terms."""
     seed = None if source.seed is None else bytes.fromhex(source.seed)
-    return Part(first, games, matches, source.commitment, seed, finished=seed is not None)
+    try:
+        terms = Terms.parse(source.terms)
+    except ValueError as error:
+        raise Difference(f"{archive_format.TOURNAMENT}: terms: {error}") from error
+    return Part(first, games, matches, source.commitment, terms, seed, finished=seed is not None)
 
 
 def _count_games(config: TournamentConfig, stages: Iterable[Stage]) -> int:
@@ -226,16 +245,28 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Raises Difference if a match has an unknown stage, or a wrong number of lanes or deals. Raises Difference if the configuration
-    makes another number of games. `verify_tournament` would never end for a forged, huge number of games.
+    Raises Difference as `_make_games` does. Raises Difference if the configuration makes another number of games.
+    `verify_tournament` would never end for a forged, huge number of games.
     """
-    where = f"{archive_format.TOURNAMENT}: schedule"
     count = sum(len(match.games) for match in tournament.schedule)
     expected = sum(part.games for part in parts)
     if count != expected:
-        raise Difference(f"{where}: {count} games, but the configuration makes {expected}")
+        raise Difference(
+            f"{archive_format.TOURNAMENT}: schedule: {count} games, but the configuration makes {expected}"
+        )
+    return _make_games(config, tournament.schedule, "schedule")
+
+
+def _make_games(
+    config: TournamentConfig, matches: Iterable[Match], key: str
+) -> tuple[ScheduledGame, ...]:
+    """Return the games of matches; `key` is where the archive has the matches.
+
+    Raises Difference if a match has an unknown stage, or a wrong number of lanes or deals.
+    """
+    where = f"{archive_format.TOURNAMENT}: {key}"
     games: list[ScheduledGame] = []
-    for number, match in enumerate(tournament.schedule):
+    for number, match in enumerate(matches):
         if not 0 <= match.stage < len(config.stages):
             raise Difference(
                 f"{where}: match {number + 1}: the configuration has no stage {match.stage}"

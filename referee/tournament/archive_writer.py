@@ -1,16 +1,15 @@
 """Export a finished or unfinished tournament of a league as an archive.
 
 The archive has nothing that must stay secret. It has the seed of a part only after all games of the part are played. It
-has the name of the tournament file, but not the folder of the file. `archive_format` defines the members of the zip file.
+has no path of this machine. `archive_format` defines the members of the zip file.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -18,7 +17,7 @@ from referee.records import GameResult, ScheduledGame
 from referee.roster.roster import Roster
 from referee.store.league import League
 from referee.tournament import archive_format
-from referee.tournament.config import Part, TournamentConfig, canonical_json
+from referee.tournament.config import Part, plan_games
 from referee.tournament.create import Tournament, find_tournament
 
 
@@ -90,9 +89,11 @@ def _make_tournament_model(
         format=archive_format.FORMAT,
         name=tournament.name,
         created_at_us=row.created_at_us,
-        configuration=_dump_configuration(tournament.config),
+        configuration=tournament.stored_config,
         schedule=tuple(_make_matches(tournament.schedule)),
+        planned_schedule=_make_planned_schedule(tournament),
         commitment=row.commitment,
+        terms=row.terms,
         seed=seeds[0],
         stopped_after=tournament.stopped_after,
         extensions=tuple(
@@ -100,6 +101,7 @@ def _make_tournament_model(
                 created_at_us=extension.created_at_us,
                 matches=extension.matches,
                 commitment=extension.commitment,
+                terms=extension.terms,
                 seed=seed,
             )
             for extension, seed in zip(extensions, seeds[1:], strict=True)
@@ -119,12 +121,13 @@ def _make_bots_model(
     )
 
 
-def _dump_configuration(config: TournamentConfig) -> dict[str, object]:
-    """Return the configuration as JSON values, without the folder of the tournament file."""
-    values: dict[str, object] = json.loads(
-        canonical_json(replace(config, file=Path(config.file.name)))
-    )
-    return values
+def _make_planned_schedule(tournament: Tournament) -> tuple[archive_format.Match, ...] | None:
+    """Return the planned matches; None if exactly these matches are stored before all extensions."""
+    if tournament.config.until is None:
+        return None
+    planned = plan_games(tournament.config)
+    stored = tournament.schedule[: tournament.parts[0].games]
+    return None if stored == planned else tuple(_make_matches(planned))
 
 
 def _make_matches(schedule: Iterable[ScheduledGame]) -> Iterator[archive_format.Match]:

@@ -16,18 +16,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, TypeAdapter
+import rfc8785
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from referee.clocks import Clocks
 from referee.errors import UserError
 from referee.ratings.analysis import Analysis
 from referee.ratings.stopping import StopCondition, all_settled, compare_neighbours, look_rounds
-from referee.records import GameResult
+from referee.records import GameResult, ScheduledGame
 from referee.result_columns import ResultColumns
 from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
 from referee.schedule import Stage
 from referee.schedule.budget import Budget
-from referee.schedule.extension import ROUND_ROBIN, shorten
+from referee.schedule.extension import ALGORITHMS, ROUND_ROBIN, shorten
+from referee.tournament.terms import Terms
 
 MAX_IN_FLIGHT = 64
 """The most games that a lane plays at the same time if the tournament file does not say it."""
@@ -60,7 +62,7 @@ class TournamentConfig:
     """The configuration of a tournament. `config_reader` checks that the values fit each other."""
 
     file: Path
-    """The tournament file, for messages."""
+    """The tournament file, for messages; in a stored configuration only its name, without the folder."""
     name: str
     stages: tuple[Stage, ...]
     bots: tuple[BotEntry, ...]
@@ -143,23 +145,55 @@ def assign_cores(config: TournamentConfig) -> list[frozenset[int]]:
 
 
 def canonical_json(config: TournamentConfig) -> str:
-    """Return a configuration as JSON. The seed is left out, because it is secret until the games are played."""
+    """Return a configuration as canonical JSON (RFC 8785).
+
+    The seed is left out, because it is secret until the games are played.
+    """
     values = _ADAPTER.dump_python(config, mode="json", exclude={"seed"})
-    return json.dumps({"format": FORMAT, **values}, sort_keys=True, separators=(",", ":"))
+    return rfc8785.dumps({"format": FORMAT, **values}).decode()
 
 
 def from_canonical_json(text: str) -> TournamentConfig:
     """Return the configuration from a text that `canonical_json` wrote. Its seed is None.
 
     Raises UserError if this version of the referee does not know the format of the text, and ValueError if the text
-    is no configuration.
+    is no configuration. An unknown key is an error, because nobody knows what it would change.
     """
-    stored = _AnyFormat.model_validate_json(text)
-    if stored.format != FORMAT:
-        raise UserError(
-            f"its configuration has format {stored.format}; this version of the referee knows {FORMAT}"
-        )
-    return _ADAPTER.validate_json(text)
+    try:
+        stored = _AnyFormat.model_validate_json(text)
+        if stored.format != FORMAT:
+            raise UserError(
+                f"its configuration has format {stored.format}; this version of the referee knows {FORMAT}"
+            )
+        values = json.loads(text)
+        del values["format"]
+        return _ADAPTER.validate_json(json.dumps(values), strict=True, extra="forbid")
+    except ValidationError as error:
+        raise ValueError(describe_invalid(error)) from error
+
+
+def describe_invalid(error: ValidationError) -> str:
+    """Return the first reason why a JSON text does not fit its model, in one line: `KEY: KEY: reason`."""
+    first = error.errors(include_url=False)[0]
+    reason = "unknown key" if first["type"] in _UNKNOWN_KEY else first["msg"]
+    return "".join(f"{key}: " for key in first["loc"]) + reason
+
+
+def plan_games(config: TournamentConfig) -> tuple[ScheduledGame, ...]:
+    """Return the planned schedule: all games that a stored configuration gives before the first game is played.
+
+    The commitment fixes these games. A tournament that stops early does not play all of them. Games of extensions are
+    not planned.
+
+    Raises ValueError if the algorithm of the schedule cannot make it, and KeyError if there is no such algorithm.
+    """
+    assert config.lanes is not None  # noqa: S101 - stored configurations have a number of lanes
+    bots = [entry.text for entry in config.bots]
+    return ALGORITHMS[config.schedule](config.name, bots, config.stages, lanes=config.lanes)
+
+
+_UNKNOWN_KEY = {"unexpected_keyword_argument", "extra_forbidden"}
+"""How pydantic calls an unknown key of a dataclass, and of a model."""
 
 
 class _AnyFormat(BaseModel):
@@ -186,7 +220,9 @@ class Part:
     """Number of matches that the extension adds at each table. If the tables of a stage are a balanced choice, it is the
     number of matches that the extension adds to the whole stage. None for the first part."""
     commitment: str
-    """SHA-256 of the seed, hexadecimal."""
+    """The published commitment, hexadecimal. `verify` compares it with the terms."""
+    terms: Terms
+    """What the commitment fixes."""
     seed: bytes | None
     """The seed; None if it is unknown."""
     finished: bool

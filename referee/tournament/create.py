@@ -1,16 +1,18 @@
 """Create, find and extend the tournaments of a league.
 
 `check_bots` and `enter_bots` check the bots of a tournament file and copy them into the league. Then
-`create_tournament` stores the whole schedule, the secret seed, and the commitment to the seed. All this happens
-before the first game. `conduct` plays the games.
+`create_tournament` stores the whole schedule, the secret seed, and the commitment. All this happens before the first
+game. `conduct` plays the games.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from referee import deals
 from referee.bots.manifest import FILE_NAME, BotSpec, load_manifest
@@ -18,7 +20,7 @@ from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
 from referee.schedule import default_lanes
-from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen
+from referee.schedule.extension import extended_schedule, lengthen
 from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.store.league import League
 from referee.tournament.config import (
@@ -29,9 +31,17 @@ from referee.tournament.config import (
     canonical_json,
     extension_matches,
     from_canonical_json,
+    plan_games,
     played_stages,
 )
 from referee.tournament.config_file import MAX_GAMES
+from referee.tournament.terms import (
+    CommittedBot,
+    Terms,
+    digest_bots,
+    digest_configuration,
+    digest_schedule,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,8 @@ class TournamentState:
     """A tournament that is stored in a league, without its schedule, which takes long to read."""
 
     config: TournamentConfig
+    stored_config: dict[str, Any]
+    """The configuration as JSON values, as it is stored."""
     parts: tuple[Part, ...]
     """The part that the tournament was created with, then one part for each extension. Every part has its seed."""
     stopped_after: int | None
@@ -150,16 +162,27 @@ def create_tournament(
     lanes = config.lanes or default_lanes(seats, len(assign_cores(config)))
     versions = {str(spec.bot): spec.bot for spec in bots}
     entries = tuple(BotEntry(text, None) for text in versions)
-    stored_config = replace(config, name=name, lanes=lanes, bots=entries)
-    make_schedule = ALGORITHMS[stored_config.schedule]
-    schedule = make_schedule(name, list(versions), stored_config.stages, lanes=lanes)
-    commitment = deals.commitment(seed)
+    file = Path(config.file.name.encode(errors="replace").decode())  # canonical JSON has only UTF-8
+    config = replace(config, file=file, name=name, lanes=lanes, bots=entries)
+    stored_config, schedule = json.loads(canonical_json(config)), plan_games(config)
+    terms = Terms(
+        seed=deals.seed_digest(seed),
+        configuration=digest_configuration(stored_config),
+        bots=digest_bots(committed_bots(league, versions)),
+        schedule=digest_schedule(schedule),
+    )
     league.add_tournament(
-        NewTournament(name, now_us, canonical_json(stored_config), seed, commitment),
+        NewTournament(name, now_us, canonical_json(config), seed, terms.commitment, terms.text),
         schedule,
     )
-    part = Part(0, len(schedule), None, commitment, seed, finished=False)
-    return Tournament(stored_config, (part,), None, schedule, versions)
+    part = Part(0, len(schedule), None, terms.commitment, terms, seed, finished=False)
+    return Tournament(config, stored_config, (part,), None, schedule, versions)
+
+
+def committed_bots(league: League, bots: Iterable[str]) -> tuple[CommittedBot, ...]:
+    """Return what the league has stored of bots (`name@version`) and what a commitment fixes."""
+    rows = {str(row.bot): row for row in league.bots()}
+    return tuple(CommittedBot(bot, rows[bot].content_hash, rows[bot].author) for bot in bots)
 
 
 def find_tournament(league: League, name: str) -> Tournament:
@@ -172,9 +195,11 @@ def find_tournament(league: League, name: str) -> Tournament:
     schedule = tuple(league.schedule(name))
     scheduled_bots = {bot for game in schedule for bot in game.bots}
     if missing := [entry.text for entry in state.config.bots if entry.text not in scheduled_bots]:
-        raise _damage_error(league, name, f"{missing[0]} has no game")
+        raise _damage_error(league, name, f"{missing[0]} has no game in its schedule")
     versions = {entry.text: BotId.parse(entry.text) for entry in state.config.bots}
-    return Tournament(state.config, state.parts, state.stopped_after, schedule, versions)
+    return Tournament(
+        state.config, state.stored_config, state.parts, state.stopped_after, schedule, versions
+    )
 
 
 def find_state(league: League, name: str) -> TournamentState:
@@ -182,19 +207,19 @@ def find_state(league: League, name: str) -> TournamentState:
     row = league.tournament(name)
     try:
         config = from_canonical_json(row.config)
+    except ValueError as error:
+        raise _damage_error(league, name, f"its configuration: {error}") from error
+    except UserError as error:
+        raise UserError(f"{league.where}: tournament {name}: {error}") from error
+    try:
         parts = _stored_parts(row, league.extensions(name))
     except ValueError as error:
         raise _damage_error(league, name, str(error)) from error
-    except UserError as error:
-        raise UserError(f"{league.where}: tournament {name}: {error}") from error
-    return TournamentState(config, parts, row.stopped_after)
+    return TournamentState(config, json.loads(row.config), parts, row.stopped_after)
 
 
 def _damage_error(league: League, name: str, reason: str) -> RefereeError:
-    return RefereeError(
-        f"{league.where}: tournament {name} is damaged: its configuration and its schedule do"
-        f" not fit each other: {reason}"
-    )
+    return RefereeError(f"{league.where}: tournament {name} is damaged: {reason}")
 
 
 def extend_tournament(
@@ -235,9 +260,14 @@ def extend_tournament(
         )
     except ValueError as error:
         raise UserError(f"{config.name}: it cannot be extended: {error}") from error
+    terms = replace(
+        tournament.parts[0].terms,
+        seed=deals.seed_digest(seed),
+        schedule=digest_schedule(added),
+    )
     league.add_extension(
         config.name,
-        NewExtension(now_us, matches, added[0].match, seed, deals.commitment(seed)),
+        NewExtension(now_us, matches, added[0].match, seed, terms.commitment, terms.text),
         added,
     )
     return find_tournament(league, config.name)
@@ -246,7 +276,7 @@ def extend_tournament(
 def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) -> tuple[Part, ...]:
     """Return the parts of a tournament from the rows of its creation and of its extensions.
 
-    Raises ValueError if an extension has no games.
+    Raises ValueError if an extension has no games, or if the terms are damaged.
     """
     firsts = [each.first_game for each in extensions if each.first_game is not None]
     if len(firsts) < len(extensions):
@@ -259,6 +289,7 @@ def _stored_parts(row: StoredTournament, extensions: Sequence[StoredExtension]) 
             end - first,
             part.matches if isinstance(part, StoredExtension) else None,
             part.commitment,
+            Terms.parse(part.terms),
             part.seed,
             finished=part.finished_at_us is not None,
         )

@@ -1,9 +1,9 @@
 """Verify a stored tournament from its seed and the rules.
 
-`verify_tournament` compares the seed with its commitment, and the schedule with the configuration. It compares each
-game record with the schedule, with the deck that the seed gives, and with a replay. The tournament may be in a league
-(`LeagueTournament`) or in an archive (`ArchivedTournament` in `archive_reader`). Both classes implement
-`Claim`. A league also has tables with some data of each record. These tables are compared with the record.
+`verify_tournament` compares seed, configuration, bots and planned schedule with the commitment, and the stored schedule
+with the configuration. It compares each game record with the schedule, with the deck that the seed gives, and with a
+replay. The tournament may be in a league (`LeagueTournament`) or in an archive (`ArchivedTournament` in
+`archive_reader`). Both classes implement `Claim`. A league also has tables with some data of each record. These tables are compared with the record.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from referee import deals
 from referee.errors import Cause, UserError
@@ -29,9 +29,16 @@ from referee.tournament.config import (
     find_part,
     list_looks,
     part_title,
+    plan_games,
     played_stages,
 )
-from referee.tournament.create import find_tournament
+from referee.tournament.create import committed_bots, find_tournament
+from referee.tournament.terms import (
+    CommittedBot,
+    digest_bots,
+    digest_configuration,
+    digest_schedule,
+)
 
 
 class Claim(Protocol):
@@ -40,6 +47,10 @@ class Claim(Protocol):
     where: str
     """The path of the league or of the archive, for messages."""
     config: TournamentConfig
+    stored_config: dict[str, Any]
+    """The configuration as JSON values, as it is stored."""
+    committed_bots: tuple[CommittedBot, ...]
+    """The bots with their contents and authors, in the order of the configuration."""
     bots: dict[str, BotId]
     """The bots by their names in the schedule (`name@version`), in the order of the configuration."""
     schedule: tuple[ScheduledGame, ...]
@@ -65,13 +76,12 @@ class Claim(Protocol):
 
 
 def verify_tournament(claim: Claim) -> int:
-    """Check seeds, schedule, games and early stop of a tournament; return the number of games that were checked.
+    """Check commitments, schedule, games and early stop of a tournament; return the number of games that were checked.
 
     A game without a record is an error if its part of the tournament is finished. Raises Difference at the first
     error. Raises UserError if this version of the referee does not know the algorithm of the schedule.
     """
-    for number, part in enumerate(claim.parts):
-        _check_seed(number, part)
+    _check_commitments(claim)
     _check_that_stop_is_a_look(claim)
     _check_schedule(claim)
     missing = []
@@ -109,13 +119,28 @@ def format_value(value: object) -> str:
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
-def _check_seed(number: int, part: Part) -> None:
-    if part.seed is None:
-        return
-    commitment = deals.commitment(part.seed)
-    if commitment != part.commitment:
+def _check_commitments(claim: Claim) -> None:
+    """Check the commitment of each part and its terms; `_check_schedule` compares the schedule with the terms."""
+    try:
+        configuration = digest_configuration(claim.stored_config)
+    except ValueError as error:
+        raise Difference(f"the configuration has no canonical JSON: {error}") from error
+    bots = digest_bots(claim.committed_bots)
+    for number, part in enumerate(claim.parts):
+        _compare(number, "terms", part.terms.commitment, part.commitment, "as the commitment says")
+        if part.seed is not None:
+            _compare(number, "seed", deals.seed_digest(part.seed), part.terms.seed)
+        _compare(number, "configuration", configuration, part.terms.configuration)
+        _compare(number, "bots", bots, part.terms.bots)
+
+
+def _compare(
+    number: int, what: str, computed: str, right: str, source: str = "as the terms say"
+) -> None:
+    """Raise Difference if the SHA-256 of something in part `number` is not the right one."""
+    if computed != right:
         where = f"{part_title(number)}: " if number else ""
-        raise Difference(f"{where}the seed's SHA-256 is {commitment}, not {part.commitment}")
+        raise Difference(f"{where}the SHA-256 of the {what} is {computed}, not {right} {source}")
 
 
 def _check_schedule(claim: Claim) -> None:
@@ -149,6 +174,10 @@ def _check_schedule(claim: Claim) -> None:
         if (games[0].index, len(games)) != (part.first, part.games):
             title = part_title(number) or "the schedule"
             raise Difference(f"{title}: the stored games do not follow from its number of matches")
+    # Only a tournament with `until` may play other games than the planned ones.
+    planned = parts[0] if config.until is None else plan_games(config)
+    for number, (games, part) in enumerate(zip((planned, *parts[1:]), claim.parts, strict=True)):
+        _compare(number, "schedule", digest_schedule(games), part.terms.schedule)
 
 
 def _check_that_stop_is_a_look(claim: Claim) -> None:
@@ -217,6 +246,8 @@ class LeagueTournament:
         tournament = find_tournament(league, name)
         self.where = league.where
         self.config, self.bots = tournament.config, tournament.bots
+        self.stored_config = tournament.stored_config
+        self.committed_bots = committed_bots(league, tournament.bots)
         self.schedule, self.parts = tournament.schedule, tournament.parts
         self.stopped_after = tournament.stopped_after
         self._league = league

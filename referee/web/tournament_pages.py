@@ -40,7 +40,7 @@ class RulesetPart:
 
 @dataclass(frozen=True, slots=True)
 class SeedCommitment:
-    """The commitment to the seed of a part of a tournament, and the seed if it is public."""
+    """The commitment of a part of a tournament, and the seed if it is public."""
 
     title: str
     commitment: str

@@ -52,7 +52,7 @@ def test_run_without_a_terminal_prints_plain_lines(here):
     assert "\x1b" not in here.said.stdout
     assert "\r" not in here.said.stdout
     first, *rest = here.said.stdout.splitlines()
-    assert first.startswith("cup: 12 games, 3 bots. Commitment to the seed (SHA-256): ")
+    assert first.startswith("cup: 12 games, 3 bots. Commitment: ")
     assert any(line.startswith("cup: 6 of 12 games, ") and " s left, " in line for line in rest)
     assert sum(line.startswith("cup: 12 of 12 games, ") for line in rest) == 1
     assert (
@@ -111,6 +111,7 @@ def test_status_has_rounds_faults_and_seed(here):
         "finished",
         "stopped_after",
         "commitment",
+        "terms",
         "seed",
         "extensions",
         "rounds",
@@ -135,6 +136,7 @@ def test_status_has_rounds_faults_and_seed(here):
     assert len(lines) == 3
     said = checked_output(here, "tournament", "status", "cup")
     assert value["commitment"] in said
+    assert value["terms"] in said
     assert f"seed {SEED}" in said
 
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import zipfile
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from real_runs import SEED, place
+from strangers import ask_a_stranger
 
-from referee import deals
-
-COMMITMENT = deals.commitment(bytes.fromhex(SEED))
-STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
-QUESTION = f"Compare this commitment with the one shown before the first game: {COMMITMENT}\n"
+QUESTION = "Compare this commitment with the one shown before the first game: {}\n"
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +21,7 @@ def here(tmp_path_factory):
         file = made.tournament(bots=("random", "greedy", crashes), matches=2)
         done = made.referee("tournament", "run", file)
         assert done.returncode == 0, done.stderr
+        made.commitment = done.stdout.splitlines()[0].split(" Commitment: ")[1]
         yield made
 
 
@@ -47,7 +43,10 @@ def archive(here):
 def test_archive_of_a_finished_tournament_is_verified(here, archive):
     done = here.referee("verify", archive, "--league", "nowhere")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"cup: 12 games and the ratings verified.\n{QUESTION}"
+    assert (
+        done.stdout
+        == f"cup: 12 games and the ratings verified.\n{QUESTION.format(here.commitment)}"
+    )
 
 
 def test_archive_is_named_after_the_tournament_by_default(here, archive):
@@ -70,14 +69,13 @@ def test_ratings_of_the_archive_are_those_of_the_standings(here, archive):
 
 @pytest.mark.toolchain("node")
 def test_stranger_can_check_the_decks(here, archive):
-    def ask(file):
-        program = [shutil.which("node"), STRANGER, file]
-        return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
-
-    assert ask(archive).stdout == "12 decks follow from the seed\n"
+    assert ask_a_stranger(archive).stdout == (
+        f"commitment {here.commitment}: seed, configuration, bots and schedule fit\n"
+        "12 decks follow from the seed\n"
+    )
     other = here.folder / "other-seed.zip"
     other.write_bytes(archive.read_bytes().replace(SEED.encode(), b"0" * 64))
-    assert "the seed does not match its commitment" in ask(other).stderr
+    assert "seed: not as in the terms" in ask_a_stranger(other).stderr
 
 
 def test_archive_of_an_unfinished_tournament_has_no_seed(here):
@@ -95,7 +93,10 @@ def test_archive_of_an_unfinished_tournament_has_no_seed(here):
     done = here.referee("verify", "some.zip")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        f"cup: 7 of 12 games verified, except for their decks: the seed is still secret.\n{QUESTION}"
+        "cup: 7 of 12 games verified, except for their decks: the seed is still secret.\n"
+        "Configuration, bots and planned schedule are those of the commitment. Not proved before the seed is public: that"
+        " the cards follow from it, and that the archive has every game that was played.\n"
+        + QUESTION.format(here.commitment)
     )
 
 

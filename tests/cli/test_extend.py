@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from pathlib import Path
+from hashlib import sha256
 
 import pytest
 from real_runs import SEED, THREE, place
+from strangers import ask_a_stranger
 
 from referee import deals
 from referee.store.league import League
 from referee.tournament import archive_format
 
 pytestmark = pytest.mark.unmeasured
-STRANGER = Path(__file__).parents[1] / "stranger" / "verifier.mjs"
+FITS = "seed, configuration, bots and schedule fit"
 GAMES = 6
 """Games of a round: two seatings at three tables."""
 
@@ -79,10 +79,9 @@ def test_commitments_are_printed_before_the_games_and_seeds_after(here):
     first, second = extensions_of(here)
     lines = here.said.splitlines()
     assert lines[0].startswith("cup: 30 games, of which 18 are played, 3 bots. Commitment")
-    assert lines[2] == (
-        "Extension 2: 12 of the games. Commitment to its seed (SHA-256): "
-        + deals.commitment(second.seed)
-    )
+    assert lines[2] == f"Extension 2: 12 of the games. Commitment: {second.commitment}"
+    assert second.commitment == sha256(second.terms.encode()).hexdigest()
+    assert deals.seed_digest(second.seed) in second.terms
     assert lines[-3:] == [
         f"All games are played. Seed: {SEED}",
         f"Seed of extension 1: {first.seed.hex()}",
@@ -111,20 +110,18 @@ def test_archive_has_the_extensions(here):
         assert f"first game of extension {number}: {row.commitment}\n" in done.stdout
 
 
-def ask_a_stranger(file):
-    program = [shutil.which("node"), STRANGER, file]
-    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
-
-
 @pytest.mark.toolchain("node")
 def test_stranger_finds_the_seed_of_every_deck(here):
     archive = here.folder / "stranger.zip"
     words = ("cup", "--league", "league", "--output", archive)
     assert here.referee("tournament", "export", *words).returncode == 0
-    assert ask_a_stranger(archive).stdout == "30 decks follow from the seed\n"
+    *commitments, said = ask_a_stranger(archive).stdout.splitlines()
+    for line, row in zip(commitments[1:], extensions_of(here), strict=True):
+        assert line == f"commitment {row.commitment}: {FITS}"
+    assert said == "30 decks follow from the seed"
     first, second = (row.seed.hex().encode() for row in extensions_of(here))
     archive.write_bytes(archive.read_bytes().replace(first, second))
-    assert "the seed does not match its commitment" in ask_a_stranger(archive).stderr
+    assert "seed: not as in the terms" in ask_a_stranger(archive).stderr
 
 
 @pytest.mark.extended("plays further tournaments")
@@ -154,7 +151,11 @@ def test_unfinished_extension_keeps_its_seed_secret_and_can_be_resumed(here, dat
 SPOILT = {
     "the seed": (
         "UPDATE extensions SET seed = zeroblob(32) WHERE id = 2",
-        "cup: extension 2: the seed's SHA-256 is 66687aad",
+        "cup: extension 2: the SHA-256 of the seed is 66687aad",
+    ),
+    "the terms": (
+        "UPDATE extensions SET terms = (SELECT terms FROM tournaments) WHERE id = 2",
+        "cup: extension 2: the SHA-256 of the terms is ",
     ),
     "its matches": ("UPDATE extensions SET matches = 3 WHERE id = 2", "cup: the schedule has 30"),
     "no matches": (
@@ -178,6 +179,20 @@ def test_wrong_extension_in_the_league_is_detected(here, database, statement, re
     done = here.referee("verify", "cup", "--league", "copy")
     assert done.returncode == 1
     assert done.stderr.startswith(f"referee: {reason}")
+
+
+def test_wrong_schedule_in_the_terms_of_an_extension_is_detected(here, database):
+    query = "SELECT terms FROM extensions WHERE id = 1"
+    (terms,) = database.execute(query).fetchone()
+    digest = terms.splitlines()[-1].split()[0]
+    terms = terms.replace(digest, "0" * 64)
+    change = "UPDATE extensions SET terms = ?, commitment = ? WHERE id = 1"
+    database.execute(change, (terms, sha256(terms.encode()).hexdigest()))
+    done = here.referee("verify", "cup", "--league", "copy")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"referee: cup: extension 1: the SHA-256 of the schedule is {digest}, not {'0' * 64} as the terms say\n"
+    )
 
 
 def changed(archive, *, at, value):
@@ -212,7 +227,7 @@ SPOILT_ARCHIVES = {
     "other seed": (
         ("extensions", 0, "seed"),
         "00" * 32,
-        "extension 1: the seed's SHA-256 is 66687aad",
+        "extension 1: the SHA-256 of the seed is 66687aad",
     ),
     "no seed": (("extensions", 1, "seed"), None, "tournament.json: a seed is missing, though all"),
 }
@@ -268,4 +283,5 @@ def test_balanced_choice_is_extended_by_another_one(here):
     for what in (("few", "--league", "few"), ("few.zip",)):
         checked = here.referee("verify", *what)
         assert checked.returncode == 0, checked.stderr
-    assert ask_a_stranger(here.folder / "few.zip").stdout == "10 decks follow from the seed\n"
+    said = ask_a_stranger(here.folder / "few.zip").stdout
+    assert said.endswith(f"{FITS}\n10 decks follow from the seed\n")

@@ -6,7 +6,9 @@ import json
 import shutil
 
 import pytest
+from forgeries import renew_archive, renew_database
 from real_runs import SEED, place, read_until
+from strangers import ask_a_stranger
 
 from referee import deals
 from referee.store.league import League
@@ -70,6 +72,27 @@ def test_every_command_treats_a_stopped_tournament_as_finished(here):
     assert "every tournament is finished" in done.stderr
     done = here.referee("verify", "--league", "league")
     assert (done.returncode, done.stdout) == (0, f"cup: {2 * here.rounds} games verified.\n")
+
+
+@pytest.mark.toolchain("node")
+def test_archive_has_the_planned_schedule_for_a_stranger(here):
+    archive = here.folder / "stopped.zip"
+    words = ("cup", "--league", "league", "--output", archive)
+    assert here.referee("tournament", "export", *words).returncode == 0
+    commitment = row_of(here, "league").commitment
+    assert ask_a_stranger(archive).stdout == (
+        f"commitment {commitment}: seed, configuration, bots and schedule fit\n"
+        f"{2 * here.rounds} decks follow from the seed\n"
+    )
+    members = archive_format.unpack(archive, archive.read_bytes())
+    tournament = json.loads(members["tournament.json"])
+    assert len(tournament["planned_schedule"]) == ROUNDS
+    tournament["stopped_after"] -= 1
+    members["tournament.json"] = json.dumps(tournament).encode()
+    archive.write_bytes(
+        archive_format.pack({name: members[name] for name in archive_format.MEMBERS})
+    )
+    assert "not the start of the planned schedule" in ask_a_stranger(archive).stderr
 
 
 @pytest.mark.extended("plays further tournaments")
@@ -192,6 +215,7 @@ SPOILT = {
 def test_wrong_stop_in_the_league_is_detected(here, copy, statement, reason):
     with here.database(copy) as database:
         database.execute(statement)
+        renew_database(database)
     done = here.referee("verify", "cup", "--league", copy)
     assert done.returncode == 1
     assert reason in done.stderr
@@ -199,6 +223,7 @@ def test_wrong_stop_in_the_league_is_detected(here, copy, statement, reason):
 
 SPOILT_ARCHIVES = {
     "no word of it": (("stopped_after",), None, f"the configuration makes {2 * ROUNDS}"),
+    "no planned schedule": (("planned_schedule",), None, "the SHA-256 of the schedule is "),
     "other rounds": (("stopped_after",), 1, "the configuration makes 2"),
     "no rounds": (("stopped_after",), 0, "stopped_after: Input should be greater than"),
     "nothing to stop it": (("configuration", "until"), None, "there is no look after"),
@@ -223,6 +248,7 @@ def test_wrong_stop_in_an_archive_is_detected(here, at, value, reason):
         inner = inner[key]
     inner[last] = value
     members["tournament.json"] = json.dumps(said).encode()
+    members = renew_archive(members)
     spoilt.write_bytes(
         archive_format.pack({name: members[name] for name in archive_format.MEMBERS})
     )

@@ -7,6 +7,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
+from forgeries import renew_database
 from real_runs import place
 
 from referee.protocol import record as wire
@@ -162,11 +163,15 @@ STATEMENTS = {
     ),
     "the seed": (
         "UPDATE tournaments SET seed = zeroblob(32)",
-        "cup: the seed's SHA-256 is 66687aad",
+        "cup: the SHA-256 of the seed is 66687aad",
     ),
     "the commitment": (
         "UPDATE tournaments SET commitment = '66687aad'",
-        "is ",
+        ", not 66687aad as the commitment says",
+    ),
+    "the terms": (
+        "UPDATE tournaments SET terms = terms || ' '",
+        "tournament cup is damaged: these are no terms of a commitment",
     ),
     "the schedule": (
         "UPDATE games SET seating = 1 - seating WHERE id = :game",
@@ -178,7 +183,7 @@ STATEMENTS = {
     ),
     "the configuration": (
         "UPDATE tournaments SET config = '{}'",
-        "league: tournament cup is damaged: its configuration and its schedule do not fit each",
+        "league: tournament cup is damaged: its configuration: format: Field required",
     ),
 }
 
@@ -211,6 +216,7 @@ NEWER = {
 def test_tournament_of_a_newer_version_is_refused(here, database, what):
     change, says = NEWER[what]
     database.execute("UPDATE tournaments SET config = replace(config, ?, ?)", change)
+    renew_database(database)
     done = here.referee("verify")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"referee: league: tournament cup: {says}\n"

@@ -43,6 +43,7 @@ def stored_tournament(config: str) -> StoredTournament:
         config=config,
         seed=bytes(32),
         commitment="",
+        terms="",
         games=12,
         stored=3,
         finished_at_us=None,

@@ -28,7 +28,7 @@ def bot(name: str, version: str = "1.0", content: str = "") -> StoredBot:
 
 
 def tournament(name: str = "cup") -> NewTournament:
-    return NewTournament(name, 1_700_000_000_000_000, '{"a": 1}', SEED, deals.commitment(SEED))
+    return NewTournament(name, 1_700_000_000_000_000, '{"a": 1}', SEED, "c" * 64, "the terms")
 
 
 def schedule(

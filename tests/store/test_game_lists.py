@@ -176,7 +176,7 @@ def test_seed_is_published_with_the_last_game_of_its_part(league):
         )
         for row in rows
     ]
-    league.add_extension("cup", NewExtension(5, 1, more[0].match, b"x" * 32, "c"), more)
+    league.add_extension("cup", NewExtension(5, 1, more[0].match, b"x" * 32, "c", "t"), more)
 
     def published():
         return [league.place_of(row.game_id).seed_published for row in (rows[0], more[0])]

@@ -70,7 +70,7 @@ def test_a_tournament_comes_back_with_its_schedule(league):
     stored = league.tournament("cup")
     assert (stored.name, stored.seed, stored.config) == ("cup", SEED, '{"a": 1}')
     assert (stored.games, stored.stored) == (len(rows), 0)
-    assert stored.commitment == tournament().commitment
+    assert (stored.commitment, stored.terms) == (tournament().commitment, tournament().terms)
     assert league.schedule("cup") == rows
     assert league.tournaments() == [stored]
 
@@ -363,7 +363,7 @@ def test_tournament_and_extensions_are_finished_separately(league):
     ]
     more = [replace(row, deal_id=f"{row.deal_id}+", game_id=f"{row.game_id}+") for row in more]
     for added in (more[:half], more[half:]):
-        league.add_extension("cup", NewExtension(5, 1, added[0].match, b"x" * 32, "c"), added)
+        league.add_extension("cup", NewExtension(5, 1, added[0].match, b"x" * 32, "c", "t"), added)
     assert [row.first_match for row in league.extensions("cup")] == [
         more[0].match,
         more[half].match,

@@ -47,7 +47,7 @@ def test_database_without_a_league_is_refused(place):
 def test_league_of_another_version_is_refused_and_not_migrated(closed):
     closed.execute("UPDATE alembic_version SET version_num = '0000'")
     with pytest.raises(
-        UserError, match=r"schema 0000, and this version .* reads 0004: .* or use the version"
+        UserError, match=r"schema 0000, and this version .* reads 0005: .* or use the version"
     ) as caught:
         open_read_only(closed)
     assert "\n" not in str(caught.value)

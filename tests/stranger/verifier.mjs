@@ -4,10 +4,10 @@
 //   node verifier.mjs < DEALS
 //   node verifier.mjs ARCHIVE
 //
-// ARCHIVE is a file of `referee tournament export`. The program checks the commitment and the deck of every
-// game of a finished tournament. DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, with the seed
+// ARCHIVE is a file of `referee tournament export`. The program checks the commitments and the deck of every game with
+// a public seed. DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, with the seed
 // in hexadecimal; the id is the rest of the line. For each line the program prints a line of JSON: the
-// commitment to the seed, the deck in drawing order, and the cards after the set-up. It needs Node.js 18 or
+// SHA-256 of the seed, the deck in drawing order, and the cards after the set-up. It needs Node.js 18 or
 // newer and no packages.
 
 import { createHash, createHmac } from "node:crypto";
@@ -63,9 +63,30 @@ function deck(seed, dealId, ruleset) {
   return cards;
 }
 
-/** Returns the SHA-256 of a seed, which is published before the first game. */
-function commitment(seed) {
-  return createHash("sha256").update(seed).digest("hex");
+/** Returns the SHA-256 of bytes or of a text in hexadecimal. */
+function sha256(data) {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+/** Returns the canonical JSON (RFC 8785) of a value that JSON.parse returned. */
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical)}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const members = Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
+  return `{${members}}`;
+}
+
+/** Returns a line for each game of a match. */
+function lines({ games, deals, stage, round, lanes, bots }) {
+  return games.map((game, seating) => {
+    const seated = [...bots.slice(seating), ...bots.slice(0, seating)];
+    return `${[game, deals[seating], stage, round, lanes[seating], ...seated].join(" ")}\n`;
+  });
+}
+
+/** Returns the SHA-256 of the schedule with these matches. */
+function scheduleDigest(matches) {
+  return sha256(matches.flatMap(lines).join(""));
 }
 
 /** Returns the cards after the set-up, hands and ghost sorted, and the number of cards left in the deck. */
@@ -133,31 +154,64 @@ function* records(stream) {
   }
 }
 
-/** Returns the seed of each match of a tournament. Every extension has its own seed. */
-function seedsByMatch({ configuration, schedule, extensions, ...tournament }) {
+/** Returns the parts of a tournament: the one that it was created with, then its extensions, each with its matches. */
+function tournamentParts({ configuration, schedule, extensions, ...tournament }) {
   const { stages } = configuration;
   const atOnce = stages[0].balanced ? stages.length : schedule.filter(({ round }) => round === 0).length;
   const lengths = extensions.map(({ matches }) => matches * atOnce);
-  const first = schedule.length - lengths.reduce((sum, length) => sum + length, 0);
-  return [tournament, ...extensions].flatMap((part, number) => {
-    const seed = Buffer.from(part.seed, "hex");
-    if (commitment(seed) !== part.commitment) throw new Error("the seed does not match its commitment");
-    return Array(number ? lengths[number - 1] : first).fill(seed);
+  let end = schedule.length - lengths.reduce((sum, length) => sum + length, 0);
+  const found = [{ ...tournament, matches: schedule.slice(0, end) }];
+  extensions.forEach((extension, number) => {
+    found.push({ ...extension, matches: schedule.slice(end, end + lengths[number]) });
+    end += lengths[number];
   });
+  return found;
 }
 
-/** Checks the decks of an archive and returns their number. */
+/** Returns the planned matches of a part. Throws if the matches of the schedule are not the first of them. */
+function plannedMatches({ planned_schedule: planned, stopped_after: rounds, matches }) {
+  if (!planned) return matches;
+  const kept = planned.filter(({ round }) => round < rounds);
+  if (canonical(kept) !== canonical(matches)) throw new Error("the schedule is not the start of the planned schedule");
+  return planned;
+}
+
+/** Checks the commitment of a part. Throws at the first thing that does not fit. */
+function checkCommitment(part, configuration, bots) {
+  const made = {
+    seed: part.seed && sha256(Buffer.from(part.seed, "hex")),
+    configuration: sha256(canonical(configuration)),
+    bots: sha256(canonical(bots.map(({ bot, content_hash, manifest: { author } }) => ({ author, bot, content_hash })))),
+    schedule: scheduleDigest(plannedMatches(part)),
+  };
+  const names = Object.keys(made);
+  const terms = part.terms.split("\n").map((line) => line.split("  "));
+  if (String(terms.map(([, name]) => name)) !== `${names},`) throw new Error("the terms are damaged");
+  for (const [digest, name] of terms.slice(0, -1)) {
+    if (made[name] !== null && made[name] !== digest) throw new Error(`${name}: not as in the terms`);
+  }
+  if (sha256(part.terms) !== part.commitment) throw new Error("the terms do not fit the commitment");
+  const fits = part.seed ? "seed, configuration, bots and schedule fit" : "configuration, bots and schedule fit";
+  console.log(`commitment ${part.commitment}: ${fits}`);
+}
+
+/** Checks the commitments and the decks of an archive, as far as the seeds are public; returns the number of decks. */
 function checkArchive(file) {
   const found = parts(file);
   const tournament = JSON.parse(found["tournament.json"]);
-  const seeds = seedsByMatch(tournament);
-  const games = new Map(
-    tournament.schedule.flatMap(({ games, deals, stage }, number) =>
-      games.map((id, game) => [id, { stage, deal: deals[game], seed: seeds[number] }])),
-  );
+  const bots = JSON.parse(found["bots.json"]);
+  const dealt = new Map();
+  for (const part of tournamentParts(tournament)) {
+    checkCommitment(part, tournament.configuration, bots);
+    const seed = part.seed && Buffer.from(part.seed, "hex");
+    for (const { games, deals, stage } of part.matches) {
+      games.forEach((id, game) => dealt.set(id, { stage, deal: deals[game], seed }));
+    }
+  }
   let checked = 0;
   for (const record of records(gunzipSync(found["records.binpb.gz"]))) {
-    const { stage, deal, seed } = games.get(record.id);
+    const { stage, deal, seed } = dealt.get(record.id);
+    if (!seed) continue;
     const { ruleset } = tournament.configuration.stages[stage];
     const made = deck(seed, deal, ruleset.name);
     if (String(made) !== String(record.deck)) throw new Error(`${record.id}: the deck does not follow from the seed`);
@@ -171,7 +225,7 @@ function answer(line) {
   const [, hex, ruleset, seats, dealId] = /^([0-9a-f]{64}) (\S+) (\d+) (.*)$/.exec(line);
   const seed = Buffer.from(hex, "hex");
   const cards = deck(seed, dealId, ruleset);
-  return { commitment: commitment(seed), deck: cards, ...layOut(cards, ruleset, Number(seats)) };
+  return { seed_digest: sha256(seed), deck: cards, ...layOut(cards, ruleset, Number(seats)) };
 }
 
 const [archive] = process.argv.slice(2);

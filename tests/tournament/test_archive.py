@@ -2,107 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import struct
 import zipfile
 from dataclasses import replace
+from hashlib import sha256
 from io import BytesIO
-from pathlib import Path
 
 import pytest
+from forgeries import renew_archive
+from sample_league import BOTS, GAMES, SEED, SampleLeague
 
-from referee import deals
 from referee.errors import NotFoundError, UserError
-from referee.match import stand_in_action
 from referee.match.replay import Difference
 from referee.protocol import record as wire
-from referee.records import BotId, GameRecord, Move, Usage
-from referee.roster.roster import Roster
-from referee.roster.workshop import Workshop
-from referee.rules.game import Game
-from referee.sandbox.process_group import ProcessGroupLauncher
-from referee.store.league import League
+from referee.records import BotId
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive
-from referee.tournament.config_reader import load_tournament
-from referee.tournament.create import create_tournament
 from referee.tournament.verify import LeagueTournament, verify_tournament
-
-SAMPLE_BOTS = Path(__file__).parents[2] / "sample_bots"
-BOTS = ("greedy", "random", "bait")
-SEED = bytes(range(32))
-FILE = f"""
-name = "cup"
-ruleset = "classic"
-seats = 2
-matches = 2
-bots = [{", ".join(f'"{SAMPLE_BOTS / bot}"' for bot in BOTS)}]
-
-[[stage]]
-
-[[stage]]
-ruleset = "duel"
-matches = 1
-"""
-GAMES = 3 * 2 * (2 + 1)
-NOW_US = 1_800_000_000_000_000
-
-
-class SampleLeague:
-    """A league with a tournament; `play` plays its games with the stand-in in every seat."""
-
-    def __init__(self, folder):
-        self.league = League.open(folder / "league", create=True)
-        workshop = Workshop(self.league.folder, ProcessGroupLauncher(), on_build=None)
-        self.roster = Roster(self.league, workshop)
-        file = folder / "cup.toml"
-        file.write_text(FILE)
-        specs = [
-            asyncio.run(self.roster.submit(SAMPLE_BOTS / bot, now_us=NOW_US)).spec for bot in BOTS
-        ]
-        self.tournament = create_tournament(
-            self.league, load_tournament(file), specs, seed=SEED, now_us=NOW_US
-        )
-
-    def play(self, games):
-        """Play and store some games: `games` is a slice of the schedule."""
-        self.league.add_games(map(self.make_record, self.tournament.schedule[games]))
-
-    def make_record(self, game):
-        """Return the record of a game that the stand-in plays in every seat."""
-        ruleset = self.tournament.config.stages[game.stage].ruleset
-        deck = deals.deck(SEED, game.deal_id, ruleset)
-        run = Game(ruleset, len(game.bots), deck)
-        moves = []
-        while (decision := run.decision) is not None:
-            action = stand_in_action(decision)
-            run.apply(action)
-            moves.append(Move(decision.seat, action, 250, 0, stand_in=False))
-        config = self.tournament.config
-        return GameRecord(
-            game_id=game.game_id,
-            ruleset=ruleset,
-            seating=tuple(self.tournament.bots[bot] for bot in game.bots),
-            deck=deck,
-            moves=tuple(moves),
-            faults=(),
-            termination=run.outcome.termination,
-            scores=run.outcome.scores,
-            ranks=run.outcome.ranks,
-            forfeited=(),
-            usage=(Usage(0.02, 3072),) * len(game.bots),
-            clocks=config.clocks,
-            max_strikes=config.faults.max_strikes,
-            isolation="none",
-            started_at_us=NOW_US,
-            duration_us=31_000,
-        )
-
-    def export(self):
-        return export_archive(self.league, self.roster, "cup")
 
 
 @pytest.fixture
@@ -168,9 +87,9 @@ def test_any_program_can_read_an_archive(finished, data, tmp_path):
     members = read_members(data)
     assert tuple(members) == archive_format.MEMBERS
     tournament = json.loads(members["tournament.json"])
-    assert tournament["format"] == 1
+    assert tournament["format"] == 2
     assert tournament["name"] == "cup"
-    assert tournament["commitment"] == deals.commitment(SEED)
+    assert tournament["commitment"] == sha256(tournament["terms"].encode()).hexdigest()
     assert tournament["seed"] == SEED.hex()
     assert tournament["configuration"]["stages"][1]["ruleset"]["name"] == "duel"
     assert [game for match in tournament["schedule"] for game in match["games"]] == [
@@ -350,23 +269,20 @@ def swap_records(records):
 
 
 ZEROS = "0" * 64
-OTHER_COMMITMENT = deals.commitment(bytes(32))
 TOURNAMENT = {
-    "seed": (put("seed", value=ZEROS), "the seed's SHA-256 is 66687aad"),
+    "seed": (put("seed", value=ZEROS), "the SHA-256 of the seed is 66687aad"),
     "no seed": (put("seed", value=None), "tournament.json: a seed is missing, though all"),
     "short seed": (put("seed", value="00"), "tournament.json: seed: "),
-    "commitment": (put("commitment", value=OTHER_COMMITMENT), "the seed's SHA-256 is 630dcd29"),
+    "commitment": (put("commitment", value=ZEROS), "the SHA-256 of the terms is "),
+    "terms": (put("terms", value="no terms"), "tournament.json: terms: these are no terms of a"),
+    "no terms": (drop("terms"), "tournament.json: terms: Field required"),
+    "planned schedule": (
+        put("planned_schedule", value=[]),
+        "tournament.json: planned_schedule: not the one of the commitment",
+    ),
     "name": (put("name", value="cap"), "tournament.json: configuration: name: cup, not cap"),
     "no name": (drop("name"), "tournament.json: name: Field required"),
     "more": (put("more", value=1), "tournament.json: more: "),
-    "clocks": (
-        put("configuration", "clocks", "decision_us", value=1),
-        "cup-1: the record has other clocks or another max_strikes than the tournament",
-    ),
-    "rules": (
-        put("configuration", "stages", 0, "ruleset", "ghost", value=True),
-        "cup-1: the record has the rules of ",
-    ),
     "matches": (
         put("configuration", "stages", 0, "matches", value=10**15),
         "tournament.json: configuration: stages: 0: matches: impossible number",
@@ -378,10 +294,6 @@ TOURNAMENT = {
     "no match": (
         put("configuration", "stages", 0, "matches", value=0),
         "tournament.json: configuration: stages: 0: matches: impossible number",
-    ),
-    "lanes": (
-        put("configuration", "lanes", value=0),
-        "the configuration makes no schedule: 0 lanes are too few",
     ),
     "no lanes": (
         put("configuration", "lanes", value=None),
@@ -426,6 +338,20 @@ TOURNAMENT = {
     "match": (
         drop("schedule", 8),
         "tournament.json: schedule: 16 games, but the configuration makes 18",
+    ),
+}
+CONFIGURATION = {
+    "clocks": (
+        put("configuration", "clocks", "decision_us", value=1),
+        "cup-1: the record has other clocks or another max_strikes than the tournament",
+    ),
+    "rules": (
+        put("configuration", "stages", 0, "ruleset", "ghost", value=True),
+        "cup-1: the record has the rules of ",
+    ),
+    "lanes": (
+        put("configuration", "lanes", value=0),
+        "the configuration makes no schedule: 0 lanes are too few",
     ),
 }
 BOTS_JSON = {
@@ -494,6 +420,15 @@ def test_a_changed_part_with_correct_sums_is_found(data, verify, name, change, m
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(("change", "message"), CONFIGURATION.values(), ids=CONFIGURATION)
+def test_a_configuration_that_does_not_fit_the_games_is_found(data, verify, change, message):
+    """The terms and the commitment fit the changed configuration."""
+    members = change_json(read_members(data), archive_format.TOURNAMENT, change)
+    with pytest.raises(Difference) as caught:
+        verify(archive_format.pack(renew_archive(members)))
+    assert str(caught.value).startswith(message)
+
+
 @pytest.mark.parametrize("case", RECORDS)
 def test_changed_records_with_correct_sums_are_found(data, verify, case):
     change, message = RECORDS[case]
@@ -553,7 +488,7 @@ def test_a_file_that_is_not_a_zip_is_refused(verify):
 def test_an_archive_of_another_format_is_refused(data, verify):
     members = change_json(read_members(data), archive_format.TOURNAMENT, put("format", value=3))
     with pytest.raises(
-        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 1$"
+        UserError, match=r"cup\.zip: tournament\.json: format: 3; this version .* knows 2$"
     ):
         verify(archive_format.pack({**members, "more": b""}))
 

@@ -101,5 +101,5 @@ def test_json_does_not_depend_on_how_the_file_is_written(folder):
 
 @pytest.mark.parametrize("text", ["", "{}", '{"name": "cup"}', "[]"])
 def test_other_json_is_refused(text):
-    with pytest.raises(ValueError, match="validation error"):
+    with pytest.raises(ValueError, match=r"format: Field required|Invalid JSON|Input should be"):
         from_canonical_json(text)

@@ -6,7 +6,7 @@ Never change a released migration. Write a new migration for a newer schema.
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
+revision = "0005"
 down_revision = None
 
 
@@ -69,6 +69,7 @@ def _create_bots_and_tournaments() -> None:
         sa.Column("config", sa.Text(), nullable=False),
         sa.Column("seed", sa.LargeBinary(), nullable=False),
         sa.Column("commitment", sa.String(length=64), nullable=False),
+        sa.Column("terms", sa.Text(), nullable=False),
         sa.Column("finished_at_us", sa.BigInteger(), nullable=True),
         sa.Column("stopped_after", sa.Integer(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tournaments")),
@@ -83,6 +84,7 @@ def _create_bots_and_tournaments() -> None:
         sa.Column("first_match", sa.Integer(), nullable=False),
         sa.Column("seed", sa.LargeBinary(), nullable=False),
         sa.Column("commitment", sa.String(length=64), nullable=False),
+        sa.Column("terms", sa.Text(), nullable=False),
         sa.Column("finished_at_us", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(
             ["tournament_id"],

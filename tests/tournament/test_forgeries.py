@@ -1,0 +1,162 @@
+"""A tournament that was changed everywhere, so that everything fits, still has another commitment."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+
+import pytest
+from forgeries import (
+    add_until,
+    change_author,
+    change_config,
+    change_content_hash,
+    cut_schedule,
+    exchange_bots,
+    export,
+    forge,
+    forge_archive,
+    renew_archive,
+)
+from sample_league import SampleLeague
+
+from referee.errors import RefereeError
+from referee.match.replay import Difference
+from referee.store.league import League
+from referee.tournament import archive_format
+from referee.tournament.archive_reader import ArchivedTournament
+from referee.tournament.verify import LeagueTournament, verify_tournament
+
+CONFIGURATION = "the SHA-256 of the configuration is"
+BOTS = "the SHA-256 of the bots is"
+TERMS = "the SHA-256 of the terms is"
+FORGERIES = {
+    cut_schedule: CONFIGURATION,
+    exchange_bots: CONFIGURATION,
+    add_until: CONFIGURATION,
+    change_author: BOTS,
+    change_content_hash: BOTS,
+}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """Return the folder of a league with a finished tournament."""
+    folder = tmp_path_factory.mktemp("original")
+    sample = SampleLeague(folder)
+    sample.play(slice(None))
+    sample.league.close()
+    return folder / "league"
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    """Return the folder of a copy of the league, for a test to forge."""
+    return shutil.copytree(original, tmp_path / "league")
+
+
+def verify_league(folder):
+    """Verify the tournament; return its commitment."""
+    with closing(League.open(folder, create=False)) as league:
+        claim = LeagueTournament(league, "cup")
+        verify_tournament(claim)
+        return claim.parts[0].commitment
+
+
+def verify_archive(folder, members):
+    """Verify an archive with these members; return its commitment."""
+    archive = folder / "cup.zip"
+    archive.write_bytes(archive_format.pack(members))
+    claim = ArchivedTournament.open(archive)
+    claim.verify()
+    return claim.parts[0].commitment
+
+
+# In a league
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_a_league_is_found(folder, change):
+    forge(folder, change)
+    with pytest.raises(Difference, match=FORGERIES[change]):
+        verify_league(folder)
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_a_league_with_other_terms_is_found(folder, change):
+    forge(folder, change, terms=True)
+    with pytest.raises(Difference, match=TERMS):
+        verify_league(folder)
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_a_league_that_fits_everywhere_has_another_commitment(original, folder, change):
+    forge(folder, change, terms=True, commitment=True)
+    assert verify_league(folder) != verify_league(original)
+
+
+# In an archive
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_an_archive_is_found(folder, change):
+    members = forge_archive(folder, change)
+    with pytest.raises(Difference, match=FORGERIES[change]):
+        verify_archive(folder, members)
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_an_archive_with_other_terms_is_found(folder, change):
+    members = forge_archive(folder, change, terms=True)
+    with pytest.raises(Difference, match=TERMS):
+        verify_archive(folder, members)
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_an_archive_that_fits_everywhere_has_another_commitment(original, folder, change):
+    members = forge_archive(folder, change, terms=True, commitment=True)
+    assert verify_archive(folder, members) != verify_league(original)
+
+
+# Unknown keys: nobody knows what they would change, so they are refused even if everything fits
+
+
+UNKNOWN = {
+    "at the top": lambda config: config.update(more=1),
+    "of the clocks": lambda config: config["clocks"].update(more=1),
+    "of a ruleset": lambda config: config["stages"][0]["ruleset"].update(more=1),
+}
+KNOWN = {"nothing": {}, "terms": {"terms": True}, "commitment": {"terms": True, "commitment": True}}
+
+
+@pytest.mark.parametrize("fitting", KNOWN)
+@pytest.mark.parametrize("place", UNKNOWN)
+def test_unknown_key_of_the_configuration_is_refused(folder, place, fitting):
+    members = export(folder)
+    tournament = json.loads(members[archive_format.TOURNAMENT])
+    UNKNOWN[place](tournament["configuration"])
+    members |= {archive_format.TOURNAMENT: json.dumps(tournament).encode()}
+    if fitting != "nothing":
+        members = renew_archive(members, commitment=fitting == "commitment")
+    with pytest.raises(Difference, match=r"^tournament\.json: configuration: .*more: unknown key"):
+        verify_archive(folder, members)
+    forge(folder, lambda database: change_config(database, UNKNOWN[place]), **KNOWN[fitting])
+    with pytest.raises(RefereeError, match=r"damaged.*more: unknown key$"):
+        verify_league(folder)
+
+
+# An archive of an unfinished tournament has terms, too
+
+
+@pytest.mark.parametrize("change", FORGERIES, ids=lambda change: change.__name__)
+def test_change_in_an_archive_without_a_game_is_found(tmp_path, change):
+    sample = SampleLeague(tmp_path)
+    sample.league.close()
+    folder = tmp_path / "league"
+    right = export(folder)
+    assert json.loads(right[archive_format.TOURNAMENT])["seed"] is None
+    verify_archive(folder, right)
+    members = forge_archive(folder, change)
+    with pytest.raises(Difference, match=FORGERIES[change]):
+        verify_archive(folder, members)
