@@ -16,6 +16,13 @@ import typer
 from rich.console import Console
 
 from referee.errors import UserError
+from referee.ratings.stopping import (
+    CONFIDENCE,
+    MARGIN,
+    MAX_CONFIDENCE,
+    MAX_MARGIN,
+    MIN_CONFIDENCE,
+)
 from referee.reports.formats import csv_text, json_text
 
 
@@ -112,6 +119,26 @@ TournamentOption = Annotated[
 RulesetOption = Annotated[str | None, typer.Option("--ruleset", help="Only games of this ruleset.")]
 SeatsOption = Annotated[
     int | None, typer.Option("--seats", min=2, max=5, help="Only games with this number of seats.")
+]
+ConfidenceOption = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence",
+        min=MIN_CONFIDENCE,
+        max=MAX_CONFIDENCE,
+        help="The probability that all verdicts are right."
+        f" Default: {CONFIDENCE}, or that of the tournament's `until`.",
+    ),
+]
+MarginOption = Annotated[
+    float | None,
+    typer.Option(
+        "--margin",
+        min=0,
+        max=MAX_MARGIN,
+        help="Two bots are equal if their ratings surely differ by less than this."
+        f" Default: {MARGIN:g}, or that of the tournament's `until`.",
+    ),
 ]
 
 DEFAULT_LEAGUE = Path("league")

@@ -8,10 +8,12 @@ import typer
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ConfidenceOption,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
+    MarginOption,
     RulesetOption,
     SeatsOption,
     TournamentOption,
@@ -24,9 +26,9 @@ from referee.errors import UserError
 from referee.ratings.trueskill import rating_history
 from referee.reports.formats import json_text
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
-from referee.reports.selection import GameFilter, analyses, current_ratings, find_played_bot
-from referee.reports.statistics import PairRow, comparison, pair_rows
+from referee.reports.selection import GameFilter, current_ratings, find_played_bot
 from referee.reports.terminal import plot
+from referee.reports.verdicts import judge_games
 from referee.store.league import League
 
 app = typer.Typer()
@@ -79,9 +81,14 @@ def compare(
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
+    confidence: ConfidenceOption = None,
+    margin: MarginOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say in a sentence for each ruleset which of two bots is better, and how sure that is.
+
+    The verdict is that of `referee stats settled`, so it is as sure as if all bots were compared. In a tournament with `until`
+    in its file, it is the verdict of the newest look, by the tournament's own confidence and margin.
 
     Example: referee ratings compare greedy bait --ruleset basic
     """
@@ -90,23 +97,21 @@ def compare(
         games = choice.columns(store)
         played = {games.bots[number] for number in set(games.bot.flat) if number >= 0}
         first, second = (find_played_bot(store, played, name) for name in (bot, other))
-    if first == second:
-        raise UserError(f"{bot} and {other} are the same bot")
-    pairs = {
-        name: analysis.pair(first, second)
-        for name, analysis in analyses(games).items()
-        if {first, second} <= set(analysis.results.bots)
-    }
-    if not pairs:
+        if first == second:
+            raise UserError(f"{bot} and {other} are the same bot")
+        judged = judge_games(store, choice, confidence=confidence, margin=margin)
+    found = judged.compare(first, second)
+    if ruleset is not None:
+        found = {name: each for name, each in found.items() if name == ruleset}
+    if not found and not judged.basis:
         raise UserError(f"{first} and {second} have not played by the same ruleset")
     if as_json:
-        rows: list[PairRow] = []
-        for name, pair in pairs.items():
-            rows += pair_rows(name, [pair])
-        write(json_text(rows))
+        write(json_text([each.row() for each in found.values()]))
         return
-    for name, pair in pairs.items():
-        console.print(comparison(name, pair), soft_wrap=True)
+    for each in found.values():
+        console.print(each.sentence(), soft_wrap=True)
+    if judged.basis:
+        console.print(judged.basis, soft_wrap=True)
 
 
 def _show_history(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import typer
 
 from referee.cli.options import (
     DEFAULT_LEAGUE,
+    ConfidenceOption,
     CsvOption,
     DbOption,
     JsonOption,
     LeagueOption,
+    MarginOption,
     RulesetOption,
     SeatsOption,
     TournamentOption,
@@ -24,7 +26,6 @@ from referee.cli.options import (
 from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.machines import machine_figures
-from referee.ratings.stopping import MARGIN, StopCondition, compare_neighbours
 from referee.reports.selection import GameFilter, analyses, standings
 from referee.reports.statistics import (
     CollusionRow,
@@ -36,11 +37,11 @@ from referee.reports.statistics import (
     collusion_rows,
     luck_rows,
     machine_rows,
-    neighbour_rows,
     pair_rows,
     seat_worth_rows,
 )
 from referee.reports.terminal import crosstable
+from referee.reports.verdicts import judge_games
 from referee.result_columns import ResultColumns
 from referee.store.league import League
 
@@ -103,39 +104,27 @@ def settled(
     tournament: TournamentOption = None,
     ruleset: RulesetOption = None,
     seats: SeatsOption = None,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            "--confidence", min=0.5, max=0.9999, help="The probability that all verdicts are right."
-        ),
-    ] = 0.95,
-    margin: Annotated[
-        float,
-        typer.Option(
-            "--margin",
-            min=0,
-            help="Two bots are equal if their ratings surely differ by less than this.",
-        ),
-    ] = MARGIN,
+    confidence: ConfidenceOption = None,
+    margin: MarginOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
     """Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.
 
-    The confidence holds for all verdicts together, if you run this command once. Do not repeat the
-    command after every round until the standings are settled: wrong verdicts would become more likely. Use
-    `until` in the tournament file instead.
+    The confidence holds for all verdicts together. In a tournament with `until` in its file, these are the verdicts of
+    its newest look, by its own confidence and margin. All other games are tested once: do not repeat the
+    command after every round until the standings are settled, because wrong verdicts would become more likely.
 
     Example: referee stats settled --tournament demo
     """
     check_format(as_json=as_json, as_csv=as_csv)
     choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
-        analysed = analyses(choice.columns(store))
-    until = StopCondition(confidence=confidence, margin=margin)
-    found = zip(analysed, compare_neighbours(list(analysed.values()), until, looks=1), strict=True)
-    rows = [row for name, table in found for row in neighbour_rows(name, table)]
+        judged = judge_games(store, choice, confidence=confidence, margin=margin)
+    rows = judged.neighbour_rows(ruleset)
     show_rows(NeighbourRow, rows, title="neighbours", as_json=as_json, as_csv=as_csv)
+    if judged.basis and not (as_json or as_csv):
+        console.print(judged.basis, soft_wrap=True)
 
 
 @app.command(name="seats")

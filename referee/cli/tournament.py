@@ -54,11 +54,11 @@ from referee.tournament.config import (
     TournamentConfig,
     assign_cores,
     count_rounds,
-    list_looks,
     part_title,
 )
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import TournamentState, find_state
+from referee.tournament.looks import list_looks
 
 app = typer.Typer()
 

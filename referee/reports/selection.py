@@ -33,7 +33,7 @@ class GameFilter:
 
     def games(self, league: League) -> list[GameResult]:
         """Return the selected games in schedule order. Raises UserError for an unknown tournament or ruleset."""
-        self._check(league)
+        self.check(league)
         return [
             row
             for row in league.results(tournament=self.tournament)
@@ -42,14 +42,15 @@ class GameFilter:
 
     def columns(self, league: League) -> ResultColumns:
         """Return the selected games as result columns. Raises UserError for an unknown tournament or ruleset."""
-        self._check(league)
+        self.check(league)
         games = league.columns(tournament=self.tournament)
         if self.ruleset is not None:
             number = (*games.rulesets, self.ruleset).index(self.ruleset)
             games = games.select(games.ruleset == number)
         return games if self.seats is None else games.select(games.seats == self.seats)
 
-    def _check(self, league: League) -> None:
+    def check(self, league: League) -> None:
+        """Raise UserError for an unknown tournament or ruleset."""
         if self.tournament is not None:
             league.check_tournament(self.tournament)
         if self.ruleset is not None and self.ruleset not in RULESETS:

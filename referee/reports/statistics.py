@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from referee.ratings.intervals import CONFIDENCE, Estimate
-from referee.ratings.stopping import MARGIN
+from referee.ratings.intervals import Estimate
 from referee.reports.formats import (
     Column,
     chance,
@@ -23,8 +22,8 @@ if TYPE_CHECKING:  # numpy and scipy take a while to load
     from referee.ratings.analysis import PairFigures
     from referee.ratings.collusion import CollusionFigures
     from referee.ratings.effects import LuckFigures, SeatFigures
+    from referee.ratings.judge import PairVerdict
     from referee.ratings.machines import MachineFigures
-    from referee.ratings.stopping import Neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +73,9 @@ class NeighbourRow:
     below: Annotated[str, Column("above", wrap=True)]
     """The next bot in the standings by the fit. A row reads: `bot` above `below`."""
     chance: Annotated[float | None, Column("P(better)", right=True, show=chance)]
-    """Probability, by the fit, that `bot` is better than `below`.
-
-    None if one of the two bots has played fewer than two matches.
-    """
+    """Probability, by the fit, that `bot` is better than `below`; `PairVerdict.chance`."""
     verdict: Annotated[str, Column("verdict")]
-    """`ahead`: `bot` is surely better. `equal`: the fits surely differ by less than `--margin`. `open`: not settled."""
+    """`ahead`: `bot` is surely better. `equal`: the fits surely differ by less than the margin. `open`: not settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +207,7 @@ def collusion_rows(ruleset: str, pairs: Iterable[CollusionFigures]) -> tuple[Col
     return tuple(sorted(rows, key=lambda row: -row.excess.value))
 
 
-def neighbour_rows(ruleset: str, table: Iterable[Neighbours]) -> tuple[NeighbourRow, ...]:
+def neighbour_rows(ruleset: str, table: Iterable[PairVerdict]) -> tuple[NeighbourRow, ...]:
     """Return a row for each pair of neighbours in the standings of a ruleset, from the top."""
     return tuple(
         row_from(NeighbourRow, each, ruleset=ruleset, verdict=each.verdict.value) for each in table
@@ -223,37 +219,4 @@ def pair_rows(ruleset: str, pairs: Iterable[PairFigures]) -> tuple[PairRow, ...]
     return tuple(
         row_from(PairRow, each, ruleset=ruleset, bot=each.first, other=each.second)
         for each in pairs
-    )
-
-
-def comparison(ruleset: str, pair: PairFigures, margin: float = MARGIN) -> str:
-    """Return a sentence that says which of two bots is better, and with which probability.
-
-    Args:
-        ruleset: the name of the ruleset.
-        pair: the figures of the two bots.
-        margin: two bots are called equally strong if their ratings surely differ by less than this margin, and neither is surely
-            better.
-    """
-    lead = pair.rating_lead
-    met = (
-        f"in {pair.meetings} games of {pair.matches} matches"
-        if pair.meetings
-        else "without a common game"
-    )
-    if pair.chance is None or lead.low is None or lead.high is None:
-        return f"{ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
-    details = f"rating {lead.value:+.2f}, 95 % interval {lead.low:+.2f} to {lead.high:+.2f}; {met}"
-    better, worse = (pair.first, pair.second) if lead.value >= 0 else (pair.second, pair.first)
-    certainty = max(pair.chance, 1 - pair.chance)
-    if certainty < (1 + CONFIDENCE) / 2:  # the games have chosen the leader, as in `stopping`
-        if -margin < lead.low and lead.high < margin:
-            return f"{ruleset}: {pair.first} and {pair.second} are equally strong ({details})."
-        return (
-            f"{ruleset}: it is not settled whether {better} is better than {worse};"
-            f" the probability is {chance(certainty)} ({pair.first} minus {pair.second}: {details})."
-        )
-    return (
-        f"{ruleset}: {better} is better than {worse}, {chance(certainty)} sure"
-        f" ({pair.first} minus {pair.second}: {details})."
     )

@@ -26,15 +26,9 @@ from referee.sandbox import Isolation
 from referee.store import HostFigures, StoredHost
 from referee.store.league import League
 from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
-from referee.tournament.config import (
-    MAX_IN_FLIGHT,
-    Look,
-    Part,
-    are_standings_settled,
-    find_part,
-    list_looks,
-)
+from referee.tournament.config import MAX_IN_FLIGHT, Part, find_part
 from referee.tournament.create import Tournament
+from referee.tournament.looks import Look, TakenLook, list_looks, take_looks
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2
@@ -217,6 +211,7 @@ class Conductor:
             for text, spec in specs.items()
         }
         self._draining = False
+        self._taken_look: TakenLook | None = None
         self._feeder: Feeder | None = None
         self._workers: WorkerGroup | None = None
 
@@ -345,8 +340,11 @@ class Conductor:
     async def _stop_early(self, look: Look) -> bool:
         """If the standings are settled, mark the tournament finished and return True. If not, return False."""
         name, config = self._tournament.name, self._tournament.config
-        results = self._league.results(tournament=name)
-        if not await asyncio.to_thread(are_standings_settled, config, results):
+        games = self._league.columns(tournament=name)
+        self._taken_look = await asyncio.to_thread(
+            take_looks, config, games, look, self._taken_look
+        )
+        if not self._taken_look.verdicts.are_settled:
             return False
         self._league.stop_early(name, rounds=look.rounds, games=look.games)
         return True

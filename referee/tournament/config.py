@@ -1,10 +1,8 @@
-"""Define what describes a tournament: its configuration, its parts, and the looks at which it may stop early.
+"""Define what describes a tournament: its configuration and its parts.
 
 - A `TournamentConfig` comes from a tournament file. It is stored as JSON in the league.
 - A `Part` is a range of games with one seed. The first part has the games that the tournament was created with.
   Each extension is a part with a seed of its own.
-- A `Look` is a test, after a round, whether the standings are settled. Only a tournament that may stop
-  early (key `until` of the file) has looks.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +19,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from referee.clocks import Clocks
 from referee.errors import UserError
-from referee.ratings.analysis import Analysis
-from referee.ratings.stopping import StopCondition, all_settled, compare_neighbours, look_rounds
-from referee.records import GameResult, ScheduledGame
-from referee.result_columns import ResultColumns
+from referee.ratings.stopping import StopCondition
+from referee.records import ScheduledGame
 from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
 from referee.schedule import Stage
 from referee.schedule.budget import Budget
@@ -249,34 +245,6 @@ def part_title(number: int) -> str:
     return f"extension {number}" if number else ""
 
 
-# A look uses only the games before the look. Later games do not start before the look is over. Therefore a tournament
-# stops at the same look with any number of workers, and in a resumed run. `verify` checks that the look is right.
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A test whether the standings are settled. It takes place when all games of a round are stored."""
-
-    rounds: int
-    """Number of rounds before the look."""
-    games: int
-    """Number of games before the look. They are the first games of the schedule."""
-
-
-def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
-    """Return all looks of a tournament; an empty tuple if the configuration has no `until`.
-
-    The last look is after the last round, when the tournament ends anyway.
-    """
-    if config.until is None:
-        return ()
-    bots = len(config.bots)
-    return tuple(
-        Look(rounds, sum(stage.games(bots) for stage in shorten(config.stages, rounds)))
-        for rounds in look_rounds(count_rounds(config))
-    )
-
-
 def count_rounds(config: TournamentConfig) -> int:
     """Return how many rounds a tournament has if it does not stop early."""
     return max(stage.matches for stage in config.stages)
@@ -288,11 +256,3 @@ def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[
     If `stopped_after` is None, the tournament did not stop early, and the stages have all their rounds.
     """
     return config.stages if stopped_after is None else shorten(config.stages, stopped_after)
-
-
-def are_standings_settled(config: TournamentConfig, games: Iterable[GameResult]) -> bool:
-    """Return True if the standings after these games are settled. The configuration must have `until`."""
-    assert config.until is not None  # noqa: S101 - callers check it
-    by_ruleset = ResultColumns.from_results(games).by_ruleset()
-    analyses = [Analysis(results) for results in by_ruleset.values()]
-    return all_settled(compare_neighbours(analyses, config.until, looks=len(list_looks(config))))

@@ -15,7 +15,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from referee.bots.manifest import LimitsTable
 from referee.clocks import SECOND_US, parse_bank
-from referee.ratings.stopping import MARGIN
+from referee.ratings.stopping import (
+    CONFIDENCE,
+    MARGIN,
+    MAX_CONFIDENCE,
+    MAX_MARGIN,
+    MIN_CONFIDENCE,
+)
 from referee.rules.ruleset import RULESETS, EndOn
 from referee.sandbox import Rung
 from referee.schedule import Deals
@@ -33,8 +39,6 @@ MAX_SECONDS = 86_400
 """The largest value of a time limit: one day."""
 MAX_MINUTES = 525_600
 """The largest budget of minutes: one year."""
-MAX_MARGIN = 25.0
-"""The largest `until.margin`: the rating of an average bot."""
 _SEED = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -159,7 +163,9 @@ class BudgetTable(FileModel):
 class UntilTable(FileModel):
     """The table `until`."""
 
-    confidence: Annotated[float, Field(gt=0.5, le=0.9999, allow_inf_nan=False)]
+    confidence: Annotated[
+        float, Field(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, allow_inf_nan=False)
+    ] = CONFIDENCE
     margin: Annotated[float, Field(ge=0, le=MAX_MARGIN, allow_inf_nan=False)] = MARGIN
 
 

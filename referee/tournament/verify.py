@@ -18,21 +18,21 @@ from referee import deals
 from referee.errors import Cause, UserError
 from referee.match.replay import Difference, check_record
 from referee.records import BotId, ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
+from referee.result_columns import ResultColumns
 from referee.schedule.extension import ALGORITHMS, extended_schedule
 from referee.store import StoredGame, escape_nul
 from referee.store.league import League
 from referee.tournament.config import (
     Part,
     TournamentConfig,
-    are_standings_settled,
     extension_matches,
     find_part,
-    list_looks,
     part_title,
     plan_games,
     played_stages,
 )
 from referee.tournament.create import committed_bots, find_tournament
+from referee.tournament.looks import TakenLook, list_looks, take_looks
 from referee.tournament.terms import (
     CommittedBot,
     digest_bots,
@@ -196,6 +196,7 @@ def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
     """
     stop = claim.stopped_after
     last = max((index for index in results if index < claim.parts[0].games), default=-1)
+    taken: TakenLook | None = None
     for look in list_looks(claim.config)[:-1]:
         if last < look.games and look.rounds != stop:
             return  # no game after this look is stored, so the look may not have taken place yet
@@ -204,7 +205,8 @@ def _check_looks(claim: Claim, results: Mapping[int, GameResult]) -> None:
             raise Difference(
                 f"games of the first {look.rounds} rounds are missing, but later ones are stored"
             )
-        if are_standings_settled(claim.config, games) != (look.rounds == stop):
+        taken = take_looks(claim.config, ResultColumns.from_results(games), look, taken)
+        if taken.verdicts.are_settled != (look.rounds == stop):
             stopped = look.rounds == stop
             error = "not settled, but the games ended" if stopped else "settled, but games followed"
             raise Difference(f"after {look.rounds} rounds the standings were {error}")

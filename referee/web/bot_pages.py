@@ -14,7 +14,7 @@ from referee.reports.bot_rows import FaultRow, fault_rows, log_rows
 from referee.reports.game_rows import GameRow, game_rows
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.reports.selection import GameFilter
-from referee.reports.statistics import PairRow, comparison, pair_rows
+from referee.reports.statistics import PairRow, pair_rows
 from referee.roster import PERSON, look_up_bot
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
@@ -127,6 +127,8 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
         for ruleset, analysis in views.analyses(choice).items()
         if {first, second} <= set(analysis.results.bots)
     }
+    judged = views.judge(choice)
+    sentences = {name: each.sentence() for name, each in judged.compare(first, second).items()}
     games, total = views.league.find_games(
         GameChoice(tournament=links.report, bot=first, other=second), offset=0, limit=_MET
     )
@@ -139,7 +141,7 @@ def pair_page(views: LeagueViews, links: Links, bot: str, other: str) -> Page:
             "rulesets": [
                 {
                     "ruleset": ruleset,
-                    "sentence": comparison(ruleset, pair),
+                    "sentence": f"{sentences.get(ruleset, '')} {judged.basis}".strip(),
                     "pair": pair,
                     "about": details(pair_rows(ruleset, [pair])[0], links),
                 }

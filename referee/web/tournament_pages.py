@@ -22,7 +22,7 @@ from referee.web.crosstable import CrosstableRow, crosstable
 from referee.web.links import Links
 from referee.web.tables import Table, tables
 from referee.web.templates import Page
-from referee.web.views import SETTLED, LeagueViews
+from referee.web.views import LeagueViews
 
 _ARCHIVED = 300
 """A tournament with more games takes more than a second to pack, so the page names the command instead."""
@@ -51,7 +51,7 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
     """Return the page of a tournament. Raises NotFoundError if the league has no such tournament."""
     tournament, choice = views.tournament(name), GameFilter(tournament=name)
     (row,) = (row for row in views.tournaments() if row.tournament == name)
-    status = views.status(name)
+    status, judged = views.status(name), views.judge(choice)
     return Page(
         "tournament.html",
         name,
@@ -63,8 +63,8 @@ def tournament_page(views: LeagueViews, links: Links, name: str) -> Page:
             "next_games": tables(NextGameRow, views.next_games(name), links, "Next games"),
             "rounds": tables(StatusRow, status, links, "Rounds"),
             "faults": tables(FaultRow, fault_rows(views.faults(tournament=name)), links, "Faults"),
-            "settled": SETTLED,
-            "neighbours": tables(NeighbourRow, views.neighbours(choice), links, "Settled places"),
+            "judged": judged,
+            "neighbours": tables(NeighbourRow, judged.neighbour_rows(), links, "Settled places"),
             "seats": tables(SeatWorthRow, views.seat_worths(choice), links, "Seats"),
             "luck": tables(LuckRow, views.luck(choice), links, "Luck"),
             "commitments": _commitments(tournament),

@@ -11,7 +11,7 @@ from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
-from referee.ratings.stopping import MARGIN, StopCondition, compare_neighbours
+from referee.ratings.stopping import StopCondition
 from referee.records import ChargedFault, GameRecord
 from referee.reports.bot_results import LatencyRow, latency_rows
 from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
@@ -20,11 +20,9 @@ from referee.reports.selection import GameFilter, analyses, rating_table
 from referee.reports.speed import SPEED_GAMES, Speed, speed
 from referee.reports.statistics import (
     LuckRow,
-    NeighbourRow,
     PairRow,
     SeatWorthRow,
     luck_rows,
-    neighbour_rows,
     pair_rows,
     seat_worth_rows,
 )
@@ -35,6 +33,12 @@ from referee.reports.tournament_rows import (
     next_game_rows,
     status_rows,
     tournament_rows,
+)
+from referee.reports.verdicts import (
+    Judgement,
+    find_judged_tournament,
+    judge_newest_look,
+    judge_once,
 )
 from referee.result_columns import ResultColumns
 from referee.store import GameChoice, ListedGame
@@ -47,8 +51,6 @@ from referee.web.histories import SOON_S, HistoryKeeper
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""
-SETTLED = StopCondition(confidence=0.95, margin=MARGIN)
-"""When two neighbours in the standings are settled: the defaults of `referee stats settled`."""
 MEASURED = 100
 """Number of the newest games of a bot from which the times of its decisions are read."""
 PATIENCE_S = 0.2
@@ -124,19 +126,18 @@ class LeagueViews:
         """Return the comparisons of all ordered pairs of bots, ruleset by ruleset."""
         return self._rows(choice, pair_rows, Analysis.pairs)
 
-    def neighbours(self, choice: GameFilter) -> tuple[NeighbourRow, ...]:
-        """Return which places in the standings are settled, by the condition `SETTLED`."""
+    def judge(self, choice: GameFilter) -> Judgement:
+        """Return the verdicts about the bots of the selected games."""
 
-        def make() -> tuple[NeighbourRow, ...]:
-            analysed = self.analyses(choice)
-            found = compare_neighbours(list(analysed.values()), SETTLED, looks=1)
-            return tuple(
-                row
-                for name, table in zip(analysed, found, strict=True)
-                for row in neighbour_rows(name, table)
+        def make() -> Judgement:
+            tournament = find_judged_tournament(self.league, choice)
+            if tournament is None:
+                return judge_once(self.analyses(choice), StopCondition())
+            return judge_newest_look(
+                tournament, self.columns(GameFilter(tournament=tournament.name))
             )
 
-        return self._cache.get(("neighbours", choice), make)
+        return self._cache.get(("judgement", choice), make)
 
     def seat_worths(self, choice: GameFilter) -> tuple[SeatWorthRow, ...]:
         """Return the value of each seat, ruleset by ruleset."""

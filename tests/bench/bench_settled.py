@@ -1,14 +1,16 @@
-"""Measure how often a tournament that stops early is wrong: `python tests/bench/bench_settled.py [TOURNAMENTS]`.
+"""Measure what `until` saves, and how often it is wrong: `python tests/bench/bench_settled.py [TOURNAMENTS]`.
 
 Simulated bots of known strength play rounds of all tables. They stop when every two neighbours in the standings
-are told apart or called equal, with a confidence of 95 %. The standings are wrong if they put a bot above a
-better one, or call two bots equal that differ by more than the margin. Wanted are at most 5 % of the settled
-tournaments. The last columns are the same for a naive rule, which treats every check as the only one.
+are told apart or called equal, with a confidence of 95 %. The standings are wrong if they put a bot ahead of one that is not
+worse, or call two bots equal that differ by the margin or more. Wanted are wrong standings in at most 5 % of the
+tournaments. All games are judged twice: by the boundary of `referee.ratings.judge` (after), and with an equal share of the
+allowed error for each look, where no verdict is final (before).
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,75 +20,115 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.stopping import (
-    StopCondition,
-    Verdict,
-    all_settled,
-    compare_neighbours,
-    look_rounds,
-)
+from referee.ratings.judge import NOTHING, Judge, Verdict
+from referee.ratings.stopping import CONFIDENCE, StopCondition, look_rounds
 
-ROUNDS = 60
-UNTIL = StopCondition(confidence=0.95, margin=1.0)
-SHAPES = [(4, 4, 2.0), (5, 4, 2.0), (5, 3, 0.5), (6, 2, 2.0)]
-"""Bots, seats, standard deviation of the skills."""
+CONDITION = StopCondition()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of tournament: its size, and the skills of its bots."""
+
+    name: str
+    bots: int
+    seats: int
+    rounds: int
+    gap: float | None = None
+    """The skill of a bot minus that of the next one; None if skills are drawn at random."""
+    spread: float = 0.0
+    """The standard deviation of skills that are drawn at random."""
+
+    def draw_skills(self, rng):
+        """Return the (n,) skills of the bots of a tournament."""
+        if self.gap is None:
+            return rng.normal(25, self.spread, self.bots)
+        return 25 - self.gap * np.arange(self.bots)
+
+
+SHAPES = [
+    Shape("4 bots, 4 seats, random gaps", 4, 4, 400, spread=2.0),
+    Shape("6 bots, duels, random gaps", 6, 2, 120, spread=2.0),
+    Shape("8 bots, 4 seats, even gaps", 8, 4, 20, gap=1.5),
+    Shape("8 bots, 4 seats, random gaps", 8, 4, 20, spread=3.0),
+    Shape("8 bots, duels, even gaps", 8, 2, 120, gap=1.5),
+    Shape("8 bots, duels, random gaps", 8, 2, 120, spread=3.0),
+    Shape("8 bots, 4 seats, equal", 8, 4, 20, gap=0.0),
+]
+
+
+@dataclass
+class Outcomes:
+    """What a rule did in the tournaments of a shape."""
+
+    settled: list[bool] = field(default_factory=list)
+    wrong: list[bool] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+
+    def add(self, played, table, truth):
+        """Add a tournament: after how many rounds it stopped, and its last verdicts about neighbours."""
+        self.rounds.append(played)
+        self.settled.append(all(each.verdict is not Verdict.OPEN for each in table))
+        self.wrong.append(any(is_wrong(each, truth) for each in table))
+
+    def show(self, most):
+        """Return the share of the rounds that were played, of settled tournaments, and of wrong ones, as text."""
+        return f"{np.mean(self.rounds) / most:7.1%} {np.mean(self.settled):8.0%} {np.mean(self.wrong):6.1%}"
 
 
 def main(tournaments: int) -> None:
-    print(f"{tournaments} tournaments each, at most {ROUNDS} rounds, confidence 95 %, margin 1.0")
-    print("bots seats spread | settled  wrong of these  rounds | naive: settled  wrong  rounds")
-    for bots, seats, spread in SHAPES:
-        shown = [
-            outcome(bots, seats, spread, tournaments, shared)
-            for shared in (len(look_rounds(ROUNDS)), None)
-        ]
-        (settled, wrong, rounds), (n_settled, n_wrong, n_rounds) = shown
+    print(f"{tournaments} tournaments each, confidence {CONFIDENCE:.0%}, margin {CONDITION.margin}")
+    print(f"{'':31}|{'before':^25}|{'after':^25}")
+    print(f"{'shape':31}" + "| rounds  settled  wrong " * 2)
+    for shape in SHAPES:
+        before, after = measure(shape, tournaments)
         print(
-            f"{bots:4} {seats:5} {spread:6} | {settled:7.0%} {wrong:15.1%} {rounds:7.1f}"
-            f" | {n_settled:14.0%} {n_wrong:6.1%} {n_rounds:7.1f}"
+            f"{shape.name:31}| {before.show(shape.rounds)} | {after.show(shape.rounds)}", flush=True
         )
 
 
-def outcome(bots, seats, spread, tournaments, shared) -> tuple[float, float, float]:
-    """Return the share of settled tournaments, the share of wrong ones among them, and the mean rounds.
-
-    The permitted error is divided by the number `shared` of checks. With None, the naive rule, it is not even
-    divided by the number of neighbours.
-    """
+def measure(shape, tournaments) -> tuple[Outcomes, Outcomes]:
     rng = np.random.default_rng(1)
-    settled = wrong = 0
-    rounds = []
+    before, after = Outcomes(), Outcomes()
     for _ in range(tournaments):
-        skills = rng.normal(25, spread, bots)
-        whole = play(skills, tables(bots, seats, ROUNDS), rng)
-        played, table = stop(whole, shared or 1 / (bots - 1))
-        rounds.append(played)
-        if table:
-            settled += 1
-            wrong += is_wrong(table, dict(zip(whole.bots, skills, strict=True)))
-    return settled / tournaments, wrong / max(1, settled), float(np.mean(rounds))
+        skills = shape.draw_skills(rng)
+        whole = play(skills, tables(shape.bots, shape.seats, shape.rounds), rng)
+        truth = dict(zip(whole.bots, skills, strict=True))
+        for outcomes, (played, table) in zip(
+            (before, after), play_twice(shape, whole), strict=True
+        ):
+            outcomes.add(played, table, truth)
+    return before, after
 
 
-def stop(whole, shared):
-    """Return the rounds until the tournament stops and its table then; an empty table if it never stops."""
-    per_round = whole.matches // ROUNDS
-    for played in look_rounds(ROUNDS):
-        first_rounds = whole.select(whole.match < played * per_round)
-        [table] = compare_neighbours([Analysis(first_rounds)], UNTIL, looks=shared)
-        if all_settled([table]):
-            return played, table
-    return ROUNDS, []
+def play_twice(shape, whole):
+    """Return for both rules after how many rounds the tournament stops, and the last verdicts about neighbours."""
+    looks = tuple(look_rounds(shape.rounds))
+    share = StopCondition(confidence=1 - (1 - CONFIDENCE) / len(looks))
+    judge, final = Judge(CONDITION, looks), NOTHING
+    before = after = None
+    for rounds in looks:
+        games = whole.select(whole.match < rounds * whole.matches // shape.rounds)
+        analyses = {"basic": Analysis(games)}
+        if before is None:
+            found = Judge(share).look(analyses)
+            if found.are_settled or rounds == shape.rounds:
+                before = rounds, found.neighbours["basic"]
+        if after is None:
+            found = judge.look(analyses, rounds, final)
+            final = found.final
+            if found.are_settled or rounds == shape.rounds:
+                after = rounds, found.neighbours["basic"]
+    return before, after
 
 
-def is_wrong(table, truth) -> bool:
-    """Return True if a verdict of the table contradicts the true skills."""
-    return any(
-        truth[each.bot] < truth[each.below]
-        if each.verdict is Verdict.AHEAD
-        else abs(truth[each.bot] - truth[each.below]) > UNTIL.margin
-        for each in table
-    )
+def is_wrong(verdict, truth) -> bool:
+    """Return True if a verdict contradicts the true skills."""
+    lead = truth[verdict.bot] - truth[verdict.below]
+    if verdict.verdict is Verdict.AHEAD:
+        return lead <= 0
+    return verdict.verdict is Verdict.EQUAL and abs(lead) >= CONDITION.margin
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

@@ -1,15 +1,14 @@
-"""The comparison of two bots as a sentence, the crosstable, and the diagram of a rating."""
+"""The figures of comparisons, the crosstable, and the diagram of a rating."""
 
 from __future__ import annotations
 
-import pytest
 from rich.console import Console
 
 from referee.ratings.analysis import PairFigures
 from referee.ratings.intervals import Estimate
 from referee.reports.formats import chance, estimate, percent_estimate
 from referee.reports.rating_rows import HistoryRow
-from referee.reports.statistics import comparison, pair_rows
+from referee.reports.statistics import pair_rows
 from referee.reports.terminal import crosstable, plot
 
 
@@ -27,46 +26,6 @@ def pair(low, value, high, *, sure=0.5, first="a@1", second="b@1", better=0.25, 
         rating_lead=Estimate(value, low, high),
         chance=sure,
     )
-
-
-@pytest.mark.parametrize(
-    ("figures", "sentence"),
-    [
-        (
-            pair(1.0, 2.0, 3.0, sure=0.998),
-            "basic: a@1 is better than b@1, 99.8 % sure (a@1 minus b@1: ",
-        ),
-        (
-            pair(-3.0, -2.0, -1.0, sure=0.0),
-            "basic: b@1 is better than a@1, > 99.9 % sure (a@1 minus",
-        ),
-        (
-            pair(-1.0, 2.0, 5.0, sure=0.9),
-            "not settled whether a@1 is better than b@1; the probability is 90.0 % (",
-        ),
-        (
-            pair(-5.0, -2.0, 1.0, sure=0.1),
-            "not settled whether b@1 is better than a@1; the probability is 90.0 % (",
-        ),
-        (
-            pair(-0.4, 0.1, 0.45),
-            "basic: a@1 and b@1 are equally strong (rating +0.10, 95 % interval",
-        ),
-        (pair(0.1, 0.2, 0.3, sure=0.99), "a@1 is better than b@1, 99.0 % sure"),
-        (pair(-0.9, 0.1, 0.95), "equally strong"),
-        (pair(-0.9, 0.1, 1.05), "not settled"),
-        (pair(0.7, 10.8, 43.9, sure=0.92), "not settled whether a@1 is better than b@1"),
-        (pair(0.7, 10.8, 43.9, sure=0.976), "a@1 is better than b@1, 97.6 % sure"),
-        (
-            pair(None, 2.0, None, sure=None),
-            "too little is known to compare a@1 and b@1, in 8 games",
-        ),
-        (pair(-1.0, 2.0, 5.0, meetings=0), "+5.00; without a common game)."),
-        (pair(1.0, 2.0, 3.0), "+3.00; in 8 games of 2 matches)."),
-    ],
-)
-def test_comparison_is_a_sentence(figures, sentence):
-    assert sentence in comparison("basic", figures)
 
 
 def test_no_probability_is_shown_as_certain():

@@ -39,11 +39,13 @@ from referee.reports.tournament_rows import (
     StatusRow,
     TournamentRow,
 )
+from referee.reports.verdicts import ComparisonRow
 
 ROW_TYPES = [
     RatingRow,
     PointsRow,
     PairRow,
+    ComparisonRow,
     NeighbourRow,
     HistoryRow,
     SeatWorthRow,

@@ -236,12 +236,13 @@ def test_paths_count_from_the_folder_of_the_file(folder, monkeypatch):
     ]
 
 
-def test_until_is_read_with_its_default_margin(folder):
+def test_until_is_read_with_its_default_values(folder):
     given = load_tournament(write(folder, GOOD + "[until]\nconfidence = 0.9\nmargin = 0\n"))
     assert given.until == StopCondition(confidence=0.9, margin=0)
     assert from_canonical_json(canonical_json(given)) == given
     default = load_tournament(write(folder, GOOD + "until = { confidence = 0.95 }\n"))
     assert default.until == StopCondition(confidence=0.95, margin=1)
+    assert load_tournament(write(folder, GOOD + "until = {}\n")).until == StopCondition()
     assert load_tournament(write(folder, GOOD)).until is None
 
 

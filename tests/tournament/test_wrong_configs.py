@@ -13,13 +13,9 @@ def folder(tmp_path):
 
 
 BAD = {
-    "until without a confidence": (
-        GOOD + "[until]\nmargin = 1.0\n",
-        "until.confidence: missing",
-    ),
     "sure by a coin": (
-        GOOD + "[until]\nconfidence = 0.5\n",
-        "until.confidence: must be more than 0.5",
+        GOOD + "[until]\nconfidence = 0.49\n",
+        "until.confidence: must be at least 0.5",
     ),
     "certainty": (
         GOOD + "[until]\nconfidence = 1.0\n",

@@ -1,0 +1,203 @@
+"""Judge which of two bots is better: one is ahead, both are equal, or it is still open.
+
+A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
+those that end a tournament early. So they have one meaning of `confidence` and of `margin`, and never contradict each other.
+
+- The allowed error is divided equally among all pairs of neighbours in the standings.
+- If there are several looks, the share of a pair is divided among them as `boundary` describes.
+- A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
+
+`tests/bench/bench_settled.py` measures how often the verdicts are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from types import MappingProxyType
+
+from referee.ratings.analysis import Analysis
+from referee.ratings.boundary import allowed_errors
+from referee.ratings.stopping import StopCondition
+
+
+class Verdict(Enum):
+    """The verdict about two bots."""
+
+    AHEAD = "ahead"
+    """One bot is surely better."""
+    EQUAL = "equal"
+    """The ratings of the two bots surely differ by less than the margin."""
+    OPEN = "open"
+    """The games do not yet show AHEAD or EQUAL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairVerdict:
+    """The verdict about two bots."""
+
+    bot: str
+    """The better bot if the verdict is AHEAD, even if newer games put it behind. Else the bot with the higher rating."""
+    below: str
+    """The other bot."""
+    chance: float | None
+    """Probability that `bot` is better than `below`; None if one of them has played fewer than two matches.
+
+    If the verdict is AHEAD, it is the probability at the look that gave the verdict.
+    """
+    verdict: Verdict
+
+
+Final = Mapping[tuple[str, frozenset[str]], PairVerdict]
+"""Verdicts that are not OPEN, by the name of the ruleset and the two bots."""
+NOTHING: Final = MappingProxyType({})
+"""No verdicts: what is known before the first look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Gives verdicts by one condition. It has no state: final verdicts are passed from one look to the next."""
+
+    condition: StopCondition
+    looks: tuple[int, ...] = (1,)
+    """The number of rounds before each look of the whole tournament. The default is for a single test of any games."""
+
+    def look(
+        self, analyses: Mapping[str, Analysis], rounds: int = 1, final: Final = NOTHING
+    ) -> Verdicts:
+        """Return the verdicts about all neighbours in the standings. `Analysis.ratings` orders the standings.
+
+        Args:
+            analyses: the analyses of the games before the look, by the name of the ruleset.
+            rounds: the number of rounds before the look, one of `looks`.
+            final: the `Verdicts.final` of the look before this one.
+        """
+        pairs = sum(len(each.results.bots) - 1 for each in analyses.values())
+        error = (1 - self.condition.confidence) / max(1, pairs)
+        look = self.looks.index(rounds)
+        test = _Test(
+            margin=self.condition.margin,
+            # half for each side, because the games themselves have chosen which bot leads
+            ahead_error=allowed_errors(self.looks, error / 2)[look],
+            equal_error=allowed_errors(self.looks, error)[look],
+        )
+        tables = {
+            ruleset: tuple(
+                _judge(test, ruleset, analysis, pair, final) for pair in pairwise(_sort(analysis))
+            )
+            for ruleset, analysis in analyses.items()
+        }
+        settled = {
+            (ruleset, frozenset((each.bot, each.below))): each
+            for ruleset, table in tables.items()
+            for each in table
+            if each.verdict is not Verdict.OPEN
+        }
+        return Verdicts(analyses, tables, {**final, **settled}, test)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The verdicts after a look."""
+
+    analyses: Mapping[str, Analysis]
+    """The analyses of the games before the look, by the name of the ruleset."""
+    neighbours: Mapping[str, tuple[PairVerdict, ...]]
+    """The verdicts about all neighbours in the standings, by the name of the ruleset, best bots first."""
+    final: Final
+    """The verdicts of this look and of all looks before, also about bots that are no neighbours any more."""
+    _test: _Test
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether no verdict about neighbours is open."""
+        return all(
+            each.verdict is not Verdict.OPEN for table in self.neighbours.values() for each in table
+        )
+
+    def compare(self, ruleset: str, bot: str, other: str) -> PairVerdict:
+        """Return the verdict about any two bots that have played by a ruleset, for a command that asks about them.
+
+        A final verdict stays. A bot is also ahead if a chain of final verdicts says so: it is ahead of a bot that is ahead of the
+        other one. All other pairs are tested like neighbours. Such a verdict has the confidence of the condition for this
+        pair alone.
+        """
+        analysis = self.analyses[ruleset]
+        first, second = sorted((bot, other), key=_sort(analysis).index)
+        found = _judge(self._test, ruleset, analysis, (first, second), self.final)
+        if (ruleset, frozenset((bot, other))) in self.final:
+            return found
+        leaders = [
+            (leader, below)
+            for leader, below in ((first, second), (second, first))
+            if below in self._list_worse(ruleset, leader)
+        ]
+        if len(leaders) != 1:  # 2 if verdicts contradict each other, because one of them is wrong
+            return found
+        [(leader, below)] = leaders
+        return PairVerdict(
+            bot=leader,
+            below=below,
+            chance=analysis.chance_of_lead(leader, below),
+            verdict=Verdict.AHEAD,
+        )
+
+    def _list_worse(self, ruleset: str, bot: str) -> set[str]:
+        """Return the bots that are worse than `bot` by a chain of final verdicts."""
+        ahead = [
+            (each.bot, each.below)
+            for (where, _), each in self.final.items()
+            if where == ruleset and each.verdict is Verdict.AHEAD
+        ]
+        worse, added = set[str](), {bot}
+        while added:
+            added = {below for leader, below in ahead if leader in added} - worse
+            worse |= added
+        return worse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Test:
+    """The test of two bots at a look."""
+
+    margin: float
+    ahead_error: float
+    """The allowed probability that the test finds a given bot ahead, although it is not better."""
+    equal_error: float
+    """The allowed probability that the test finds bots equal that differ by `margin` or more."""
+
+    def judge(self, analysis: Analysis, bot: str, below: str) -> Verdict:
+        """Return the verdict about two bots; `bot` has the higher rating."""
+        ahead = analysis.chance_of_lead(bot, below)
+        further = analysis.chance_of_lead(bot, below, self.margin)
+        behind = analysis.chance_of_lead(bot, below, -self.margin)
+        if ahead is None or further is None or behind is None:
+            return Verdict.OPEN
+        if ahead >= 1 - self.ahead_error:
+            return Verdict.AHEAD
+        within = further <= self.equal_error and behind >= 1 - self.equal_error
+        return Verdict.EQUAL if within else Verdict.OPEN
+
+
+def _sort(analysis: Analysis) -> list[str]:
+    """Return the bots in the order of the standings, best first."""
+    ratings = dict(zip(analysis.results.bots, analysis.ratings.tolist(), strict=True))
+    return sorted(ratings, key=lambda bot: (-ratings[bot], bot))
+
+
+def _judge(
+    test: _Test, ruleset: str, analysis: Analysis, pair: tuple[str, str], final: Final
+) -> PairVerdict:
+    """Return the final verdict about a pair if there is one. If not, test the pair; its first bot has the higher rating."""
+    bot, below = pair
+    known = final.get((ruleset, frozenset(pair)))
+    if known is not None and known.verdict is Verdict.AHEAD:
+        return known
+    return PairVerdict(
+        bot=bot,
+        below=below,
+        chance=analysis.chance_of_lead(bot, below),
+        verdict=known.verdict if known else test.judge(analysis, bot, below),
+    )

@@ -1,0 +1,186 @@
+"""Judge the bots of a league: who is ahead, who is equal, and what is still open.
+
+The commands and the web pages call `find_judged_tournament` to learn by which condition the selected games are judged. If they are
+those of a tournament with `until`, its own condition and its newest look count, as they do for the tournament itself. All other
+games are tested once. So no verdict contradicts the tournament, and a verdict that was looked up often is as sure as another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from referee.errors import UserError
+from referee.ratings.analysis import Analysis, PairFigures
+from referee.ratings.judge import Judge, PairVerdict, Verdict, Verdicts
+from referee.ratings.stopping import CONFIDENCE, MARGIN, StopCondition
+from referee.reports.formats import Column, chance, row_from
+from referee.reports.selection import GameFilter, analyses
+from referee.reports.statistics import NeighbourRow, PairRow, neighbour_rows
+from referee.result_columns import ResultColumns
+from referee.store.league import League
+from referee.tournament.config import count_rounds
+from referee.tournament.create import TournamentState, find_state
+from referee.tournament.looks import find_newest_look, list_looks, take_looks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow(PairRow):
+    """How two bots compare, and the verdict about them."""
+
+    verdict: Annotated[str, Column("verdict")]
+    """`ahead`: `bot` is surely better. `behind`: `other` is surely better. `equal`: the fits surely differ by less than the
+    margin. `open`: not settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdicts about the bots of some games."""
+
+    verdicts: Verdicts
+    condition: StopCondition
+    basis: str
+    """A sentence that says which look of which tournament gave the verdicts; empty for a single test."""
+
+    def neighbour_rows(self, ruleset: str | None = None) -> list[NeighbourRow]:
+        """Return a row for each pair of neighbours in the standings, ruleset by ruleset. None means all rulesets."""
+        return [
+            row
+            for name, table in self.verdicts.neighbours.items()
+            if ruleset in (None, name)
+            for row in neighbour_rows(name, table)
+        ]
+
+    def compare(self, bot: str, other: str) -> dict[str, Comparison]:
+        """Return the comparison of two bots in each ruleset in which both have played."""
+        return {
+            ruleset: Comparison(
+                ruleset,
+                analysis.pair(bot, other),
+                self.verdicts.compare(ruleset, bot, other),
+                self.condition.margin,
+            )
+            for ruleset, analysis in self.verdicts.analyses.items()
+            if {bot, other} <= set(analysis.results.bots)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The comparison of two bots in a ruleset."""
+
+    ruleset: str
+    figures: PairFigures
+    verdict: PairVerdict
+    margin: float
+    """Bots whose ratings surely differ by less than this are equal."""
+
+    def row(self) -> ComparisonRow:
+        """Return the comparison as a row."""
+        verdict = self.verdict.verdict.value
+        if self.verdict.verdict is Verdict.AHEAD and self.verdict.bot != self.figures.first:
+            verdict = "behind"
+        pair = self.figures
+        return row_from(
+            ComparisonRow,
+            pair,
+            ruleset=self.ruleset,
+            bot=pair.first,
+            other=pair.second,
+            verdict=verdict,
+        )
+
+    def sentence(self) -> str:
+        """Return a sentence that says which of the two bots is better, and with which probability."""
+        pair, lead = self.figures, self.figures.rating_lead
+        met = (
+            f"in {pair.meetings} games of {pair.matches} matches"
+            if pair.meetings
+            else "without a common game"
+        )
+        if self.verdict.chance is None:
+            return f"{self.ruleset}: too little is known to compare {pair.first} and {pair.second}, {met}."
+        details = f"{pair.first} minus {pair.second}: rating {lead.value:+.2f}"
+        if lead.low is not None and lead.high is not None:
+            details += f", 95 % interval {lead.low:+.2f} to {lead.high:+.2f}"
+        bot, below, sure = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)
+        found = {
+            Verdict.AHEAD: f"{bot} is better than {below}, {sure} sure",
+            Verdict.EQUAL: f"{bot} and {below} are equally strong within {self.margin:.12g}",
+            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}; the probability is {sure}",
+        }
+        return f"{self.ruleset}: {found[self.verdict.verdict]} ({details}; {met})."
+
+
+def judge_games(
+    league: League, choice: GameFilter, *, confidence: float | None, margin: float | None
+) -> Judgement:
+    """Return the verdicts about the bots of the selected games.
+
+    Args:
+        league: the league of the games.
+        choice: the filter that selects the games.
+        confidence: `StopCondition.confidence`; None for that of the tournament, or for the default.
+        margin: `StopCondition.margin`; None for that of the tournament, or for the default.
+
+    Raises UserError for an unknown tournament or ruleset, and if a tournament with `until` is to be judged by another condition
+    or by a part of its games.
+    """
+    state = find_judged_tournament(league, choice)
+    if state is None:
+        condition = StopCondition(
+            confidence=CONFIDENCE if confidence is None else confidence,
+            margin=MARGIN if margin is None else margin,
+        )
+        return judge_once(analyses(choice.columns(league)), condition)
+    for option, value in (("confidence", confidence), ("margin", margin), ("seats", choice.seats)):
+        if value is not None:
+            raise UserError(
+                f"--{option}: tournament {state.name} is judged by the key `until` of its file, over all its"
+                f" games; omit --{option}"
+            )
+    games = GameFilter(tournament=state.name).columns(league)
+    return judge_newest_look(state, games)
+
+
+def find_judged_tournament(league: League, choice: GameFilter) -> TournamentState | None:
+    """Return the tournament with `until` that all selected games belong to; None if there is no such tournament.
+
+    Raises UserError for an unknown tournament or ruleset.
+    """
+    choice.check(league)
+    name = choice.tournament
+    if name is None:
+        played = [row.name for row in league.tournaments() if row.stored]
+        if len(played) != 1:
+            return None
+        [name] = played
+    state = find_state(league, name)
+    return None if state.config.until is None else state
+
+
+def judge_once(analysed: Mapping[str, Analysis], condition: StopCondition) -> Judgement:
+    """Return the verdicts of a single test."""
+    return Judgement(Judge(condition).look(analysed), condition, "")
+
+
+def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement:
+    """Return the verdicts of the newest look of a tournament with `until`.
+
+    Args:
+        state: the tournament.
+        games: its stored games in schedule order.
+    """
+    config = state.config
+    assert config.until is not None  # noqa: S101 - callers check it
+    look = find_newest_look(config, len(games), state.stopped_after)
+    if look is None:
+        first = list_looks(config)[0].rounds
+        basis = f"{state.name} has no verdicts before its first look, after round {first}."
+        return Judgement(Judge(config.until).look({}), config.until, basis)
+    basis = (
+        f"These are the verdicts of {state.name} after {look.rounds} of {count_rounds(config)} rounds, with"
+        f" confidence {config.until.confidence:.12g} and margin {config.until.margin:.12g}."
+    )
+    return Judgement(take_looks(config, games, look).verdicts, config.until, basis)

@@ -1,0 +1,145 @@
+"""Test the verdicts about bots: when they are given, how they stay final, and that they never contradict each other."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from simulated import play, tables
+
+from referee.ratings.analysis import Analysis
+from referee.ratings.judge import Judge, PairVerdict, Verdict
+from referee.ratings.stopping import StopCondition, look_rounds
+
+pytestmark = pytest.mark.unmeasured
+
+JUDGE = Judge(StopCondition())
+
+
+def analyses(skills, matches, seats=4):
+    rng = np.random.default_rng(3)
+    return {"basic": Analysis(play(np.array(skills), tables(len(skills), seats, matches), rng))}
+
+
+def list_verdicts(found):
+    return [each.verdict for each in found.neighbours["basic"]]
+
+
+def test_very_different_bots_are_settled_soon():
+    found = JUDGE.look(analyses([35.0, 30, 25, 20, 15], 20))
+    neighbours = found.neighbours["basic"]
+    assert [each.bot for each in neighbours] == ["bot00", "bot01", "bot02", "bot03"]
+    assert [each.below for each in neighbours] == ["bot01", "bot02", "bot03", "bot04"]
+    assert list_verdicts(found) == [Verdict.AHEAD] * 4
+    assert found.are_settled
+
+
+def test_equal_bots_are_called_equal_after_enough_games():
+    same = [25.0] * 4
+    few, many = JUDGE.look(analyses(same, 30)), JUDGE.look(analyses(same, 1500))
+    assert Verdict.OPEN in list_verdicts(few)
+    assert not few.are_settled
+    assert list_verdicts(many) == [Verdict.EQUAL] * 3
+
+
+def test_no_bots_are_equal_without_a_margin():
+    never = Judge(StopCondition(margin=0))
+    assert Verdict.EQUAL not in list_verdicts(never.look(analyses([25.0] * 4, 1500)))
+
+
+def test_one_match_settles_nothing():
+    found = JUDGE.look(analyses([40.0, 10.0], 1, seats=2))
+    [pair] = found.neighbours["basic"]
+    assert (pair.chance, pair.verdict) == (None, Verdict.OPEN)
+    assert found.compare("basic", "bot00", "bot01").verdict is Verdict.OPEN
+
+
+class Leads:
+    """The analysis of bots with given ratings and one given chance that a bot is better than one with a lower rating."""
+
+    def __init__(self, chance, **ratings):
+        self.results = SimpleNamespace(bots=tuple(ratings))
+        self.ratings = np.array(list(ratings.values()))
+        self._rating = ratings
+        self._chance = chance
+
+    def chance_of_lead(self, bot, below, margin=0.0):
+        if margin:
+            return 0.5
+        return self._chance if self._rating[bot] >= self._rating[below] else 1 - self._chance
+
+
+@pytest.mark.parametrize(
+    ("chance", "verdict"), [(0.974, Verdict.OPEN), (0.976, Verdict.AHEAD), (0.5, Verdict.OPEN)]
+)
+def test_leader_must_be_surer_because_the_games_have_chosen_it(chance, verdict):
+    [pair] = JUDGE.look({"basic": Leads(chance, a=26.0, b=25.0)}).neighbours["basic"]
+    assert (pair.bot, pair.verdict) == ("a", verdict)
+
+
+def test_more_looks_or_tables_need_more_certainty():
+    rather_sure = analyses([26.5, 25.0, 20.0, 15.0], 60)
+    [pair, *_] = JUDGE.look(rather_sure).neighbours["basic"]
+    assert 0.99 < pair.chance < 0.9998
+    assert pair.verdict is Verdict.AHEAD
+    often = Judge(StopCondition(), looks=tuple(look_rounds(1000)))
+    [pair, *_] = often.look(rather_sure, rounds=10).neighbours["basic"]
+    assert pair.verdict is Verdict.OPEN
+    [analysis] = rather_sure.values()
+    strict = Judge(StopCondition(confidence=0.999))
+    [pair, *_] = strict.look({"basic": analysis, "duel": analysis}).neighbours["basic"]
+    assert pair.verdict is Verdict.OPEN
+
+
+def settle(chance, **ratings):
+    """Return final verdicts: those of a look at which all neighbours had this chance."""
+    return JUDGE.look({"basic": Leads(chance, **ratings)}).final
+
+
+def test_verdict_is_final_even_if_the_other_bot_takes_the_lead():
+    final = settle(0.999, a=26.0, b=25.0)
+    later = JUDGE.look({"basic": Leads(0.7, a=24.0, b=25.0, c=20.0)}, final=final)
+    first, second = later.neighbours["basic"]
+    assert first == PairVerdict(bot="a", below="b", chance=0.999, verdict=Verdict.AHEAD)
+    assert (second.bot, second.below, second.verdict) == ("a", "c", Verdict.OPEN)
+    assert later.compare("basic", "b", "a") == first
+
+
+def test_verdict_stays_final_while_the_bots_are_no_neighbours():
+    final = settle(0.999, a=26.0, b=25.0)
+    between = JUDGE.look({"basic": Leads(0.7, a=26.0, c=25.5, b=25.0)}, final=final)
+    assert list_verdicts(between) == [Verdict.OPEN] * 2
+    assert between.compare("basic", "a", "b").verdict is Verdict.AHEAD
+    again = JUDGE.look({"basic": Leads(0.7, a=26.0, b=25.0)}, final=between.final)
+    assert list_verdicts(again) == [Verdict.AHEAD]
+
+
+def test_verdict_of_one_ruleset_says_nothing_about_another():
+    final = settle(0.999, a=26.0, b=25.0)
+    later = JUDGE.look({"duel": Leads(0.7, a=26.0, b=25.0)}, final=final)
+    [pair] = later.neighbours["duel"]
+    assert pair.verdict is Verdict.OPEN
+
+
+def test_bot_is_ahead_of_all_bots_that_a_chain_of_verdicts_puts_below():
+    final = settle(0.9999, a=26.0, b=25.0, c=24.0)
+    later = JUDGE.look({"basic": Leads(0.6, a=26.0, b=25.0, c=24.0)}, final=final)
+    for bots in (("a", "c"), ("c", "a")):
+        found = later.compare("basic", *bots)
+        assert (found.bot, found.below, found.verdict) == ("a", "c", Verdict.AHEAD)
+
+
+@pytest.mark.parametrize(("chance", "verdict"), [(0.9999, Verdict.AHEAD), (0.6, Verdict.OPEN)])
+def test_bots_without_a_final_verdict_are_tested_like_neighbours(chance, verdict):
+    found = JUDGE.look({"basic": Leads(chance, a=26.0, b=25.0, c=24.0)})
+    pair = found.compare("basic", "c", "a")
+    assert (pair.bot, pair.below, pair.verdict) == ("a", "c", verdict)
+
+
+def test_comparison_agrees_with_the_verdicts_about_neighbours():
+    found = JUDGE.look(analyses([30.0, 28, 27.5, 25, 25], 10))
+    assert set(list_verdicts(found)) == {Verdict.AHEAD, Verdict.OPEN}
+    for each in found.neighbours["basic"]:
+        assert found.compare("basic", each.bot, each.below) == each
+        assert found.compare("basic", each.below, each.bot) == each
