@@ -38,7 +38,7 @@ class BotId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledGame:
-    """A game in the schedule of a tournament. All integer fields count from 0."""
+    """A game in the schedule of a tournament. Rounds and matches count from 1, all other integer fields from 0."""
 
     index: int
     """Position in the schedule."""
@@ -211,9 +211,9 @@ class GameResult:
     ruleset: str
     """Name of the ruleset."""
     round: int
-    """Round number inside the stage, from 0; 0 for a game outside tournaments."""
+    """Round number inside the stage, from 1; 0 for a game outside tournaments."""
     match: int
-    """Number of the match, unique within the tournament. Each game outside tournaments is a match of its own."""
+    """Number of the match in the tournament, from 1. Each game outside tournaments is a match of its own."""
     bots: tuple[str, ...]
     """`name@version` of each seat, seat 0 first."""
     scores: tuple[int, ...]

@@ -15,7 +15,7 @@ def game_result(
     tournament="cup",
     index=0,
     ruleset="basic",
-    round=0,  # noqa: A002 - the name of the field
+    round=1,  # noqa: A002 - the name of the field
     match=0,
     forfeited=(),
 ) -> GameResult:

@@ -127,7 +127,7 @@ def history_rows(points: Mapping[str, Iterable[Point]]) -> tuple[HistoryRow, ...
         HistoryRow(
             ruleset=ruleset,
             tournament=point.tournament,
-            round=point.round + 1,
+            round=point.round,
             games=point.games,
             mu=point.rating.mu,
             sigma=point.rating.sigma,

@@ -45,7 +45,7 @@ class StatusRow:
     """The progress of a round. Rounds of several stages with equal numbers share a row. The last row sums all rounds."""
 
     round: Annotated[int | None, Column("round", right=True, empty="all")]
-    """Round number inside a stage, from 0; None for the whole tournament."""
+    """Round number inside a stage, from 1; None for the whole tournament."""
     done: Annotated[int, Column("done", right=True)]
     games: Annotated[int, Column("games", right=True)]
     share: Annotated[float, Column("share", right=True, show=percent)]

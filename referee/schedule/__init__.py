@@ -55,11 +55,11 @@ class Stage:
 
         Args:
             tournament: the name of the tournament.
-            match: the number of the match, from 0. M is this number plus 1.
+            match: the number of the match, from 1: the M of the id.
             seating: the number of the game in its match, from 0. J is this number plus 1.
         """
         own = f"-{seating + 1}" if self.deals is Deals.FRESH else ""
-        return f"{tournament}-deal-{match + 1}{own}"
+        return f"{tournament}-deal-{match}{own}"
 
     def games(self, bots: int) -> int:
         """Return the number of games of the stage, if the tournament has `bots` bots."""
@@ -108,7 +108,7 @@ class Match:
 
     stage: int
     round: int
-    """Round number inside the stage, from 0."""
+    """Round number inside the stage, from 1."""
     order: tuple[int, ...]
     """The bots of the table in clockwise order; each number is a position in the tournament's list of bots."""
 
@@ -131,7 +131,7 @@ def expand_matches(
         lanes: the number of lanes.
     """
     games: list[ScheduledGame] = []
-    for number, match in enumerate(matches):
+    for number, match in enumerate(matches, start=1):
         seats = len(match.order)
         for seating in range(seats):
             index = len(games)

@@ -213,7 +213,7 @@ def interleave_rounds(
         rounds: a list of rounds for each stage. A round is a list of tables. The bots of each table are in
             clockwise order.
     """
-    left = [deque(enumerate(each)) for each in rounds]
+    left = [deque(enumerate(each, start=1)) for each in rounds]
     games = [0] * len(stages)
     while any(left):
         waiting = [stage for stage, more in enumerate(left) if more]

@@ -112,7 +112,7 @@ def _rounds(
     """
     totals = accumulate(extensions, lengthen, initial=tuple(stages))
     for before, after in pairwise(totals):
-        new = [game for game in schedule(after) if game.round >= before[game.stage].matches]
+        new = [game for game in schedule(after) if game.round > before[game.stage].matches]
         yield sorted(new, key=lambda game: (game.round - before[game.stage].matches, game.stage))
 
 
@@ -127,7 +127,7 @@ def _choices(
     """
     repeated = list(stages)
     # The number of rounds of each stage so far. The last game of a stage is in its last round.
-    done = Counter({game.stage: game.round + 1 for game in schedule(stages)})
+    done = Counter({game.stage: game.round for game in schedule(stages)})
     for matches in extensions:
         first = len(repeated)
         repeated += [replace(stage, matches=matches) for stage in stages]
@@ -136,7 +136,7 @@ def _choices(
             for game in schedule(repeated)
             if (stage := game.stage - first) >= 0
         ]
-        done |= Counter({game.stage: game.round + 1 for game in games})
+        done |= Counter({game.stage: game.round for game in games})
         yield games
 
 

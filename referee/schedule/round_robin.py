@@ -194,8 +194,8 @@ def whole_rounds(
         tables: for each stage, all its tables in the order of play in a round.
     """
     neighbours = [SeatingOrders() for _ in stages]
-    for round_number in range(max(stage.matches for stage in stages)):
+    for round_number in range(1, max(stage.matches for stage in stages) + 1):
         for number, stage in enumerate(stages):
-            if round_number < stage.matches:
+            if round_number <= stage.matches:
                 for table in tables[number]:
                     yield Match(number, round_number, neighbours[number].seat(table))

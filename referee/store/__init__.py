@@ -105,7 +105,7 @@ class RoundProgress:
     """How far a round is. Rounds of several stages with equal numbers are one round."""
 
     round: int
-    """Round number inside a stage, from 0."""
+    """Round number inside a stage, from 1."""
     games: int
     """Number of scheduled games."""
     done: int

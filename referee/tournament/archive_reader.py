@@ -266,14 +266,14 @@ def _make_games(
     """
     where = f"{archive_format.TOURNAMENT}: {key}"
     games: list[ScheduledGame] = []
-    for number, match in enumerate(matches):
+    for number, match in enumerate(matches, start=1):
         if not 0 <= match.stage < len(config.stages):
             raise Difference(
-                f"{where}: match {number + 1}: the configuration has no stage {match.stage}"
+                f"{where}: match {number}: the configuration has no stage {match.stage}"
             )
         if not len(match.lanes) == len(match.deals) == len(match.games):
             raise Difference(
-                f"{where}: match {number + 1}: it has another number of lanes or deals than of games"
+                f"{where}: match {number}: it has another number of lanes or deals than of games"
             )
         for seating, (game_id, deal_id, lane) in enumerate(
             zip(match.games, match.deals, match.lanes, strict=True)

@@ -163,7 +163,7 @@ SPOILT = {
         "cup: the configuration makes no schedule: an extension must add",
     ),
     "where it begins": (
-        "UPDATE extensions SET first_match = 10 WHERE id = 2",
+        "UPDATE extensions SET first_match = 11 WHERE id = 2",
         "cup: extension 1: the stored games do not follow",
     ),
     "a game": (

@@ -69,7 +69,7 @@ def games(results):
             tournament="simulated",
             index=0,
             ruleset="basic",
-            round=0,
+            round=1,
             match=int(match),
             bots=tuple(results.bots[bot] for bot in bots[:seats]),
             scores=tuple(scores[:seats].tolist()),

@@ -66,16 +66,16 @@ def test_tournament_of_an_unknown_format_is_named_in_the_error():
 
 
 def test_status_has_each_round_and_the_sum():
-    rows = status_rows([RoundProgress(0, 2, 2, 301), RoundProgress(1, 2, 1, 50)])
+    rows = status_rows([RoundProgress(1, 2, 2, 301), RoundProgress(2, 2, 1, 50)])
     assert rows == (
-        StatusRow(round=0, done=2, games=2, share=1.0, playing_us=301, mean_us=150),
-        StatusRow(round=1, done=1, games=2, share=0.5, playing_us=50, mean_us=50),
+        StatusRow(round=1, done=2, games=2, share=1.0, playing_us=301, mean_us=150),
+        StatusRow(round=2, done=1, games=2, share=0.5, playing_us=50, mean_us=50),
         StatusRow(round=None, done=3, games=4, share=0.75, playing_us=351, mean_us=117),
     )
 
 
 def test_status_before_the_first_game_has_no_mean_time():
-    (only, everything) = status_rows([RoundProgress(0, 1, 0, 0)])
+    (only, everything) = status_rows([RoundProgress(1, 1, 0, 0)])
     assert (only.done, only.games, only.share, only.mean_us) == (0, 1, 0.0, None)
     assert everything.round is None
 

@@ -64,7 +64,7 @@ def test_extension_keeps_existing_games_and_continues_the_numbers(tournament):
     assert [game.index for game in games] == list(range(len(games)))
     assert [game.game_id for game in games] == [f"cup-{n + 1}" for n in range(len(games))]
     assert [game.lane for game in games] == [n % 5 for n in range(len(games))]
-    assert all(game.deal_id == f"cup-deal-{game.match + 1}" for game in games)
+    assert all(game.deal_id == f"cup-deal-{game.match}" for game in games)
     assert all(after.match - before.match in {0, 1} for before, after in pairwise(games))
     assert all((a.match == b.match) == (b.seating > 0) for a, b in pairwise(games))
     assert len({(game.lane, game.deal_id) for game in games}) == len(games)
@@ -82,7 +82,7 @@ def test_extension_adds_its_matches_to_each_table(tournament):
         assert set(tables) == {(game.stage, frozenset(game.bots)) for game in before}
         for number in range(len(stages)):
             had = {game.round for game in games if game.stage == number}
-            assert had == set(range(rounds[number], rounds[number] + matches))
+            assert had == set(range(rounds[number] + 1, rounds[number] + matches + 1))
             rounds[number] += matches
         if not stages[0].challengers:
             assert tables.keys() == {
@@ -109,8 +109,10 @@ def test_shortened_schedule_is_the_start_of_the_longer_one(tournament, rounds):
         for each in (stages, shorten(stages, rounds))
     )
     assert short == long[: len(short)]
-    assert {game.round for game in short} == set(range(rounds)) & {game.round for game in long}
-    assert all(game.round >= rounds for game in long[len(short) :])
+    assert {game.round for game in short} == set(range(1, rounds + 1)) & {
+        game.round for game in long
+    }
+    assert all(game.round > rounds for game in long[len(short) :])
 
 
 @st.composite
@@ -145,7 +147,7 @@ def test_extended_balanced_choice_is_as_even_as_a_longer_one(tournament):
         assert len(matches) == stage.matches + sum(extensions)
         rounds = [game.round for game in had]
         assert rounds == sorted(rounds)
-        assert set(rounds) == set(range(rounds[-1] + 1))
+        assert set(rounds) == set(range(1, rounds[-1] + 1))
     plays = Counter(bot for game in games if not game.seating for bot in game.bots)
     challengers = stages[0].challengers
     for equals in (bots[:challengers], bots[challengers:]):

@@ -80,7 +80,7 @@ def test_every_table_has_one_challenger_and_is_played_in_every_cyclic_seating(ma
     assert [game.index for game in games] == list(range(len(games)))
     assert len({(game.lane, game.deal_id) for game in games}) == len(games)
     assert {game.deal_id for game in games} == {
-        f"cup-deal-{n + 1}" for n in range(games[-1].match + 1)
+        f"cup-deal-{n}" for n in range(1, games[-1].match + 1)
     }
     for match in by_match(games):
         first = match[0].bots

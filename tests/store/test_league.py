@@ -226,16 +226,16 @@ def test_last_missing_game_finishes_the_tournament(league):
 def test_early_stop_drops_the_unplayed_games(league):
     rows = filled(league)
     others = filled(league, "other")
-    round_0 = [row for row in rows if row.round == 0]
-    for row in round_0:
+    first_round = [row for row in rows if row.round == 1]
+    for row in first_round:
         league.add_game(replace(played(row), duration_us=row.index))
     league.add_game(played(others[0]))
-    league.stop_early("cup", rounds=1, games=len(round_0))
-    assert league.schedule("cup") == round_0
+    league.stop_early("cup", rounds=1, games=len(first_round))
+    assert league.schedule("cup") == first_round
     assert league.schedule("other") == others
     cup, other = league.tournaments()
-    assert (cup.games, cup.stored, cup.stopped_after) == (len(round_0), len(round_0), 1)
-    assert cup.finished_at_us == 1_700_000_000_000_000 + len(round_0) - 1
+    assert (cup.games, cup.stored, cup.stopped_after) == (len(first_round), len(first_round), 1)
+    assert cup.finished_at_us == 1_700_000_000_000_000 + len(first_round) - 1
     assert (other.stopped_after, other.finished_at_us) == (None, None)
 
 
@@ -358,8 +358,7 @@ def test_tournament_and_extensions_are_finished_separately(league):
     rows = filled(league)
     half = len(rows) // 2
     more = [
-        replace(row, index=row.index + len(rows), match=row.match + rows[-1].match + 1)
-        for row in rows
+        replace(row, index=row.index + len(rows), match=row.match + rows[-1].match) for row in rows
     ]
     more = [replace(row, deal_id=f"{row.deal_id}+", game_id=f"{row.game_id}+") for row in more]
     for added in (more[:half], more[half:]):

@@ -157,7 +157,7 @@ function* records(stream) {
 /** Returns the parts of a tournament: the one that it was created with, then its extensions, each with its matches. */
 function tournamentParts({ configuration, schedule, extensions, ...tournament }) {
   const { stages } = configuration;
-  const atOnce = stages[0].balanced ? stages.length : schedule.filter(({ round }) => round === 0).length;
+  const atOnce = stages[0].balanced ? stages.length : schedule.filter(({ round }) => round === 1).length;
   const lengths = extensions.map(({ matches }) => matches * atOnce);
   let end = schedule.length - lengths.reduce((sum, length) => sum + length, 0);
   const found = [{ ...tournament, matches: schedule.slice(0, end) }];
@@ -171,7 +171,7 @@ function tournamentParts({ configuration, schedule, extensions, ...tournament })
 /** Returns the planned matches of a part. Throws if the matches of the schedule are not the first of them. */
 function plannedMatches({ planned_schedule: planned, stopped_after: rounds, matches }) {
   if (!planned) return matches;
-  const kept = planned.filter(({ round }) => round < rounds);
+  const kept = planned.filter(({ round }) => round <= rounds);
   if (canonical(kept) !== canonical(matches)) throw new Error("the schedule is not the start of the planned schedule");
   return planned;
 }

@@ -49,7 +49,7 @@ def games(count):
             (BOTS[number % 3], BOTS[3 if number > 30 and number % 3 == 0 else (number + 1) % 3]),
             (1 + number % 2, 2 - number % 2),
             game_id=f"cup-{number}",
-            round=number // 3,
+            round=1 + number // 3,
         )
         for number in range(count)
     ]
