@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from referee.clocks import Clocks
 from referee.errors import Cause, Evidence
@@ -33,12 +34,13 @@ def record(
     detail: str = "no reply",
     stderr_tail: str = "",
     clocks: Clocks | None = None,
+    **options: Any,
 ) -> GameRecord:
-    """Return the record of a random game.
+    """Return the record of a random game; `options` are those of the ruleset.
 
     The bot that decides move `strike_at` gets a strike; the one that decides move `forfeit_at` forfeits the game.
     """
-    chance, rules = random.Random(seed), RULESETS[ruleset]
+    chance, rules = random.Random(seed), RULESETS[ruleset].with_options(**options)
     deck = list_cards(full_deck(rules))
     chance.shuffle(deck)
     game, moves, faults = Game(rules, seats, deck), [], []

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14linko/v1/table.proto\x12\x08linko.v1\"8\n\x05Layer\x12\r\n\x05value\x18\x01 \x01(\r\x12\x10\n\x08naturals\x18\x02 \x01(\r\x12\x0e\n\x06jokers\x18\x03 \x01(\r\"(\n\x05Table\x12\x1f\n\x06layers\x18\x01 \x03(\x0b\x32\x0f.linko.v1.Layer\"\x15\n\x04Slot\x12\r\n\x05\x63\x61rds\x18\x01 \x03(\r\"\xa9\x02\n\x04View\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04hand\x18\x02 \x03(\r\x12\x12\n\nhand_sizes\x18\x03 \x03(\r\x12\x1f\n\x06tables\x18\x04 \x03(\x0b\x32\x0f.linko.v1.Table\x12\x1f\n\x07\x64isplay\x18\x05 \x03(\x0b\x32\x0e.linko.v1.Slot\x12\x11\n\tdeck_size\x18\x06 \x01(\r\x12\x10\n\x08\x64iscards\x18\x07 \x03(\r\x12\r\n\x05ghost\x18\x08 \x03(\r\x12\x13\n\x0b\x61\x63tive_seat\x18\t \x01(\r\x12\x0c\n\x04turn\x18\n \x01(\r\x12!\n\x08snatched\x18\x0b \x01(\x0b\x32\x0f.linko.v1.Layer\x12\x13\n\x06victim\x18\x0c \x01(\rH\x00\x88\x01\x01\x12\x15\n\rcards_to_draw\x18\r \x01(\rB\t\n\x07_victim\"*\n\x0b\x44rawDisplay\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\r\n\x05\x63\x61rds\x18\x02 \x03(\r\"\x9b\x01\n\x06\x41\x63tion\x12\x1f\n\x04play\x18\x01 \x01(\x0b\x32\x0f.linko.v1.LayerH\x00\x12\"\n\x06\x63hoice\x18\x02 \x01(\x0e\x32\x10.linko.v1.ChoiceH\x00\x12-\n\x0c\x64raw_display\x18\x03 \x01(\x0b\x32\x15.linko.v1.DrawDisplayH\x00\x12\x15\n\x0bghost_value\x18\x04 \x01(\rH\x00\x42\x06\n\x04kind\"&\n\x08SlotCard\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\r\"\x85\n\n\x05\x45vent\x12(\n\x06played\x18\x01 \x01(\x0b\x32\x16.linko.v1.Event.PlayedH\x00\x12,\n\x08snatched\x18\x02 \x01(\x0b\x32\x18.linko.v1.Event.SnatchedH\x00\x12&\n\x05taken\x18\x03 \x01(\x0b\x32\x15.linko.v1.Event.TakenH\x00\x12$\n\x04left\x18\x04 \x01(\x0b\x32\x14.linko.v1.Event.LeftH\x00\x12.\n\treclaimed\x18\x05 \x01(\x0b\x32\x19.linko.v1.Event.ReclaimedH\x00\x12.\n\tdiscarded\x18\x06 \x01(\x0b\x32\x19.linko.v1.Event.DiscardedH\x00\x12&\n\x05\x64rawn\x18\x07 \x01(\x0b\x32\x15.linko.v1.Event.DrawnH\x00\x12;\n\x10\x64isplay_refilled\x18\x08 \x01(\x0b\x32\x1f.linko.v1.Event.DisplayRefilledH\x00\x12\x37\n\x0eghost_snatched\x18\t \x01(\x0b\x32\x1d.linko.v1.Event.GhostSnatchedH\x00\x12\x37\n\x0eghost_refilled\x18\n \x01(\x0b\x32\x1d.linko.v1.Event.GhostRefilledH\x00\x12(\n\x06passed\x18\x0b \x01(\x0b\x32\x16.linko.v1.Event.PassedH\x00\x12-\n\tgame_over\x18\x0c \x01(\x0b\x32\x18.linko.v1.Event.GameOverH\x00\x1a\x36\n\x06Played\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1aL\n\x08Snatched\x12\x10\n\x08\x61ttacker\x18\x01 \x01(\r\x12\x0e\n\x06victim\x18\x02 \x01(\r\x12\x1e\n\x05layer\x18\x03 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a\x35\n\x05Taken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a\x14\n\x04Left\x12\x0c\n\x04seat\x18\x01 \x01(\r\x1a\x39\n\tReclaimed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a\x39\n\tDiscarded\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a@\n\x05\x44rawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x11\n\x04slot\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x63\x61rds\x18\x03 \x03(\rB\x07\n\x05_slot\x1a\x34\n\x0f\x44isplayRefilled\x12!\n\x05\x63\x61rds\x18\x01 \x03(\x0b\x32\x12.linko.v1.SlotCard\x1a=\n\rGhostSnatched\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1aO\n\rGhostRefilled\x12\x13\n\x0bghost_cards\x18\x01 \x03(\r\x12)\n\rdisplay_cards\x18\x02 \x03(\x0b\x32\x12.linko.v1.SlotCard\x1a\x16\n\x06Passed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x1aU\n\x08GameOver\x12*\n\x0btermination\x18\x01 \x01(\x0e\x32\x15.linko.v1.Termination\x12\x0e\n\x06scores\x18\x02 \x03(\x11\x12\r\n\x05ranks\x18\x03 \x03(\rB\x06\n\x04kind\"\xcb\x01\n\x07Ruleset\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\roptional_draw\x18\x02 \x01(\x08\x12\x1a\n\x12ones_snatch_jokers\x18\x03 \x01(\x08\x12\x1d\n\x15ones_snatch_thirteens\x18\x04 \x01(\x08\x12\x1d\n\x15hand_size_breaks_ties\x18\x05 \x01(\x08\x12\r\n\x05ghost\x18\x06 \x01(\x08\x12\x1f\n\x06\x65nd_on\x18\x07 \x01(\x0e\x32\x0f.linko.v1.EndOn\x12\x11\n\tmax_turns\x18\x08 \x01(\r*\xe2\x01\n\x0c\x44\x65\x63isionKind\x12\x1d\n\x19\x44\x45\x43ISION_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44\x45\x43ISION_KIND_PLAY\x10\x01\x12\x1f\n\x1b\x44\x45\x43ISION_KIND_TAKE_OR_LEAVE\x10\x02\x12$\n DECISION_KIND_RECLAIM_OR_DISCARD\x10\x03\x12\x16\n\x12\x44\x45\x43ISION_KIND_DRAW\x10\x04\x12\x1f\n\x1b\x44\x45\x43ISION_KIND_OPTIONAL_DRAW\x10\x05\x12\x1b\n\x17\x44\x45\x43ISION_KIND_GHOST_SET\x10\x06*\x92\x01\n\x06\x43hoice\x12\x16\n\x12\x43HOICE_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x43HOICE_TAKE\x10\x01\x12\x10\n\x0c\x43HOICE_LEAVE\x10\x02\x12\x12\n\x0e\x43HOICE_RECLAIM\x10\x03\x12\x12\n\x0e\x43HOICE_DISCARD\x10\x04\x12\x14\n\x10\x43HOICE_DRAW_DECK\x10\x05\x12\x0f\n\x0b\x43HOICE_PASS\x10\x06*\x92\x01\n\x0bTermination\x12\x1b\n\x17TERMINATION_UNSPECIFIED\x10\x00\x12\x13\n\x0fTERMINATION_OUT\x10\x01\x12\x19\n\x15TERMINATION_EXHAUSTED\x10\x02\x12\x1a\n\x16TERMINATION_DECK_EMPTY\x10\x03\x12\x1a\n\x16TERMINATION_TURN_LIMIT\x10\x04*M\n\x05\x45ndOn\x12\x16\n\x12\x45ND_ON_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x45ND_ON_DECK_AND_DISPLAY\x10\x01\x12\x0f\n\x0b\x45ND_ON_DECK\x10\x02\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14linko/v1/table.proto\x12\x08linko.v1\"8\n\x05Layer\x12\r\n\x05value\x18\x01 \x01(\r\x12\x10\n\x08naturals\x18\x02 \x01(\r\x12\x0e\n\x06jokers\x18\x03 \x01(\r\"(\n\x05Table\x12\x1f\n\x06layers\x18\x01 \x03(\x0b\x32\x0f.linko.v1.Layer\"\x15\n\x04Slot\x12\r\n\x05\x63\x61rds\x18\x01 \x03(\r\"\xa9\x02\n\x04View\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04hand\x18\x02 \x03(\r\x12\x12\n\nhand_sizes\x18\x03 \x03(\r\x12\x1f\n\x06tables\x18\x04 \x03(\x0b\x32\x0f.linko.v1.Table\x12\x1f\n\x07\x64isplay\x18\x05 \x03(\x0b\x32\x0e.linko.v1.Slot\x12\x11\n\tdeck_size\x18\x06 \x01(\r\x12\x10\n\x08\x64iscards\x18\x07 \x03(\r\x12\r\n\x05ghost\x18\x08 \x03(\r\x12\x13\n\x0b\x61\x63tive_seat\x18\t \x01(\r\x12\x0c\n\x04turn\x18\n \x01(\r\x12!\n\x08snatched\x18\x0b \x01(\x0b\x32\x0f.linko.v1.Layer\x12\x13\n\x06victim\x18\x0c \x01(\rH\x00\x88\x01\x01\x12\x15\n\rcards_to_draw\x18\r \x01(\rB\t\n\x07_victim\"*\n\x0b\x44rawDisplay\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\r\n\x05\x63\x61rds\x18\x02 \x03(\r\"\x9b\x01\n\x06\x41\x63tion\x12\x1f\n\x04play\x18\x01 \x01(\x0b\x32\x0f.linko.v1.LayerH\x00\x12\"\n\x06\x63hoice\x18\x02 \x01(\x0e\x32\x10.linko.v1.ChoiceH\x00\x12-\n\x0c\x64raw_display\x18\x03 \x01(\x0b\x32\x15.linko.v1.DrawDisplayH\x00\x12\x15\n\x0bghost_value\x18\x04 \x01(\rH\x00\x42\x06\n\x04kind\"&\n\x08SlotCard\x12\x0c\n\x04slot\x18\x01 \x01(\r\x12\x0c\n\x04\x63\x61rd\x18\x02 \x01(\r\"\xdd\n\n\x05\x45vent\x12(\n\x06played\x18\x01 \x01(\x0b\x32\x16.linko.v1.Event.PlayedH\x00\x12,\n\x08snatched\x18\x02 \x01(\x0b\x32\x18.linko.v1.Event.SnatchedH\x00\x12&\n\x05taken\x18\x03 \x01(\x0b\x32\x15.linko.v1.Event.TakenH\x00\x12$\n\x04left\x18\x04 \x01(\x0b\x32\x14.linko.v1.Event.LeftH\x00\x12.\n\treclaimed\x18\x05 \x01(\x0b\x32\x19.linko.v1.Event.ReclaimedH\x00\x12.\n\tdiscarded\x18\x06 \x01(\x0b\x32\x19.linko.v1.Event.DiscardedH\x00\x12&\n\x05\x64rawn\x18\x07 \x01(\x0b\x32\x15.linko.v1.Event.DrawnH\x00\x12;\n\x10\x64isplay_refilled\x18\x08 \x01(\x0b\x32\x1f.linko.v1.Event.DisplayRefilledH\x00\x12\x37\n\x0eghost_snatched\x18\t \x01(\x0b\x32\x1d.linko.v1.Event.GhostSnatchedH\x00\x12\x37\n\x0eghost_refilled\x18\n \x01(\x0b\x32\x1d.linko.v1.Event.GhostRefilledH\x00\x12\x37\n\x0eghost_declined\x18\r \x01(\x0b\x32\x1d.linko.v1.Event.GhostDeclinedH\x00\x12(\n\x06passed\x18\x0b \x01(\x0b\x32\x16.linko.v1.Event.PassedH\x00\x12-\n\tgame_over\x18\x0c \x01(\x0b\x32\x18.linko.v1.Event.GameOverH\x00\x1a\x36\n\x06Played\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1aL\n\x08Snatched\x12\x10\n\x08\x61ttacker\x18\x01 \x01(\r\x12\x0e\n\x06victim\x18\x02 \x01(\r\x12\x1e\n\x05layer\x18\x03 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a\x35\n\x05Taken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a\x14\n\x04Left\x12\x0c\n\x04seat\x18\x01 \x01(\r\x1a\x39\n\tReclaimed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a\x39\n\tDiscarded\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1a@\n\x05\x44rawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x11\n\x04slot\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x63\x61rds\x18\x03 \x03(\rB\x07\n\x05_slot\x1a\x34\n\x0f\x44isplayRefilled\x12!\n\x05\x63\x61rds\x18\x01 \x03(\x0b\x32\x12.linko.v1.SlotCard\x1a=\n\rGhostSnatched\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1e\n\x05layer\x18\x02 \x01(\x0b\x32\x0f.linko.v1.Layer\x1aO\n\rGhostRefilled\x12\x13\n\x0bghost_cards\x18\x01 \x03(\r\x12)\n\rdisplay_cards\x18\x02 \x03(\x0b\x32\x12.linko.v1.SlotCard\x1a\x1d\n\rGhostDeclined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x1a\x16\n\x06Passed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x1aU\n\x08GameOver\x12*\n\x0btermination\x18\x01 \x01(\x0e\x32\x15.linko.v1.Termination\x12\x0e\n\x06scores\x18\x02 \x03(\x11\x12\r\n\x05ranks\x18\x03 \x03(\rB\x06\n\x04kind\"\xd4\x02\n\x07Ruleset\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\roptional_draw\x18\x02 \x01(\x08\x12\x1a\n\x12ones_snatch_jokers\x18\x03 \x01(\x08\x12\x1d\n\x15ones_snatch_thirteens\x18\x04 \x01(\x08\x12\x1d\n\x15hand_size_breaks_ties\x18\x05 \x01(\x08\x12\r\n\x05ghost\x18\x06 \x01(\x08\x12\x1f\n\x06\x65nd_on\x18\x07 \x01(\x0e\x32\x0f.linko.v1.EndOn\x12\x11\n\tmax_turns\x18\x08 \x01(\r\x12)\n\x0bghost_start\x18\t \x01(\x0e\x32\x14.linko.v1.GhostStart\x12+\n\x0cghost_snatch\x18\n \x01(\x0e\x32\x15.linko.v1.GhostSnatch\x12/\n\x0eghost_overflow\x18\x0b \x01(\x0e\x32\x17.linko.v1.GhostOverflow*\xe2\x01\n\x0c\x44\x65\x63isionKind\x12\x1d\n\x19\x44\x45\x43ISION_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44\x45\x43ISION_KIND_PLAY\x10\x01\x12\x1f\n\x1b\x44\x45\x43ISION_KIND_TAKE_OR_LEAVE\x10\x02\x12$\n DECISION_KIND_RECLAIM_OR_DISCARD\x10\x03\x12\x16\n\x12\x44\x45\x43ISION_KIND_DRAW\x10\x04\x12\x1f\n\x1b\x44\x45\x43ISION_KIND_OPTIONAL_DRAW\x10\x05\x12\x1b\n\x17\x44\x45\x43ISION_KIND_GHOST_SET\x10\x06*\x92\x01\n\x06\x43hoice\x12\x16\n\x12\x43HOICE_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x43HOICE_TAKE\x10\x01\x12\x10\n\x0c\x43HOICE_LEAVE\x10\x02\x12\x12\n\x0e\x43HOICE_RECLAIM\x10\x03\x12\x12\n\x0e\x43HOICE_DISCARD\x10\x04\x12\x14\n\x10\x43HOICE_DRAW_DECK\x10\x05\x12\x0f\n\x0b\x43HOICE_PASS\x10\x06*\x92\x01\n\x0bTermination\x12\x1b\n\x17TERMINATION_UNSPECIFIED\x10\x00\x12\x13\n\x0fTERMINATION_OUT\x10\x01\x12\x19\n\x15TERMINATION_EXHAUSTED\x10\x02\x12\x1a\n\x16TERMINATION_DECK_EMPTY\x10\x03\x12\x1a\n\x16TERMINATION_TURN_LIMIT\x10\x04*M\n\x05\x45ndOn\x12\x16\n\x12\x45ND_ON_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x45ND_ON_DECK_AND_DISPLAY\x10\x01\x12\x0f\n\x0b\x45ND_ON_DECK\x10\x02*]\n\nGhostStart\x12\x1b\n\x17GHOST_START_UNSPECIFIED\x10\x00\x12\x18\n\x14GHOST_START_THIRTEEN\x10\x01\x12\x18\n\x14GHOST_START_AS_DEALT\x10\x02*c\n\x0bGhostSnatch\x12\x1c\n\x18GHOST_SNATCH_UNSPECIFIED\x10\x00\x12\x1b\n\x17GHOST_SNATCH_COMPULSORY\x10\x01\x12\x19\n\x15GHOST_SNATCH_OPTIONAL\x10\x02*e\n\rGhostOverflow\x12\x1e\n\x1aGHOST_OVERFLOW_UNSPECIFIED\x10\x00\x12\x19\n\x15GHOST_OVERFLOW_SINGLE\x10\x01\x12\x19\n\x15GHOST_OVERFLOW_LOWEST\x10\x02\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,14 +32,20 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'linko.v1.table_pb2', _globa
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'P\001'
-  _globals['_DECISIONKIND']._serialized_start=2194
-  _globals['_DECISIONKIND']._serialized_end=2420
-  _globals['_CHOICE']._serialized_start=2423
-  _globals['_CHOICE']._serialized_end=2569
-  _globals['_TERMINATION']._serialized_start=2572
-  _globals['_TERMINATION']._serialized_end=2718
-  _globals['_ENDON']._serialized_start=2720
-  _globals['_ENDON']._serialized_end=2797
+  _globals['_DECISIONKIND']._serialized_start=2419
+  _globals['_DECISIONKIND']._serialized_end=2645
+  _globals['_CHOICE']._serialized_start=2648
+  _globals['_CHOICE']._serialized_end=2794
+  _globals['_TERMINATION']._serialized_start=2797
+  _globals['_TERMINATION']._serialized_end=2943
+  _globals['_ENDON']._serialized_start=2945
+  _globals['_ENDON']._serialized_end=3022
+  _globals['_GHOSTSTART']._serialized_start=3024
+  _globals['_GHOSTSTART']._serialized_end=3117
+  _globals['_GHOSTSNATCH']._serialized_start=3119
+  _globals['_GHOSTSNATCH']._serialized_end=3218
+  _globals['_GHOSTOVERFLOW']._serialized_start=3220
+  _globals['_GHOSTOVERFLOW']._serialized_end=3321
   _globals['_LAYER']._serialized_start=34
   _globals['_LAYER']._serialized_end=90
   _globals['_TABLE']._serialized_start=92
@@ -55,31 +61,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SLOTCARD']._serialized_start=659
   _globals['_SLOTCARD']._serialized_end=697
   _globals['_EVENT']._serialized_start=700
-  _globals['_EVENT']._serialized_end=1985
-  _globals['_EVENT_PLAYED']._serialized_start=1275
-  _globals['_EVENT_PLAYED']._serialized_end=1329
-  _globals['_EVENT_SNATCHED']._serialized_start=1331
-  _globals['_EVENT_SNATCHED']._serialized_end=1407
-  _globals['_EVENT_TAKEN']._serialized_start=1409
-  _globals['_EVENT_TAKEN']._serialized_end=1462
-  _globals['_EVENT_LEFT']._serialized_start=1464
-  _globals['_EVENT_LEFT']._serialized_end=1484
-  _globals['_EVENT_RECLAIMED']._serialized_start=1486
-  _globals['_EVENT_RECLAIMED']._serialized_end=1543
-  _globals['_EVENT_DISCARDED']._serialized_start=1545
-  _globals['_EVENT_DISCARDED']._serialized_end=1602
-  _globals['_EVENT_DRAWN']._serialized_start=1604
-  _globals['_EVENT_DRAWN']._serialized_end=1668
-  _globals['_EVENT_DISPLAYREFILLED']._serialized_start=1670
-  _globals['_EVENT_DISPLAYREFILLED']._serialized_end=1722
-  _globals['_EVENT_GHOSTSNATCHED']._serialized_start=1724
-  _globals['_EVENT_GHOSTSNATCHED']._serialized_end=1785
-  _globals['_EVENT_GHOSTREFILLED']._serialized_start=1787
-  _globals['_EVENT_GHOSTREFILLED']._serialized_end=1866
-  _globals['_EVENT_PASSED']._serialized_start=1868
-  _globals['_EVENT_PASSED']._serialized_end=1890
-  _globals['_EVENT_GAMEOVER']._serialized_start=1892
-  _globals['_EVENT_GAMEOVER']._serialized_end=1977
-  _globals['_RULESET']._serialized_start=1988
-  _globals['_RULESET']._serialized_end=2191
+  _globals['_EVENT']._serialized_end=2073
+  _globals['_EVENT_PLAYED']._serialized_start=1332
+  _globals['_EVENT_PLAYED']._serialized_end=1386
+  _globals['_EVENT_SNATCHED']._serialized_start=1388
+  _globals['_EVENT_SNATCHED']._serialized_end=1464
+  _globals['_EVENT_TAKEN']._serialized_start=1466
+  _globals['_EVENT_TAKEN']._serialized_end=1519
+  _globals['_EVENT_LEFT']._serialized_start=1521
+  _globals['_EVENT_LEFT']._serialized_end=1541
+  _globals['_EVENT_RECLAIMED']._serialized_start=1543
+  _globals['_EVENT_RECLAIMED']._serialized_end=1600
+  _globals['_EVENT_DISCARDED']._serialized_start=1602
+  _globals['_EVENT_DISCARDED']._serialized_end=1659
+  _globals['_EVENT_DRAWN']._serialized_start=1661
+  _globals['_EVENT_DRAWN']._serialized_end=1725
+  _globals['_EVENT_DISPLAYREFILLED']._serialized_start=1727
+  _globals['_EVENT_DISPLAYREFILLED']._serialized_end=1779
+  _globals['_EVENT_GHOSTSNATCHED']._serialized_start=1781
+  _globals['_EVENT_GHOSTSNATCHED']._serialized_end=1842
+  _globals['_EVENT_GHOSTREFILLED']._serialized_start=1844
+  _globals['_EVENT_GHOSTREFILLED']._serialized_end=1923
+  _globals['_EVENT_GHOSTDECLINED']._serialized_start=1925
+  _globals['_EVENT_GHOSTDECLINED']._serialized_end=1954
+  _globals['_EVENT_PASSED']._serialized_start=1956
+  _globals['_EVENT_PASSED']._serialized_end=1978
+  _globals['_EVENT_GAMEOVER']._serialized_start=1980
+  _globals['_EVENT_GAMEOVER']._serialized_end=2065
+  _globals['_RULESET']._serialized_start=2076
+  _globals['_RULESET']._serialized_end=2416
 # @@protoc_insertion_point(module_scope)

@@ -40,6 +40,24 @@ class EndOn(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     END_ON_UNSPECIFIED: _ClassVar[EndOn]
     END_ON_DECK_AND_DISPLAY: _ClassVar[EndOn]
     END_ON_DECK: _ClassVar[EndOn]
+
+class GhostStart(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GHOST_START_UNSPECIFIED: _ClassVar[GhostStart]
+    GHOST_START_THIRTEEN: _ClassVar[GhostStart]
+    GHOST_START_AS_DEALT: _ClassVar[GhostStart]
+
+class GhostSnatch(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GHOST_SNATCH_UNSPECIFIED: _ClassVar[GhostSnatch]
+    GHOST_SNATCH_COMPULSORY: _ClassVar[GhostSnatch]
+    GHOST_SNATCH_OPTIONAL: _ClassVar[GhostSnatch]
+
+class GhostOverflow(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GHOST_OVERFLOW_UNSPECIFIED: _ClassVar[GhostOverflow]
+    GHOST_OVERFLOW_SINGLE: _ClassVar[GhostOverflow]
+    GHOST_OVERFLOW_LOWEST: _ClassVar[GhostOverflow]
 DECISION_KIND_UNSPECIFIED: DecisionKind
 DECISION_KIND_PLAY: DecisionKind
 DECISION_KIND_TAKE_OR_LEAVE: DecisionKind
@@ -62,6 +80,15 @@ TERMINATION_TURN_LIMIT: Termination
 END_ON_UNSPECIFIED: EndOn
 END_ON_DECK_AND_DISPLAY: EndOn
 END_ON_DECK: EndOn
+GHOST_START_UNSPECIFIED: GhostStart
+GHOST_START_THIRTEEN: GhostStart
+GHOST_START_AS_DEALT: GhostStart
+GHOST_SNATCH_UNSPECIFIED: GhostSnatch
+GHOST_SNATCH_COMPULSORY: GhostSnatch
+GHOST_SNATCH_OPTIONAL: GhostSnatch
+GHOST_OVERFLOW_UNSPECIFIED: GhostOverflow
+GHOST_OVERFLOW_SINGLE: GhostOverflow
+GHOST_OVERFLOW_LOWEST: GhostOverflow
 
 class Layer(_message.Message):
     __slots__ = ("value", "naturals", "jokers")
@@ -144,7 +171,7 @@ class SlotCard(_message.Message):
     def __init__(self, slot: _Optional[int] = ..., card: _Optional[int] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("played", "snatched", "taken", "left", "reclaimed", "discarded", "drawn", "display_refilled", "ghost_snatched", "ghost_refilled", "passed", "game_over")
+    __slots__ = ("played", "snatched", "taken", "left", "reclaimed", "discarded", "drawn", "display_refilled", "ghost_snatched", "ghost_refilled", "ghost_declined", "passed", "game_over")
     class Played(_message.Message):
         __slots__ = ("seat", "layer")
         SEAT_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +242,11 @@ class Event(_message.Message):
         ghost_cards: _containers.RepeatedScalarFieldContainer[int]
         display_cards: _containers.RepeatedCompositeFieldContainer[SlotCard]
         def __init__(self, ghost_cards: _Optional[_Iterable[int]] = ..., display_cards: _Optional[_Iterable[_Union[SlotCard, _Mapping]]] = ...) -> None: ...
+    class GhostDeclined(_message.Message):
+        __slots__ = ("seat",)
+        SEAT_FIELD_NUMBER: _ClassVar[int]
+        seat: int
+        def __init__(self, seat: _Optional[int] = ...) -> None: ...
     class Passed(_message.Message):
         __slots__ = ("seat",)
         SEAT_FIELD_NUMBER: _ClassVar[int]
@@ -239,6 +271,7 @@ class Event(_message.Message):
     DISPLAY_REFILLED_FIELD_NUMBER: _ClassVar[int]
     GHOST_SNATCHED_FIELD_NUMBER: _ClassVar[int]
     GHOST_REFILLED_FIELD_NUMBER: _ClassVar[int]
+    GHOST_DECLINED_FIELD_NUMBER: _ClassVar[int]
     PASSED_FIELD_NUMBER: _ClassVar[int]
     GAME_OVER_FIELD_NUMBER: _ClassVar[int]
     played: Event.Played
@@ -251,12 +284,13 @@ class Event(_message.Message):
     display_refilled: Event.DisplayRefilled
     ghost_snatched: Event.GhostSnatched
     ghost_refilled: Event.GhostRefilled
+    ghost_declined: Event.GhostDeclined
     passed: Event.Passed
     game_over: Event.GameOver
-    def __init__(self, played: _Optional[_Union[Event.Played, _Mapping]] = ..., snatched: _Optional[_Union[Event.Snatched, _Mapping]] = ..., taken: _Optional[_Union[Event.Taken, _Mapping]] = ..., left: _Optional[_Union[Event.Left, _Mapping]] = ..., reclaimed: _Optional[_Union[Event.Reclaimed, _Mapping]] = ..., discarded: _Optional[_Union[Event.Discarded, _Mapping]] = ..., drawn: _Optional[_Union[Event.Drawn, _Mapping]] = ..., display_refilled: _Optional[_Union[Event.DisplayRefilled, _Mapping]] = ..., ghost_snatched: _Optional[_Union[Event.GhostSnatched, _Mapping]] = ..., ghost_refilled: _Optional[_Union[Event.GhostRefilled, _Mapping]] = ..., passed: _Optional[_Union[Event.Passed, _Mapping]] = ..., game_over: _Optional[_Union[Event.GameOver, _Mapping]] = ...) -> None: ...
+    def __init__(self, played: _Optional[_Union[Event.Played, _Mapping]] = ..., snatched: _Optional[_Union[Event.Snatched, _Mapping]] = ..., taken: _Optional[_Union[Event.Taken, _Mapping]] = ..., left: _Optional[_Union[Event.Left, _Mapping]] = ..., reclaimed: _Optional[_Union[Event.Reclaimed, _Mapping]] = ..., discarded: _Optional[_Union[Event.Discarded, _Mapping]] = ..., drawn: _Optional[_Union[Event.Drawn, _Mapping]] = ..., display_refilled: _Optional[_Union[Event.DisplayRefilled, _Mapping]] = ..., ghost_snatched: _Optional[_Union[Event.GhostSnatched, _Mapping]] = ..., ghost_refilled: _Optional[_Union[Event.GhostRefilled, _Mapping]] = ..., ghost_declined: _Optional[_Union[Event.GhostDeclined, _Mapping]] = ..., passed: _Optional[_Union[Event.Passed, _Mapping]] = ..., game_over: _Optional[_Union[Event.GameOver, _Mapping]] = ...) -> None: ...
 
 class Ruleset(_message.Message):
-    __slots__ = ("name", "optional_draw", "ones_snatch_jokers", "ones_snatch_thirteens", "hand_size_breaks_ties", "ghost", "end_on", "max_turns")
+    __slots__ = ("name", "optional_draw", "ones_snatch_jokers", "ones_snatch_thirteens", "hand_size_breaks_ties", "ghost", "end_on", "max_turns", "ghost_start", "ghost_snatch", "ghost_overflow")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPTIONAL_DRAW_FIELD_NUMBER: _ClassVar[int]
     ONES_SNATCH_JOKERS_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +299,9 @@ class Ruleset(_message.Message):
     GHOST_FIELD_NUMBER: _ClassVar[int]
     END_ON_FIELD_NUMBER: _ClassVar[int]
     MAX_TURNS_FIELD_NUMBER: _ClassVar[int]
+    GHOST_START_FIELD_NUMBER: _ClassVar[int]
+    GHOST_SNATCH_FIELD_NUMBER: _ClassVar[int]
+    GHOST_OVERFLOW_FIELD_NUMBER: _ClassVar[int]
     name: str
     optional_draw: bool
     ones_snatch_jokers: bool
@@ -273,4 +310,7 @@ class Ruleset(_message.Message):
     ghost: bool
     end_on: EndOn
     max_turns: int
-    def __init__(self, name: _Optional[str] = ..., optional_draw: _Optional[bool] = ..., ones_snatch_jokers: _Optional[bool] = ..., ones_snatch_thirteens: _Optional[bool] = ..., hand_size_breaks_ties: _Optional[bool] = ..., ghost: _Optional[bool] = ..., end_on: _Optional[_Union[EndOn, str]] = ..., max_turns: _Optional[int] = ...) -> None: ...
+    ghost_start: GhostStart
+    ghost_snatch: GhostSnatch
+    ghost_overflow: GhostOverflow
+    def __init__(self, name: _Optional[str] = ..., optional_draw: _Optional[bool] = ..., ones_snatch_jokers: _Optional[bool] = ..., ones_snatch_thirteens: _Optional[bool] = ..., hand_size_breaks_ties: _Optional[bool] = ..., ghost: _Optional[bool] = ..., end_on: _Optional[_Union[EndOn, str]] = ..., max_turns: _Optional[int] = ..., ghost_start: _Optional[_Union[GhostStart, str]] = ..., ghost_snatch: _Optional[_Union[GhostSnatch, str]] = ..., ghost_overflow: _Optional[_Union[GhostOverflow, str]] = ...) -> None: ...

@@ -8,6 +8,8 @@ requests with this module. Every Python bot imports this module at its start, so
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any
 
 from referee.pb import table_pb2 as pb
 from referee.rules.actions import Action, Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
@@ -17,6 +19,7 @@ from referee.rules.events import (
     Drawn,
     Event,
     GameOver,
+    GhostDeclined,
     GhostRefilled,
     GhostSnatched,
     Left,
@@ -28,7 +31,16 @@ from referee.rules.events import (
     Taken,
     Termination,
 )
-from referee.rules.ruleset import RULESETS, EndOn, Layer, Ruleset
+from referee.rules.ruleset import (
+    GHOST_OPTIONS,
+    RULESETS,
+    EndOn,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Layer,
+    Ruleset,
+)
 
 PROTOCOL_VERSION = 1
 """The version of the protocol. The referee accepts no other version in the hello of a bot."""
@@ -45,8 +57,19 @@ TERMINATIONS: dict[Termination, pb.Termination] = {
     termination: getattr(pb, f"TERMINATION_{termination.name}") for termination in Termination
 }
 TERMINATIONS_BACK = {value: termination for termination, value in TERMINATIONS.items()}
-END_ON: dict[EndOn, pb.EndOn] = {end_on: getattr(pb, f"END_ON_{end_on.name}") for end_on in EndOn}
-END_ON_BACK = {value: end_on for end_on, value in END_ON.items()}
+OPTIONS: dict[str, dict[Enum, int]] = {
+    name: {member: getattr(pb, f"{name.upper()}_{member.name}") for member in members}
+    for name, members in {
+        "end_on": EndOn,
+        "ghost_start": GhostStart,
+        "ghost_snatch": GhostSnatch,
+        "ghost_overflow": GhostOverflow,
+    }.items()
+}
+"""The values of the options of a ruleset that are enums, by the name of the option."""
+OPTIONS_BACK = {
+    name: {value: member for member, value in values.items()} for name, values in OPTIONS.items()
+}
 
 
 # Layers and actions
@@ -90,7 +113,7 @@ def action_value(message: pb.Action) -> Action:
 # Events
 
 
-def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case for each event
+def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911, PLR0912 - one case for each event
     """Return an event as a message. The caller must redact an event for a bot before the call."""
     kind = pb.Event
     match event:
@@ -119,6 +142,8 @@ def event_message(event: Event) -> pb.Event:  # noqa: C901, PLR0911 - one case f
                 ghost_cards=ghost_cards, display_cards=_slot_card_messages(display_cards)
             )
             return kind(ghost_refilled=refilled)
+        case GhostDeclined(seat):
+            return kind(ghost_declined=kind.GhostDeclined(seat=seat))
         case Passed(seat):
             return kind(passed=kind.Passed(seat=seat))
         case GameOver(termination, scores, ranks):
@@ -171,6 +196,7 @@ EVENT_DECODERS: dict[str, Callable[[pb.Event], Event]] = {
         m.ghost_snatched.seat, layer_value(m.ghost_snatched.layer)
     ),
     "ghost_refilled": lambda m: _ghost_refilled_value(m.ghost_refilled),
+    "ghost_declined": lambda m: GhostDeclined(m.ghost_declined.seat),
     "passed": lambda m: Passed(m.passed.seat),
     "game_over": lambda m: _game_over_value(m.game_over),
 }
@@ -189,23 +215,38 @@ def ruleset_message(rules: Ruleset) -> pb.Ruleset:
         ones_snatch_thirteens=rules.ones_snatch_thirteens,
         hand_size_breaks_ties=rules.hand_size_breaks_ties,
         ghost=rules.ghost,
-        end_on=END_ON[rules.end_on],
         max_turns=rules.max_turns,
+        **_option_messages(rules),
     )
 
 
 def ruleset_value(message: pb.Ruleset) -> Ruleset:
     """Return a message as a ruleset.
 
-    Raises ValueError if this version of the referee does not know the message's name or `end_on`, or if an option
-    of the message differs from this version's ruleset. The options `end_on` and `max_turns` may differ.
+    Raises ValueError if this version of the referee does not know the message's name or the value of an option, or
+    if another field of the message differs from this version's ruleset.
     """
     ruleset = RULESETS.get(message.name)
-    if ruleset is None or message.end_on not in END_ON_BACK:
-        raise ValueError(
-            f"this version has no ruleset {message.name!r} with end_on {message.end_on}"
-        )
-    rules = ruleset.with_options(end_on=END_ON_BACK[message.end_on], max_turns=message.max_turns)
+    if ruleset is None:
+        raise ValueError(f"this version has no ruleset {message.name!r}")
+    rules = ruleset.with_options(max_turns=message.max_turns, **option_values(message))
     if ruleset_message(rules) != message:
         raise ValueError(f"the ruleset {message.name!r} has other rules in this version")
     return rules
+
+
+def option_values(message: pb.Ruleset) -> dict[str, Any]:
+    """Return the options of a ruleset that are enums, by name. A value that this version does not know is left out."""
+    return {
+        name: members[value]
+        for name, members in OPTIONS_BACK.items()
+        if (value := getattr(message, name)) in members
+    }
+
+
+def _option_messages(rules: Ruleset) -> dict[str, Any]:
+    return {
+        name: values[getattr(rules, name)]
+        for name, values in OPTIONS.items()
+        if rules.ghost or name not in GHOST_OPTIONS
+    }

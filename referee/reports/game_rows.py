@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Annotated, Any
 
 from referee.clocks import SECOND_US, Clocks
@@ -222,7 +223,8 @@ def action_json(action: Action) -> dict[str, Any]:
 
 
 def _ruleset(ruleset: Ruleset) -> dict[str, Any]:
-    return {**asdict(ruleset), "end_on": ruleset.end_on.value}
+    fields = asdict(ruleset).items()
+    return {name: value.value if isinstance(value, Enum) else value for name, value in fields}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from referee.rules.events import (
     Drawn,
     Event,
     GameOver,
+    GhostDeclined,
     GhostRefilled,
     GhostSnatched,
     Left,
@@ -111,6 +112,7 @@ PHRASES: dict[type[Event], str] = {
     DisplayRefilled: "display refilled: {slots}",
     GhostSnatched: "{seat} snatches {layer} from the ghost",
     GhostRefilled: "ghost refilled: {cards}{display}",
+    GhostDeclined: "{seat} snatches nothing from the ghost",
     Passed: "{seat} passes",
     GameOver: "game over ({termination}): {result}",
 }

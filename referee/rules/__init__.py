@@ -2,5 +2,5 @@
 
 The rest of the project uses `game.Game`. `game.turn` has the order of play, and `table` moves the cards. The
 rules come from several rulebooks, which `referee/rules/README.md` lists. If the rulebooks leave a case
-open, one of the rulings R1 to R15 on the same page decides it.
+open or differ, one of the rulings R1 to R19 on the same page decides it.
 """

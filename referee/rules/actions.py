@@ -35,7 +35,7 @@ class Choice(Enum):
     DRAW_DECK = "draw-deck"
     """Draw the top card of the deck."""
     PASS = "pass"  # noqa: S105 - no password
-    """Decline the optional draw."""
+    """Decline the optional draw, or the snatch from the ghost if it is optional (ruling R17)."""
 
     __hash__ = object.__hash__  # written in C; `Enum.__hash__` is slower
 
@@ -81,7 +81,8 @@ class DecisionKind(Enum):
     OPTIONAL_DRAW = "optional-draw"
     """Whether and where to draw: `Choice.PASS`, `Choice.DRAW_DECK` or a `DrawDisplay`."""
     GHOST_SET = "ghost-set"
-    """Which set of the ghost to snatch (only in a duel): a `SnatchGhost`."""
+    """Which set of the ghost to snatch (only in a duel): a `SnatchGhost`, or last `Choice.PASS` with
+    `GhostSnatch.OPTIONAL`."""
 
     __hash__ = object.__hash__  # as in `Choice`
 

@@ -147,6 +147,12 @@ class GhostRefilled(NamedTuple):
     """The 13s and jokers that were turned up for the ghost, but were put onto the display."""
 
 
+class GhostDeclined(NamedTuple):
+    """The active player could have snatched from the duel's ghost, and passed (ruling R17)."""
+
+    seat: int
+
+
 class Passed(NamedTuple):
     """The active player declined the optional draw."""
 
@@ -174,6 +180,7 @@ Event = (
     | DisplayRefilled
     | GhostSnatched
     | GhostRefilled
+    | GhostDeclined
     | Passed
     | GameOver
 )

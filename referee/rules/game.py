@@ -1,7 +1,7 @@
 """Play a game of LINKO! decision by decision, and score it at the end.
 
 The rest of the project uses the rules through `Game`, which checks every action. Section 2 of `proto/README.md` describes
-steps 1 to 4 of a turn, and `referee/rules/README.md` has the rulings R1 to R15.
+steps 1 to 4 of a turn, and `referee/rules/README.md` has the rulings R1 to R19.
 
 `Game` runs each turn as a generator, which follows the order of the rulebooks: who decides what, and when. The generator
 yields a decision and receives an action, which `Game` has checked. At every `yield`, all cards must be in the `Table`,
@@ -24,8 +24,8 @@ from referee.rules.actions import (
     SnatchGhost,
     legal_plays,
 )
-from referee.rules.events import Event, GameOver, Passed, Termination, View
-from referee.rules.ruleset import Ruleset
+from referee.rules.events import Event, GameOver, GhostDeclined, Passed, Termination, View
+from referee.rules.ruleset import GhostSnatch, Ruleset
 from referee.rules.table import GHOST_LIMIT, GameEnded, Table
 
 Steps = Generator[Decision, Action, None]
@@ -169,7 +169,7 @@ def _replay(table: Table, actions: Iterable[Action]) -> Game:
 #   A: PLAY --its last card--> game over
 #     |
 #     v
-#   A: GHOST_SET   (only in a duel, and only if A can snatch one of several sets)
+#   A: GHOST_SET   (only in a duel, and only if A can snatch one of several sets, or may pass)
 #     |
 #     v
 #   next opponent clockwise whose top layer is snatched <---------------------------+
@@ -232,21 +232,27 @@ def resolve_snatch(table: Table, victim: int) -> Steps:
 def resolve_ghost_snatch(table: Table) -> Generator[Decision, Action, bool]:
     """In a duel, snatch a set from the ghost if the layer just played can snatch one.
 
-    Returns True if a set was snatched, and False if no set can be snatched or the game has no ghost.
+    Returns True if a set was snatched. Returns False if no set can be snatched, the player passed or the game
+    has no ghost.
     """
     if table.ghost is None:
         return False
     layer = table.top(table.active)
-    options = tuple(
+    options: tuple[Action, ...] = tuple(
         SnatchGhost(value)
         for value in range(1, min(layer.value, GHOST_LIMIT))
         if table.ghost[value] == layer.size
     )
     if not options:
         return False
-    chosen: Action = options[0]
+    if table.ruleset.ghost_snatch is GhostSnatch.OPTIONAL:  # ruling R17
+        options += (Choice.PASS,)
+    chosen = options[0]
     if len(options) > 1:  # one option needs no request (ruling R7)
         chosen = yield Decision(table.active, DecisionKind.GHOST_SET, options)
+    if chosen is Choice.PASS:
+        table.events.append(GhostDeclined(table.active))
+        return False
     assert isinstance(chosen, SnatchGhost)  # noqa: S101 - `Game` checked it against the legal actions
     table.snatch_ghost(chosen.value)
     return True

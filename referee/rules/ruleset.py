@@ -94,6 +94,41 @@ class EndOn(Enum):
     can select it with `end_on = "deck"`."""
 
 
+class GhostStart(Enum):
+    """How the duel's ghost is dealt (ruling R16)."""
+
+    THIRTEEN = "thirteen"
+    """Cards are turned up until the ghost holds 13."""
+    AS_DEALT = "as-dealt"
+    """13 cards are turned up. Those that go onto the display are not replaced."""
+
+
+class GhostSnatch(Enum):
+    """Whether a player must snatch from the duel's ghost (ruling R17)."""
+
+    COMPULSORY = "compulsory"
+    """If one set of the ghost can be snatched, it is. If several can, the player must choose one."""
+    OPTIONAL = "optional"
+    """The player chooses a set or passes."""
+
+
+class GhostOverflow(Enum):
+    """Where a 13 or joker goes that is turned up for the duel's ghost (rulings R9 and R18)."""
+
+    SINGLE = "single"
+    """Onto the lowest single card of the display."""
+    LOWEST = "lowest"
+    """Onto the lowest card of the display. A group counts by its bottom card."""
+
+
+GHOST_OPTIONS: dict[str, Enum] = {
+    "ghost_start": GhostStart.THIRTEEN,
+    "ghost_snatch": GhostSnatch.COMPULSORY,
+    "ghost_overflow": GhostOverflow.SINGLE,
+}
+"""The options that only a ruleset with a ghost has, with their default values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruleset:
     """The rules of a game."""
@@ -118,17 +153,38 @@ class Ruleset:
     end_on: EndOn = EndOn.DECK_AND_DISPLAY
     max_turns: int = DEFAULT_MAX_TURNS
     """The game ends after this many turns (ruling R12)."""
+    ghost_start: GhostStart = GhostStart.THIRTEEN
+    """Without a ghost, this option and the next two have their default values and no meaning."""
+    ghost_snatch: GhostSnatch = GhostSnatch.COMPULSORY
+    ghost_overflow: GhostOverflow = GhostOverflow.SINGLE
 
     def __post_init__(self) -> None:
         if self.max_turns < 1:
             raise ValueError(f"max_turns is {self.max_turns}, but it must be at least 1")
+        for option, default in GHOST_OPTIONS.items():
+            if not self.ghost and getattr(self, option) is not default:
+                raise ValueError(f"{self.name} has no ghost, so it has no {option}")
 
-    def with_options(self, *, end_on: EndOn | None = None, max_turns: int | None = None) -> Ruleset:
-        """Return a copy with changed options. If an argument is None, its option does not change."""
+    def with_options(
+        self,
+        *,
+        end_on: EndOn | None = None,
+        max_turns: int | None = None,
+        ghost_start: GhostStart | None = None,
+        ghost_snatch: GhostSnatch | None = None,
+        ghost_overflow: GhostOverflow | None = None,
+    ) -> Ruleset:
+        """Return a copy with changed options. If an argument is None, its option does not change.
+
+        Raises ValueError if the ruleset does not have an option, or not this value of it.
+        """
         return replace(
             self,
-            end_on=self.end_on if end_on is None else end_on,
+            end_on=end_on or self.end_on,
             max_turns=self.max_turns if max_turns is None else max_turns,
+            ghost_start=ghost_start or self.ghost_start,
+            ghost_snatch=ghost_snatch or self.ghost_snatch,
+            ghost_overflow=ghost_overflow or self.ghost_overflow,
         )
 
     def snatches(self, attacker: Layer, victim: Layer) -> bool:

@@ -35,6 +35,8 @@ from referee.rules.ruleset import (
     JOKERS_DEALT,
     Counts,
     EndOn,
+    GhostOverflow,
+    GhostStart,
     Group,
     Layer,
     Ruleset,
@@ -126,7 +128,8 @@ class Table:
                 table._gain(seat, table._turn_up())
         table.display = tuple((table._turn_up(),) for _ in range(DISPLAY_SLOTS))
         if ruleset.ghost:
-            table._fill_ghost()
+            as_dealt = ruleset.ghost_start is GhostStart.AS_DEALT  # ruling R16
+            table._fill_ghost(table.deck_size - HAND_SIZE if as_dealt else 0)
         return table
 
     @property
@@ -288,8 +291,8 @@ class Table:
             self.events.append(refilled)
             self._check_supply()
 
-    def _fill_ghost(self) -> GhostRefilled:
-        """Turn cards up until the ghost has 13 cards or the deck is empty, and return the event.
+    def _fill_ghost(self, deck_left: int = 0) -> GhostRefilled:
+        """Turn cards up until the ghost has 13 cards or the deck has only `deck_left`, and return the event.
 
         13s and jokers are put onto the display and do not count (rulings R9 and R11).
         """
@@ -297,7 +300,7 @@ class Table:
         ghost_cards: list[int] = []
         display_cards: list[SlotCard] = []
         missing = HAND_SIZE - sum(counts)
-        while len(ghost_cards) < missing and self.deck_size:
+        while len(ghost_cards) < missing and self.deck_size > deck_left:
             card = self._turn_up()
             if card < GHOST_LIMIT:
                 counts[card] += 1
@@ -310,20 +313,16 @@ class Table:
         return GhostRefilled(tuple(ghost_cards), tuple(display_cards))
 
     def _slot_for_group(self) -> int:
-        """Return the slot for a 13 or joker that the ghost turned up (ruling R9).
+        """Return the slot for a 13 or joker that the ghost turned up (rulings R9 and R18).
 
-        It is the slot with the lowest single card. If no slot has a single card, it is the slot of the group
-        with the lowest bottom card. If the display is empty, it is slot 0. Of several slots with equal
-        bottom cards it is the leftmost.
+        It is the slot with the lowest single card. If no slot has a single card, or with `GhostOverflow.LOWEST`,
+        it is the slot with the lowest bottom card. If the display is empty, it is slot 0. Of several slots with
+        equal bottom cards it is the leftmost.
         """
-        return min(
-            range(DISPLAY_SLOTS),
-            key=lambda slot: (
-                {0: 2, 1: 0}.get(len(self.display[slot]), 1),
-                self.display[slot][:1],
-                slot,
-            ),
-        )
+        filled = [slot for slot, cards in enumerate(self.display) if cards]
+        if self.ruleset.ghost_overflow is GhostOverflow.SINGLE:
+            filled = [slot for slot in filled if len(self.display[slot]) == 1] or filled
+        return min(filled, key=lambda slot: self.display[slot][0], default=0)
 
     # Shared
 

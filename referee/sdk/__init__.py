@@ -48,6 +48,7 @@ from referee.rules.events import (
     Drawn,
     Event,
     GameOver,
+    GhostDeclined,
     GhostRefilled,
     GhostSnatched,
     Left,
@@ -59,7 +60,16 @@ from referee.rules.events import (
     Taken,
     Termination,
 )
-from referee.rules.ruleset import HIDDEN, JOKER, EndOn, Layer, Ruleset
+from referee.rules.ruleset import (
+    HIDDEN,
+    JOKER,
+    EndOn,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Layer,
+    Ruleset,
+)
 from referee.sdk.bot import Bot, Clocks, Decide, Game, Result, bot_class
 from referee.sdk.request import LegalActions, Request, View
 
@@ -80,8 +90,12 @@ __all__ = [
     "Event",
     "Game",
     "GameOver",
+    "GhostDeclined",
+    "GhostOverflow",
     "GhostRefilled",
+    "GhostSnatch",
     "GhostSnatched",
+    "GhostStart",
     "Layer",
     "Left",
     "LegalActions",

@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from referee.pb import play_pb2
-from referee.protocol.values import END_ON_BACK, event_values
+from referee.protocol.values import event_values, option_values
 from referee.rules.actions import Action
 from referee.rules.events import Event
 from referee.rules.ruleset import RULESETS, Ruleset
@@ -66,8 +66,8 @@ class Game:
             ones_snatch_thirteens=rules.ones_snatch_thirteens,
             hand_size_breaks_ties=rules.hand_size_breaks_ties,
             ghost=rules.ghost,
-            end_on=END_ON_BACK[rules.end_on],
             max_turns=rules.max_turns,
+            **option_values(rules),
         )
 
     @cached_property

@@ -46,9 +46,13 @@ _CHOICES = {
     Choice.LEAVE: "leave the layer to its owner",
     Choice.RECLAIM: "take your layer back",
     Choice.DISCARD: "discard your layer, and draw a card for each of its cards",
-    Choice.PASS: "draw nothing",
 }
 """What a person reads on the button of an action."""
+_PASSES = {
+    DecisionKind.OPTIONAL_DRAW: "draw nothing",
+    DecisionKind.GHOST_SET: "snatch nothing from the ghost",
+}
+"""What a person reads on the button of a pass, by the kind of the decision."""
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
 _DECISION_CODES = {kind: code for code, kind in enumerate(_DECISIONS)}
 _UNSAFE = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -147,11 +151,11 @@ def decision_data(number: int, decision: Decision, view: View) -> dict[str, Any]
     return {
         "number": number,
         "kind": _DECISION_CODES[decision.kind],
-        "choices": [_choice(action, view) for action in decision.legal],
+        "choices": [_choice(action, decision.kind, view) for action in decision.legal],
     }
 
 
-def _choice(action: Action, view: View) -> dict[str, Any]:
+def _choice(action: Action, kind: DecisionKind, view: View) -> dict[str, Any]:
     match action:
         case Play(layer):
             return {"text": f"play {layer_name(layer)}", "layer": list(layer)}
@@ -164,6 +168,8 @@ def _choice(action: Action, view: View) -> dict[str, Any]:
             return {"text": f"draw {cards} from slot {slot}", "slot": slot}
         case Choice.DRAW_DECK:
             return {"text": "draw from the deck", "deck": True}
+        case Choice.PASS:
+            return {"text": _PASSES[kind]}
         case _:
             return {"text": _CHOICES[action]}
 

@@ -11,7 +11,7 @@ from referee.match import stand_in_action
 from referee.match.play import play_game
 from referee.match.replay import check_record, replay_moves
 from referee.records import Reply, Request
-from referee.rules.actions import Choice, Decision, DecisionKind, Play
+from referee.rules.actions import Choice, Decision, DecisionKind, Play, SnatchGhost
 from referee.rules.events import Drawn, GameOver, Played
 from referee.rules.ruleset import RULESETS, Layer
 
@@ -226,6 +226,11 @@ def test_stand_in_plays_most_cards_then_fewest_jokers_then_the_lowest_value():
     ]
     assert stand_in_of(plays) == Play(Layer(4, 4, 0))
     assert stand_in_of(plays[:2]) == Play(Layer(2, 3, 1))
+
+
+def test_stand_in_snatches_the_lowest_set_of_the_ghost_even_if_it_may_pass():
+    legal = (SnatchGhost(3), SnatchGhost(9), Choice.PASS)
+    assert stand_in_action(Decision(0, DecisionKind.GHOST_SET, legal)) == SnatchGhost(3)
 
 
 def stand_in_of(legal):

@@ -15,12 +15,13 @@ from referee.pb import play_pb2, record_pb2, table_pb2
 from referee.protocol import messages, record
 from referee.protocol.values import (
     CHOICES,
-    END_ON,
     KINDS,
+    OPTIONS,
     TERMINATIONS,
     action_message,
     action_value,
     event_message,
+    event_values,
     ruleset_message,
     ruleset_value,
 )
@@ -28,7 +29,17 @@ from referee.records import BotId, Fault, GameRecord, Machine, Move, Request, Us
 from referee.rules.actions import Choice, DecisionKind, DrawDisplay, Play, SnatchGhost
 from referee.rules.events import Event, GameOver, Termination, redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn, Layer, full_deck, list_cards
+from referee.rules.ruleset import (
+    GHOST_OPTIONS,
+    RULESETS,
+    EndOn,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Layer,
+    full_deck,
+    list_cards,
+)
 
 
 def game(name: str, seats: int, seed: int, **options) -> Game:
@@ -164,7 +175,10 @@ def test_every_enum_member_has_its_own_value_in_the_schema():
         (Choice, CHOICES, table_pb2.Choice),
         (DecisionKind, KINDS, table_pb2.DecisionKind),
         (Termination, TERMINATIONS, table_pb2.Termination),
-        (EndOn, END_ON, table_pb2.EndOn),
+        (EndOn, OPTIONS["end_on"], table_pb2.EndOn),
+        (GhostStart, OPTIONS["ghost_start"], table_pb2.GhostStart),
+        (GhostSnatch, OPTIONS["ghost_snatch"], table_pb2.GhostSnatch),
+        (GhostOverflow, OPTIONS["ghost_overflow"], table_pb2.GhostOverflow),
     ):
         assert set(theirs) == set(ours)
         assert sorted(theirs.values()) == sorted(enum.values())[1:]  # 0 is "unspecified"
@@ -175,12 +189,13 @@ def test_every_type_of_event_has_its_own_message():
     kinds = set()
     for name, seats in CASES:
         for seed in range(4):
-            events = [
-                event for request, _ in playout(name, seats, seed) for event in request.events
-            ]
+            options = {"ghost_snatch": GhostSnatch.OPTIONAL} if name == "duel" else {}
+            requests = playout(name, seats, seed, **options)
+            events = [event for request, _ in requests for event in request.events]
             events.append(GameOver(Termination.OUT, (1,) * seats, (1,) * seats))
             kinds |= set(map(type, events))
             names |= {event_message(event).WhichOneof("kind") for event in events}
+            assert list(event_values(map(event_message, events))) == events
     assert kinds == set(get_args(Event))
     assert names == {field.name for field in table_pb2.Event.DESCRIPTOR.oneofs[0].fields}
 
@@ -197,6 +212,35 @@ def test_action_survives_conversion_to_a_message_and_back(action):
 def test_ruleset_survives_conversion_with_its_options(name):
     rules = RULESETS[name].with_options(end_on=EndOn.DECK, max_turns=77)
     assert ruleset_value(ruleset_message(rules)) == rules
+
+
+@pytest.mark.parametrize(
+    "option", [GhostStart.AS_DEALT, GhostSnatch.OPTIONAL, GhostOverflow.LOWEST], ids=str
+)
+def test_option_of_the_duel_survives_conversion(option):
+    (name,) = (name for name, default in GHOST_OPTIONS.items() if type(default) is type(option))
+    rules = RULESETS["duel"].with_options(**{name: option})
+    message = ruleset_message(rules)
+    assert getattr(message, name) == OPTIONS[name][option]
+    assert ruleset_value(message) == rules
+    assert message != ruleset_message(RULESETS["duel"])
+
+
+@pytest.mark.parametrize("value", [0, 3])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_ruleset_with_an_unknown_option_is_refused(name, value):
+    message = ruleset_message(RULESETS["duel"])
+    setattr(message, name, value)
+    with pytest.raises(ValueError, match="the ruleset 'duel' has other rules in this version"):
+        ruleset_value(message)
+
+
+@pytest.mark.parametrize("name", GHOST_OPTIONS)
+def test_ruleset_without_a_ghost_and_with_an_option_of_the_duel_is_refused(name):
+    message = ruleset_message(RULESETS["basic"])
+    setattr(message, name, 2)
+    with pytest.raises(ValueError, match=f"basic has no ghost, so it has no {name}"):
+        ruleset_value(message)
 
 
 def test_unknown_or_different_ruleset_is_refused():

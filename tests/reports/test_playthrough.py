@@ -17,6 +17,7 @@ from referee.rules.events import (
     Drawn,
     Event,
     GameOver,
+    GhostDeclined,
     GhostRefilled,
     GhostSnatched,
     Left,
@@ -51,6 +52,7 @@ TOLD = [
         GhostRefilled((), (SlotCard(1, 13),)),
         "ghost refilled: -; display: 13 into slot 1",
     ),
+    (GhostDeclined(1), "bait (seat 1) snatches nothing from the ghost"),
     (Passed(0), "greedy (seat 0) passes"),
     (
         GameOver(Termination.OUT, (-3, 8), (2, 1)),

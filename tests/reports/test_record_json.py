@@ -15,11 +15,26 @@ from referee.records import Machine
 from referee.reports.game_rows import action_json, game_head, record_json
 from referee.rules.actions import Choice, DrawDisplay, Play, SnatchGhost
 from referee.rules.events import GameOver, Termination
-from referee.rules.ruleset import JOKER, RULESETS, EndOn, Layer, Ruleset
+from referee.rules.ruleset import (
+    JOKER,
+    RULESETS,
+    EndOn,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Layer,
+    Ruleset,
+)
 
 PAGE = (Path(referee.ratings.__file__).parent / "README.md").read_text(encoding="utf-8")
 DESCRIPTION = PAGE.split("\n### A game's record\n")[1].split("\n### ")[0]
 CHOICES = {choice.value: choice for choice in Choice}
+OPTIONS = {
+    "end_on": EndOn,
+    "ghost_start": GhostStart,
+    "ghost_snatch": GhostSnatch,
+    "ghost_overflow": GhostOverflow,
+}
 
 
 def oracle_module():
@@ -58,9 +73,22 @@ def test_another_engine_replays_a_duel(seed):
     assert_replayable(record("duel", 2, seed=seed, strike_at=5))
 
 
+def test_another_engine_replays_a_duel_with_other_options():
+    game = record(
+        "duel",
+        2,
+        ghost_start=GhostStart.AS_DEALT,
+        ghost_snatch=GhostSnatch.OPTIONAL,
+        ghost_overflow=GhostOverflow.LOWEST,
+    )
+    assert Choice.PASS in {move.action for move in game.moves}
+    assert_replayable(game)
+
+
 def assert_replayable(game):
     value = written(game)
-    rules = Ruleset(**value["ruleset"] | {"end_on": EndOn(value["ruleset"]["end_on"])})
+    options = {name: enum(value["ruleset"][name]) for name, enum in OPTIONS.items()}
+    rules = Ruleset(**value["ruleset"] | options)
     engine = oracle_module().Oracle.deal(rules, len(value["seating"]), value["deck"])
     events = ()
     for move in value["moves"]:

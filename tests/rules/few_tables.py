@@ -4,7 +4,7 @@ import pytest
 from extended import extend_cases_but
 from playouts import TABLE_NAMES, TABLES
 
-PLAIN = ("basic-4", "expert-jokers-5", "duel-2")
+PLAIN = ("basic-4", "expert-jokers-5", "duel-2", "duel-as-dealt-optional-lowest-2")
 
 few_tables = pytest.mark.parametrize(
     ("ruleset", "players"),

@@ -24,6 +24,7 @@ from referee.rules.events import (
     Drawn,
     Event,
     GameOver,
+    GhostDeclined,
     GhostRefilled,
     GhostSnatched,
     Left,
@@ -36,7 +37,7 @@ from referee.rules.events import (
     Termination,
     View,
 )
-from referee.rules.ruleset import EndOn, Layer, Ruleset
+from referee.rules.ruleset import EndOn, GhostOverflow, GhostSnatch, GhostStart, Layer, Ruleset
 
 X = 14  # a joker
 
@@ -111,8 +112,11 @@ class Oracle:
                 game.hands[seat] = [game.deck.pop(0) for _ in range(13)]
         for slot in range(6):
             game.display[slot] = [game.deck.pop(0)]
-        if ruleset.ghost:
+        if ruleset.ghost and ruleset.ghost_start is GhostStart.THIRTEEN:
             game._fill_ghost()
+        elif ruleset.ghost:
+            for _ in range(13):  # R16: as dealt
+                game._turn_up_for_ghost()
         return game
 
     # The interface.
@@ -165,7 +169,7 @@ class Oracle:
         if self.step is Step.PLAY:
             self._play(as_cards(action.layer))
         elif self.step is Step.GHOST:
-            self._snatch_from_ghost(action.value)
+            self._decide_about_ghost(action)
         elif self.step is Step.TAKE_OR_LEAVE:
             self._take_or_leave(action)
         elif self.step is Step.RECLAIM_OR_DISCARD:
@@ -185,7 +189,8 @@ class Oracle:
         if self.step is Step.PLAY:
             return self._plays()
         if self.step is Step.GHOST:
-            return [SnatchGhost(value) for value in self._ghost_sets()]
+            sets = [SnatchGhost(value) for value in self._ghost_sets()]
+            return [*sets, Choice.PASS] if self._may_spare_ghost() else sets
         if self.step is Step.TAKE_OR_LEAVE:
             return [Choice.TAKE, Choice.LEAVE]
         if self.step is Step.RECLAIM_OR_DISCARD:
@@ -226,6 +231,9 @@ class Oracle:
             if self.ghost.count(value) == len(new) and value < value_of(new)
         ]
 
+    def _may_spare_ghost(self) -> bool:
+        return self.rules.ghost_snatch is GhostSnatch.OPTIONAL  # R17
+
     def _snatches(self, new: list[int], top: list[int]) -> bool:
         if len(new) != len(top):
             return False
@@ -244,7 +252,7 @@ class Oracle:
         while True:
             if self.step is Step.GHOST:
                 sets = self._ghost_sets()
-                if len(sets) > 1:
+                if len(sets) > 1 or (sets and self._may_spare_ghost()):
                     return
                 if sets:
                     self._snatch_from_ghost(sets[0])  # R7: one set only
@@ -273,6 +281,13 @@ class Oracle:
         self.step = Step.GHOST
         if not self.hands[self.active]:
             self._end(Termination.OUT)
+
+    def _decide_about_ghost(self, action: Action) -> None:
+        if action is Choice.PASS:
+            self._record(GhostDeclined(self.active))
+            self.step = Step.COMPARE
+        else:
+            self._snatch_from_ghost(action.value)
 
     def _snatch_from_ghost(self, value: int) -> None:
         assert self.ghost is not None
@@ -377,17 +392,29 @@ class Oracle:
         joined = []
         aside = []
         while self.deck and len(self.ghost) < 13:  # R11
-            card = self.deck.pop(0)
-            if card in (13, X):
-                slot = self._slot_for_group()
-                self.display[slot].append(card)
-                aside.append(SlotCard(slot, card))
+            turned = self._turn_up_for_ghost()
+            if isinstance(turned, SlotCard):
+                aside.append(turned)
             else:
-                self.ghost.append(card)
-                joined.append(card)
+                joined.append(turned)
         return joined, aside
 
+    def _turn_up_for_ghost(self) -> int | SlotCard:
+        """Turn up one card: a card of the ghost, or a 13 or joker for the display."""
+        assert self.ghost is not None
+        card = self.deck.pop(0)
+        if card in (13, X):
+            slot = self._slot_for_group()
+            self.display[slot].append(card)
+            return SlotCard(slot, card)
+        self.ghost.append(card)
+        return card
+
     def _slot_for_group(self) -> int:
+        if self.rules.ghost_overflow is GhostOverflow.LOWEST:
+            # R18: the slot with the lowest bottom card, then leftmost; else slot 0.
+            bottoms = sorted((cards[0], slot) for slot, cards in enumerate(self.display) if cards)
+            return bottoms[0][1] if bottoms else 0
         # R9: the lowest single, then leftmost; else the group with the lowest bottom; else slot 0.
         best = None
         for wanted_single in (True, False):

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import product
 
 from referee.rules.actions import Action, Choice, Decision, Play
-from referee.rules.ruleset import RULESETS, Ruleset
+from referee.rules.ruleset import (
+    GHOST_OPTIONS,
+    RULESETS,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Ruleset,
+)
 
+DUELS = {
+    "-".join(["duel", *(each.value for each in options if each not in GHOST_OPTIONS.values())]): (
+        RULESETS["duel"].with_options(**dict(zip(GHOST_OPTIONS, options, strict=True)))
+    )
+    for options in product(GhostStart, GhostSnatch, GhostOverflow)
+}
+"""The duel with all combinations of its own options. A name has the values that are not the default."""
+VARIANTS = RULESETS | DUELS
+"""All rulesets and duels by name."""
 TABLES = [
     (ruleset, players)
-    for ruleset in RULESETS.values()
+    for ruleset in VARIANTS.values()
     for players in range(ruleset.min_players, ruleset.max_players + 1)
 ]
 """Every ruleset at every table size."""
-TABLE_NAMES = [f"{ruleset.name}-{players}" for ruleset, players in TABLES]
+TABLE_NAMES = [
+    f"{name}-{players}"
+    for name, ruleset in VARIANTS.items()
+    for players in range(ruleset.min_players, ruleset.max_players + 1)
+]
 
 
 def shuffled(ruleset: Ruleset, seed: int) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from few_tables import few_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Oracle
-from playouts import POLICIES, Policy, shuffled
+from playouts import DUELS, POLICIES, VARIANTS, Policy, shuffled
 from positions import Position
 
 from referee.rules.events import Termination
@@ -101,15 +101,25 @@ def unusual_position(rules: Ruleset, players: int, chance: random.Random) -> Pos
 
 
 @pytest.mark.parametrize("end_on", EndOn)
-@pytest.mark.parametrize("name", RULESETS)
+@pytest.mark.parametrize("name", VARIANTS)
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, policy=st.sampled_from(POLICIES), max_turns=st.integers(3, 40))
 def test_engine_and_oracle_agree_in_unusual_positions(name, end_on, seed, policy, max_turns):
     chance = random.Random(seed)
-    rules = RULESETS[name].with_options(end_on=end_on, max_turns=max_turns)
+    rules = VARIANTS[name].with_options(end_on=end_on, max_turns=max_turns)
     players = chance.randint(rules.min_players, rules.max_players)
     position = unusual_position(rules, players, chance)
     assert_same_game(position.game(), position.oracle(), policy, chance)
+
+
+@pytest.mark.extended("plays more random games")
+@pytest.mark.parametrize("name", DUELS)
+def test_engine_and_oracle_play_the_same_500_duels_with_each_combination_of_options(name):
+    rules = DUELS[name]
+    for seed in range(500):
+        deck, policy = shuffled(rules, seed), POLICIES[seed % len(POLICIES)]
+        game, oracle = Game(rules, 2, deck), Oracle.deal(rules, 2, deck)
+        assert_same_game(game, oracle, policy, random.Random(seed))
 
 
 @pytest.mark.extended("plays more random games")

@@ -11,7 +11,7 @@ from positions import DECK, TAKE, draw, follow, game, hand, layer, next_decision
 from referee.rules.actions import DecisionKind
 from referee.rules.events import DisplayRefilled, SlotCard, Snatched, Termination
 from referee.rules.game import Game
-from referee.rules.ruleset import DECK_SIZE, JOKER, RULESETS, EndOn, full_deck
+from referee.rules.ruleset import DECK_SIZE, GHOST_OPTIONS, JOKER, RULESETS, EndOn, full_deck
 
 
 def test_there_are_six_rulesets():
@@ -46,6 +46,7 @@ def test_rulesets_have_no_other_fields():
         "ghost",
         "end_on",
         "max_turns",
+        *GHOST_OPTIONS,
     }
 
 

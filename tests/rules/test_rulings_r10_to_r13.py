@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from playouts import TABLE_NAMES, TABLES, anything, circle, shuffled
+from playouts import TABLE_NAMES, TABLES, VARIANTS, anything, circle, shuffled
 from positions import (
     DECK,
     LEAVE,
@@ -135,10 +135,10 @@ def test_R12_going_out_in_the_last_turn_counts_as_going_out():
     assert run.outcome.termination is Termination.OUT
 
 
-@pytest.mark.parametrize("ruleset", ["classic", "basic", "advanced", "duel"])
+@pytest.mark.parametrize("ruleset", ["classic", "basic", "advanced", "duel", "duel-optional"])
 @pytest.mark.parametrize("policy", [anything, circle])
 def test_R12_other_rulesets_end_without_the_limit(ruleset, policy):
-    rules = RULESETS[ruleset].with_options(max_turns=100_000)
+    rules = VARIANTS[ruleset].with_options(max_turns=100_000)
     for seed in range(10):
         chance = random.Random(seed)
         run = Game(rules, 2, shuffled(rules, seed))

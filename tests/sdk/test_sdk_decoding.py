@@ -21,6 +21,9 @@ from referee.sdk import (
     DecisionKind,
     DrawDisplay,
     EndOn,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
     Layer,
     Play,
     Session,
@@ -30,7 +33,12 @@ from referee.sdk import (
 from referee.sdk import Game as BotGame
 from referee.sdk import Result as BotResult
 
-PAIRS = [(rules, 2 if rules.ghost else 4) for rules in RULESETS.values()]
+CHANGED_DUEL = RULESETS["duel"].with_options(
+    ghost_start=GhostStart.AS_DEALT,
+    ghost_snatch=GhostSnatch.OPTIONAL,
+    ghost_overflow=GhostOverflow.LOWEST,
+)
+PAIRS = [(rules, 2 if rules.ghost else 4) for rules in (*RULESETS.values(), CHANGED_DUEL)]
 CLOCKS = Clocks(start_up_us=1, game_start_us=2, decision_us=3, bank_us=4, increment_us=5)
 
 
@@ -129,7 +137,11 @@ def test_whole_game_decodes_to_the_referees_values(rules, players):
 
 @pytest.mark.parametrize(
     "rules",
-    [*RULESETS.values(), RULESETS["basic"].with_options(end_on=EndOn.DECK, max_turns=9)],
+    [
+        *RULESETS.values(),
+        RULESETS["basic"].with_options(end_on=EndOn.DECK, max_turns=9),
+        CHANGED_DUEL.with_options(max_turns=8),
+    ],
     ids=lambda rules: f"{rules.name}-{rules.max_turns}",
 )
 def test_game_start_decodes_to_the_referees_values(rules):
@@ -154,6 +166,14 @@ def test_ruleset_newer_than_the_sdk_keeps_its_options():
     assert (ruleset.name, ruleset.end_on, ruleset.max_turns) == ("next", EndOn.DECK, 9)
     assert ruleset.snatches(Layer(1, 2), Layer(13, 2))
     assert not ruleset.snatches(Layer(1, 2), Layer(JOKER, 0, 2))
+
+
+def test_option_newer_than_the_sdk_has_its_default_value():
+    rules = values.ruleset_message(CHANGED_DUEL)
+    rules.ghost_snatch = 99
+    view = table_pb2.View(hand_sizes=[13] * 2)
+    ruleset = BotGame(play_pb2.GameStart(ruleset=rules, view=view)).ruleset
+    assert ruleset == CHANGED_DUEL.with_options(ghost_snatch=GhostSnatch.COMPULSORY)
 
 
 def test_request_has_the_times_of_its_message():
@@ -193,7 +213,10 @@ def test_result_of_a_forfeit_has_its_reason_and_nothing_else():
         (DecisionKind, values.KINDS_BACK, table_pb2.DecisionKind),
         (Choice, values.CHOICES_BACK, table_pb2.Choice),
         (Termination, values.TERMINATIONS_BACK, table_pb2.Termination),
-        (EndOn, values.END_ON_BACK, table_pb2.EndOn),
+        (EndOn, values.OPTIONS_BACK["end_on"], table_pb2.EndOn),
+        (GhostStart, values.OPTIONS_BACK["ghost_start"], table_pb2.GhostStart),
+        (GhostSnatch, values.OPTIONS_BACK["ghost_snatch"], table_pb2.GhostSnatch),
+        (GhostOverflow, values.OPTIONS_BACK["ghost_overflow"], table_pb2.GhostOverflow),
     ],
 )
 def test_every_enum_value_of_the_schema_is_decoded(enum, back, schema):

@@ -12,11 +12,11 @@ from played import record
 
 from referee.match.replay import Difference, replay_moves
 from referee.reports.playthrough import PARTS, PHRASES
-from referee.rules.actions import DecisionKind
+from referee.rules.actions import Choice, DecisionKind
 from referee.rules.events import Event
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
-from referee.web.board import board_data, board_script, phrases_script
+from referee.rules.ruleset import RULESETS, GhostSnatch
+from referee.web.board import board_data, board_script, decision_data, phrases_script
 
 MOST_BYTES = 6_000
 EVENTS = 3
@@ -59,8 +59,10 @@ def test_every_kind_of_event_and_decision_has_its_texts():
 
 
 def test_every_kind_of_event_reaches_the_data():
-    games = [board_data(record(name, 2, seed=seed)) for name in RULESETS for seed in range(2)]
-    assert set().union(*map(kinds, games)) == {kind.__name__ for kind in Event.__args__}
+    games = [record(name, 2, seed=seed) for name in RULESETS for seed in range(2)]
+    games.append(record("duel", 2, ghost_snatch=GhostSnatch.OPTIONAL))
+    reached = set().union(*(kinds(board_data(game)) for game in games))
+    assert reached == {kind.__name__ for kind in Event.__args__}
 
 
 def test_fields_of_an_event_are_those_of_its_class():
@@ -77,6 +79,25 @@ def test_moves_have_the_decisions_times_and_events_of_the_record():
     assert [len(move[EVENTS:]) for move in moves] == [len(step.events) for step in steps]
     assert {step.decision.kind for step in steps} == set(DecisionKind)
     assert {move[1] for move in moves} == set(range(len(DecisionKind)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (DecisionKind.OPTIONAL_DRAW, "draw nothing"),
+        (DecisionKind.GHOST_SET, "snatch nothing from the ghost"),
+    ],
+)
+def test_button_of_a_pass_says_what_is_declined(kind, text):
+    game = record("duel", 2, ghost_snatch=GhostSnatch.OPTIONAL)
+    table, offers = Game(game.ruleset, 2, game.deck), 0
+    for move in game.moves:
+        if table.decision.kind is kind:
+            data = decision_data(1, table.decision, table.view(move.seat))
+            assert data["choices"][table.decision.legal.index(Choice.PASS)] == {"text": text}
+            offers += 1
+        table.apply(move.action)
+    assert offers
 
 
 def test_start_is_the_table_after_the_deal():

@@ -19,7 +19,7 @@ from referee.reports.playthrough import PARTS, Narrator, playthrough
 from referee.rules.actions import DecisionKind
 from referee.rules.events import redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import RULESETS, GhostSnatch, GhostStart
 from referee.tournament.person import Dealt, Moved
 from referee.web.board import board_data, phrases_script
 from referee.web.sitting import ShownGame
@@ -50,6 +50,7 @@ GAMES = [
     record("duel", 2, seed=7, strike_at=3, forfeit_at=30),
     hostile(record("basic", 4, seed=8, strike_at=6, forfeit_at=20)),
     record("expert", 3, seed=9, forfeit_at=0),
+    record("duel", 2, seed=10, ghost_start=GhostStart.AS_DEALT, ghost_snatch=GhostSnatch.OPTIONAL),
 ]
 every_game = pytest.mark.parametrize(
     "number",

@@ -53,6 +53,7 @@
       gain(table.ghost, ghostCards);
       turnUp(table, displayCards);
     },
+    GhostDeclined() {},
     Passed() {},
     GameOver() {},
   };

@@ -18,7 +18,7 @@
     "to reclaim or discard": "reclaim your layer or discard it",
     "to draw": "draw from the deck or the display",
     "to draw or pass": "draw or pass",
-    "to choose a set of the ghost": "snatch one set of the ghost: its cards of one value",
+    "to choose a set of the ghost": "choose a set of the ghost to snatch: its cards of one value",
   };
   const ENDS = {
     out: "A player has played the last card.",

@@ -38,7 +38,8 @@ const (
 	// You snatched nothing and may draw one card. Reply: `CHOICE_PASS`, `CHOICE_DRAW_DECK` or
 	// `draw_display`.
 	DecisionKind_DECISION_KIND_OPTIONAL_DRAW DecisionKind = 5
-	// The duel: you can snatch one of several sets of the ghost. Reply: `ghost_value`.
+	// The duel: you can snatch one of several sets of the ghost. Reply: `ghost_value`. With
+	// `GHOST_SNATCH_OPTIONAL` you can also reply `CHOICE_PASS`, and are asked about a single set too.
 	DecisionKind_DECISION_KIND_GHOST_SET DecisionKind = 6
 )
 
@@ -107,7 +108,7 @@ const (
 	Choice_CHOICE_DISCARD Choice = 4
 	// Draw the top card of the deck.
 	Choice_CHOICE_DRAW_DECK Choice = 5
-	// Decline the optional draw.
+	// Decline the optional draw, or a snatch from the ghost that is optional.
 	Choice_CHOICE_PASS Choice = 6
 )
 
@@ -272,6 +273,165 @@ func (x EndOn) Number() protoreflect.EnumNumber {
 // Deprecated: Use EndOn.Descriptor instead.
 func (EndOn) EnumDescriptor() ([]byte, []int) {
 	return file_linko_v1_table_proto_rawDescGZIP(), []int{3}
+}
+
+// How the duel's ghost is dealt.
+type GhostStart int32
+
+const (
+	// The game has no ghost.
+	GhostStart_GHOST_START_UNSPECIFIED GhostStart = 0
+	// Cards are turned up until the ghost holds 13.
+	GhostStart_GHOST_START_THIRTEEN GhostStart = 1
+	// 13 cards are turned up. The 13s and jokers among them go onto the display and are not replaced.
+	GhostStart_GHOST_START_AS_DEALT GhostStart = 2
+)
+
+// Enum value maps for GhostStart.
+var (
+	GhostStart_name = map[int32]string{
+		0: "GHOST_START_UNSPECIFIED",
+		1: "GHOST_START_THIRTEEN",
+		2: "GHOST_START_AS_DEALT",
+	}
+	GhostStart_value = map[string]int32{
+		"GHOST_START_UNSPECIFIED": 0,
+		"GHOST_START_THIRTEEN":    1,
+		"GHOST_START_AS_DEALT":    2,
+	}
+)
+
+func (x GhostStart) Enum() *GhostStart {
+	p := new(GhostStart)
+	*p = x
+	return p
+}
+
+func (x GhostStart) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GhostStart) Descriptor() protoreflect.EnumDescriptor {
+	return file_linko_v1_table_proto_enumTypes[4].Descriptor()
+}
+
+func (GhostStart) Type() protoreflect.EnumType {
+	return &file_linko_v1_table_proto_enumTypes[4]
+}
+
+func (x GhostStart) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GhostStart.Descriptor instead.
+func (GhostStart) EnumDescriptor() ([]byte, []int) {
+	return file_linko_v1_table_proto_rawDescGZIP(), []int{4}
+}
+
+// Whether a player must snatch from the duel's ghost.
+type GhostSnatch int32
+
+const (
+	// The game has no ghost.
+	GhostSnatch_GHOST_SNATCH_UNSPECIFIED GhostSnatch = 0
+	// A set that can be snatched is snatched. The player only chooses between several sets.
+	GhostSnatch_GHOST_SNATCH_COMPULSORY GhostSnatch = 1
+	// The player chooses a set or passes.
+	GhostSnatch_GHOST_SNATCH_OPTIONAL GhostSnatch = 2
+)
+
+// Enum value maps for GhostSnatch.
+var (
+	GhostSnatch_name = map[int32]string{
+		0: "GHOST_SNATCH_UNSPECIFIED",
+		1: "GHOST_SNATCH_COMPULSORY",
+		2: "GHOST_SNATCH_OPTIONAL",
+	}
+	GhostSnatch_value = map[string]int32{
+		"GHOST_SNATCH_UNSPECIFIED": 0,
+		"GHOST_SNATCH_COMPULSORY":  1,
+		"GHOST_SNATCH_OPTIONAL":    2,
+	}
+)
+
+func (x GhostSnatch) Enum() *GhostSnatch {
+	p := new(GhostSnatch)
+	*p = x
+	return p
+}
+
+func (x GhostSnatch) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GhostSnatch) Descriptor() protoreflect.EnumDescriptor {
+	return file_linko_v1_table_proto_enumTypes[5].Descriptor()
+}
+
+func (GhostSnatch) Type() protoreflect.EnumType {
+	return &file_linko_v1_table_proto_enumTypes[5]
+}
+
+func (x GhostSnatch) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GhostSnatch.Descriptor instead.
+func (GhostSnatch) EnumDescriptor() ([]byte, []int) {
+	return file_linko_v1_table_proto_rawDescGZIP(), []int{5}
+}
+
+// Where a 13 or joker goes that is turned up for the duel's ghost.
+type GhostOverflow int32
+
+const (
+	// The game has no ghost.
+	GhostOverflow_GHOST_OVERFLOW_UNSPECIFIED GhostOverflow = 0
+	// Onto the lowest single card of the display.
+	GhostOverflow_GHOST_OVERFLOW_SINGLE GhostOverflow = 1
+	// Onto the lowest card of the display. A group counts by its bottom card.
+	GhostOverflow_GHOST_OVERFLOW_LOWEST GhostOverflow = 2
+)
+
+// Enum value maps for GhostOverflow.
+var (
+	GhostOverflow_name = map[int32]string{
+		0: "GHOST_OVERFLOW_UNSPECIFIED",
+		1: "GHOST_OVERFLOW_SINGLE",
+		2: "GHOST_OVERFLOW_LOWEST",
+	}
+	GhostOverflow_value = map[string]int32{
+		"GHOST_OVERFLOW_UNSPECIFIED": 0,
+		"GHOST_OVERFLOW_SINGLE":      1,
+		"GHOST_OVERFLOW_LOWEST":      2,
+	}
+)
+
+func (x GhostOverflow) Enum() *GhostOverflow {
+	p := new(GhostOverflow)
+	*p = x
+	return p
+}
+
+func (x GhostOverflow) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GhostOverflow) Descriptor() protoreflect.EnumDescriptor {
+	return file_linko_v1_table_proto_enumTypes[6].Descriptor()
+}
+
+func (GhostOverflow) Type() protoreflect.EnumType {
+	return &file_linko_v1_table_proto_enumTypes[6]
+}
+
+func (x GhostOverflow) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GhostOverflow.Descriptor instead.
+func (GhostOverflow) EnumDescriptor() ([]byte, []int) {
+	return file_linko_v1_table_proto_rawDescGZIP(), []int{6}
 }
 
 // Cards of one value that were played together. A layer of only jokers has the value 14 and no
@@ -835,6 +995,7 @@ type Event struct {
 	//	*Event_DisplayRefilled_
 	//	*Event_GhostSnatched_
 	//	*Event_GhostRefilled_
+	//	*Event_GhostDeclined_
 	//	*Event_Passed_
 	//	*Event_GameOver_
 	Kind          isEvent_Kind `protobuf_oneof:"kind"`
@@ -969,6 +1130,15 @@ func (x *Event) GetGhostRefilled() *Event_GhostRefilled {
 	return nil
 }
 
+func (x *Event) GetGhostDeclined() *Event_GhostDeclined {
+	if x != nil {
+		if x, ok := x.Kind.(*Event_GhostDeclined_); ok {
+			return x.GhostDeclined
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetPassed() *Event_Passed {
 	if x != nil {
 		if x, ok := x.Kind.(*Event_Passed_); ok {
@@ -1041,6 +1211,11 @@ type Event_GhostRefilled_ struct {
 	GhostRefilled *Event_GhostRefilled `protobuf:"bytes,10,opt,name=ghost_refilled,json=ghostRefilled,proto3,oneof"`
 }
 
+type Event_GhostDeclined_ struct {
+	// The duel: the active player declined to snatch from the ghost.
+	GhostDeclined *Event_GhostDeclined `protobuf:"bytes,13,opt,name=ghost_declined,json=ghostDeclined,proto3,oneof"`
+}
+
 type Event_Passed_ struct {
 	// The active player declined the optional draw.
 	Passed *Event_Passed `protobuf:"bytes,11,opt,name=passed,proto3,oneof"`
@@ -1071,6 +1246,8 @@ func (*Event_GhostSnatched_) isEvent_Kind() {}
 
 func (*Event_GhostRefilled_) isEvent_Kind() {}
 
+func (*Event_GhostDeclined_) isEvent_Kind() {}
+
 func (*Event_Passed_) isEvent_Kind() {}
 
 func (*Event_GameOver_) isEvent_Kind() {}
@@ -1093,7 +1270,13 @@ type Ruleset struct {
 	// Which cards end the game when they run out.
 	EndOn EndOn `protobuf:"varint,7,opt,name=end_on,json=endOn,proto3,enum=linko.v1.EndOn" json:"end_on,omitempty"`
 	// The game ends after this many turns.
-	MaxTurns      uint32 `protobuf:"varint,8,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
+	MaxTurns uint32 `protobuf:"varint,8,opt,name=max_turns,json=maxTurns,proto3" json:"max_turns,omitempty"`
+	// How the ghost is dealt.
+	GhostStart GhostStart `protobuf:"varint,9,opt,name=ghost_start,json=ghostStart,proto3,enum=linko.v1.GhostStart" json:"ghost_start,omitempty"`
+	// Whether a player must snatch from the ghost.
+	GhostSnatch GhostSnatch `protobuf:"varint,10,opt,name=ghost_snatch,json=ghostSnatch,proto3,enum=linko.v1.GhostSnatch" json:"ghost_snatch,omitempty"`
+	// Where a 13 or joker goes that is turned up for the ghost.
+	GhostOverflow GhostOverflow `protobuf:"varint,11,opt,name=ghost_overflow,json=ghostOverflow,proto3,enum=linko.v1.GhostOverflow" json:"ghost_overflow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1182,6 +1365,27 @@ func (x *Ruleset) GetMaxTurns() uint32 {
 		return x.MaxTurns
 	}
 	return 0
+}
+
+func (x *Ruleset) GetGhostStart() GhostStart {
+	if x != nil {
+		return x.GhostStart
+	}
+	return GhostStart_GHOST_START_UNSPECIFIED
+}
+
+func (x *Ruleset) GetGhostSnatch() GhostSnatch {
+	if x != nil {
+		return x.GhostSnatch
+	}
+	return GhostSnatch_GHOST_SNATCH_UNSPECIFIED
+}
+
+func (x *Ruleset) GetGhostOverflow() GhostOverflow {
+	if x != nil {
+		return x.GhostOverflow
+	}
+	return GhostOverflow_GHOST_OVERFLOW_UNSPECIFIED
 }
 
 // A layer was played.
@@ -1734,6 +1938,52 @@ func (x *Event_GhostRefilled) GetDisplayCards() []*SlotCard {
 	return nil
 }
 
+// A snatch from the ghost was declined. The turn goes on as if no set had fitted.
+type Event_GhostDeclined struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat that passed.
+	Seat          uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Event_GhostDeclined) Reset() {
+	*x = Event_GhostDeclined{}
+	mi := &file_linko_v1_table_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event_GhostDeclined) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event_GhostDeclined) ProtoMessage() {}
+
+func (x *Event_GhostDeclined) ProtoReflect() protoreflect.Message {
+	mi := &file_linko_v1_table_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event_GhostDeclined.ProtoReflect.Descriptor instead.
+func (*Event_GhostDeclined) Descriptor() ([]byte, []int) {
+	return file_linko_v1_table_proto_rawDescGZIP(), []int{7, 10}
+}
+
+func (x *Event_GhostDeclined) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
 // The optional draw was declined.
 type Event_Passed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1745,7 +1995,7 @@ type Event_Passed struct {
 
 func (x *Event_Passed) Reset() {
 	*x = Event_Passed{}
-	mi := &file_linko_v1_table_proto_msgTypes[19]
+	mi := &file_linko_v1_table_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +2007,7 @@ func (x *Event_Passed) String() string {
 func (*Event_Passed) ProtoMessage() {}
 
 func (x *Event_Passed) ProtoReflect() protoreflect.Message {
-	mi := &file_linko_v1_table_proto_msgTypes[19]
+	mi := &file_linko_v1_table_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +2020,7 @@ func (x *Event_Passed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event_Passed.ProtoReflect.Descriptor instead.
 func (*Event_Passed) Descriptor() ([]byte, []int) {
-	return file_linko_v1_table_proto_rawDescGZIP(), []int{7, 10}
+	return file_linko_v1_table_proto_rawDescGZIP(), []int{7, 11}
 }
 
 func (x *Event_Passed) GetSeat() uint32 {
@@ -1795,7 +2045,7 @@ type Event_GameOver struct {
 
 func (x *Event_GameOver) Reset() {
 	*x = Event_GameOver{}
-	mi := &file_linko_v1_table_proto_msgTypes[20]
+	mi := &file_linko_v1_table_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +2057,7 @@ func (x *Event_GameOver) String() string {
 func (*Event_GameOver) ProtoMessage() {}
 
 func (x *Event_GameOver) ProtoReflect() protoreflect.Message {
-	mi := &file_linko_v1_table_proto_msgTypes[20]
+	mi := &file_linko_v1_table_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +2070,7 @@ func (x *Event_GameOver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event_GameOver.ProtoReflect.Descriptor instead.
 func (*Event_GameOver) Descriptor() ([]byte, []int) {
-	return file_linko_v1_table_proto_rawDescGZIP(), []int{7, 11}
+	return file_linko_v1_table_proto_rawDescGZIP(), []int{7, 12}
 }
 
 func (x *Event_GameOver) GetTermination() Termination {
@@ -1887,7 +2137,7 @@ const file_linko_v1_table_proto_rawDesc = "" +
 	"\x04kind\"2\n" +
 	"\bSlotCard\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x12\n" +
-	"\x04card\x18\x02 \x01(\rR\x04card\"\xb8\f\n" +
+	"\x04card\x18\x02 \x01(\rR\x04card\"\xa5\r\n" +
 	"\x05Event\x120\n" +
 	"\x06played\x18\x01 \x01(\v2\x16.linko.v1.Event.PlayedH\x00R\x06played\x126\n" +
 	"\bsnatched\x18\x02 \x01(\v2\x18.linko.v1.Event.SnatchedH\x00R\bsnatched\x12-\n" +
@@ -1899,7 +2149,8 @@ const file_linko_v1_table_proto_rawDesc = "" +
 	"\x10display_refilled\x18\b \x01(\v2\x1f.linko.v1.Event.DisplayRefilledH\x00R\x0fdisplayRefilled\x12F\n" +
 	"\x0eghost_snatched\x18\t \x01(\v2\x1d.linko.v1.Event.GhostSnatchedH\x00R\rghostSnatched\x12F\n" +
 	"\x0eghost_refilled\x18\n" +
-	" \x01(\v2\x1d.linko.v1.Event.GhostRefilledH\x00R\rghostRefilled\x120\n" +
+	" \x01(\v2\x1d.linko.v1.Event.GhostRefilledH\x00R\rghostRefilled\x12F\n" +
+	"\x0eghost_declined\x18\r \x01(\v2\x1d.linko.v1.Event.GhostDeclinedH\x00R\rghostDeclined\x120\n" +
 	"\x06passed\x18\v \x01(\v2\x16.linko.v1.Event.PassedH\x00R\x06passed\x127\n" +
 	"\tgame_over\x18\f \x01(\v2\x18.linko.v1.Event.GameOverH\x00R\bgameOver\x1aC\n" +
 	"\x06Played\x12\x12\n" +
@@ -1933,14 +2184,16 @@ const file_linko_v1_table_proto_rawDesc = "" +
 	"\rGhostRefilled\x12\x1f\n" +
 	"\vghost_cards\x18\x01 \x03(\rR\n" +
 	"ghostCards\x127\n" +
-	"\rdisplay_cards\x18\x02 \x03(\v2\x12.linko.v1.SlotCardR\fdisplayCards\x1a\x1c\n" +
+	"\rdisplay_cards\x18\x02 \x03(\v2\x12.linko.v1.SlotCardR\fdisplayCards\x1a#\n" +
+	"\rGhostDeclined\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x1a\x1c\n" +
 	"\x06Passed\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x1aq\n" +
 	"\bGameOver\x127\n" +
 	"\vtermination\x18\x01 \x01(\x0e2\x15.linko.v1.TerminationR\vtermination\x12\x16\n" +
 	"\x06scores\x18\x02 \x03(\x11R\x06scores\x12\x14\n" +
 	"\x05ranks\x18\x03 \x03(\rR\x05ranksB\x06\n" +
-	"\x04kind\"\xb2\x02\n" +
+	"\x04kind\"\xe3\x03\n" +
 	"\aRuleset\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\roptional_draw\x18\x02 \x01(\bR\foptionalDraw\x12,\n" +
@@ -1949,7 +2202,12 @@ const file_linko_v1_table_proto_rawDesc = "" +
 	"\x15hand_size_breaks_ties\x18\x05 \x01(\bR\x12handSizeBreaksTies\x12\x14\n" +
 	"\x05ghost\x18\x06 \x01(\bR\x05ghost\x12&\n" +
 	"\x06end_on\x18\a \x01(\x0e2\x0f.linko.v1.EndOnR\x05endOn\x12\x1b\n" +
-	"\tmax_turns\x18\b \x01(\rR\bmaxTurns*\xe2\x01\n" +
+	"\tmax_turns\x18\b \x01(\rR\bmaxTurns\x125\n" +
+	"\vghost_start\x18\t \x01(\x0e2\x14.linko.v1.GhostStartR\n" +
+	"ghostStart\x128\n" +
+	"\fghost_snatch\x18\n" +
+	" \x01(\x0e2\x15.linko.v1.GhostSnatchR\vghostSnatch\x12>\n" +
+	"\x0eghost_overflow\x18\v \x01(\x0e2\x17.linko.v1.GhostOverflowR\rghostOverflow*\xe2\x01\n" +
 	"\fDecisionKind\x12\x1d\n" +
 	"\x19DECISION_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12DECISION_KIND_PLAY\x10\x01\x12\x1f\n" +
@@ -1975,7 +2233,20 @@ const file_linko_v1_table_proto_rawDesc = "" +
 	"\x05EndOn\x12\x16\n" +
 	"\x12END_ON_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17END_ON_DECK_AND_DISPLAY\x10\x01\x12\x0f\n" +
-	"\vEND_ON_DECK\x10\x02B\x02P\x01b\x06proto3"
+	"\vEND_ON_DECK\x10\x02*]\n" +
+	"\n" +
+	"GhostStart\x12\x1b\n" +
+	"\x17GHOST_START_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14GHOST_START_THIRTEEN\x10\x01\x12\x18\n" +
+	"\x14GHOST_START_AS_DEALT\x10\x02*c\n" +
+	"\vGhostSnatch\x12\x1c\n" +
+	"\x18GHOST_SNATCH_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17GHOST_SNATCH_COMPULSORY\x10\x01\x12\x19\n" +
+	"\x15GHOST_SNATCH_OPTIONAL\x10\x02*e\n" +
+	"\rGhostOverflow\x12\x1e\n" +
+	"\x1aGHOST_OVERFLOW_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15GHOST_OVERFLOW_SINGLE\x10\x01\x12\x19\n" +
+	"\x15GHOST_OVERFLOW_LOWEST\x10\x02B\x02P\x01b\x06proto3"
 
 var (
 	file_linko_v1_table_proto_rawDescOnce sync.Once
@@ -1989,70 +2260,78 @@ func file_linko_v1_table_proto_rawDescGZIP() []byte {
 	return file_linko_v1_table_proto_rawDescData
 }
 
-var file_linko_v1_table_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_linko_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_linko_v1_table_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_linko_v1_table_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_linko_v1_table_proto_goTypes = []any{
 	(DecisionKind)(0),             // 0: linko.v1.DecisionKind
 	(Choice)(0),                   // 1: linko.v1.Choice
 	(Termination)(0),              // 2: linko.v1.Termination
 	(EndOn)(0),                    // 3: linko.v1.EndOn
-	(*Layer)(nil),                 // 4: linko.v1.Layer
-	(*Table)(nil),                 // 5: linko.v1.Table
-	(*Slot)(nil),                  // 6: linko.v1.Slot
-	(*View)(nil),                  // 7: linko.v1.View
-	(*DrawDisplay)(nil),           // 8: linko.v1.DrawDisplay
-	(*Action)(nil),                // 9: linko.v1.Action
-	(*SlotCard)(nil),              // 10: linko.v1.SlotCard
-	(*Event)(nil),                 // 11: linko.v1.Event
-	(*Ruleset)(nil),               // 12: linko.v1.Ruleset
-	(*Event_Played)(nil),          // 13: linko.v1.Event.Played
-	(*Event_Snatched)(nil),        // 14: linko.v1.Event.Snatched
-	(*Event_Taken)(nil),           // 15: linko.v1.Event.Taken
-	(*Event_Left)(nil),            // 16: linko.v1.Event.Left
-	(*Event_Reclaimed)(nil),       // 17: linko.v1.Event.Reclaimed
-	(*Event_Discarded)(nil),       // 18: linko.v1.Event.Discarded
-	(*Event_Drawn)(nil),           // 19: linko.v1.Event.Drawn
-	(*Event_DisplayRefilled)(nil), // 20: linko.v1.Event.DisplayRefilled
-	(*Event_GhostSnatched)(nil),   // 21: linko.v1.Event.GhostSnatched
-	(*Event_GhostRefilled)(nil),   // 22: linko.v1.Event.GhostRefilled
-	(*Event_Passed)(nil),          // 23: linko.v1.Event.Passed
-	(*Event_GameOver)(nil),        // 24: linko.v1.Event.GameOver
+	(GhostStart)(0),               // 4: linko.v1.GhostStart
+	(GhostSnatch)(0),              // 5: linko.v1.GhostSnatch
+	(GhostOverflow)(0),            // 6: linko.v1.GhostOverflow
+	(*Layer)(nil),                 // 7: linko.v1.Layer
+	(*Table)(nil),                 // 8: linko.v1.Table
+	(*Slot)(nil),                  // 9: linko.v1.Slot
+	(*View)(nil),                  // 10: linko.v1.View
+	(*DrawDisplay)(nil),           // 11: linko.v1.DrawDisplay
+	(*Action)(nil),                // 12: linko.v1.Action
+	(*SlotCard)(nil),              // 13: linko.v1.SlotCard
+	(*Event)(nil),                 // 14: linko.v1.Event
+	(*Ruleset)(nil),               // 15: linko.v1.Ruleset
+	(*Event_Played)(nil),          // 16: linko.v1.Event.Played
+	(*Event_Snatched)(nil),        // 17: linko.v1.Event.Snatched
+	(*Event_Taken)(nil),           // 18: linko.v1.Event.Taken
+	(*Event_Left)(nil),            // 19: linko.v1.Event.Left
+	(*Event_Reclaimed)(nil),       // 20: linko.v1.Event.Reclaimed
+	(*Event_Discarded)(nil),       // 21: linko.v1.Event.Discarded
+	(*Event_Drawn)(nil),           // 22: linko.v1.Event.Drawn
+	(*Event_DisplayRefilled)(nil), // 23: linko.v1.Event.DisplayRefilled
+	(*Event_GhostSnatched)(nil),   // 24: linko.v1.Event.GhostSnatched
+	(*Event_GhostRefilled)(nil),   // 25: linko.v1.Event.GhostRefilled
+	(*Event_GhostDeclined)(nil),   // 26: linko.v1.Event.GhostDeclined
+	(*Event_Passed)(nil),          // 27: linko.v1.Event.Passed
+	(*Event_GameOver)(nil),        // 28: linko.v1.Event.GameOver
 }
 var file_linko_v1_table_proto_depIdxs = []int32{
-	4,  // 0: linko.v1.Table.layers:type_name -> linko.v1.Layer
-	5,  // 1: linko.v1.View.tables:type_name -> linko.v1.Table
-	6,  // 2: linko.v1.View.display:type_name -> linko.v1.Slot
-	4,  // 3: linko.v1.View.snatched:type_name -> linko.v1.Layer
-	4,  // 4: linko.v1.Action.play:type_name -> linko.v1.Layer
+	7,  // 0: linko.v1.Table.layers:type_name -> linko.v1.Layer
+	8,  // 1: linko.v1.View.tables:type_name -> linko.v1.Table
+	9,  // 2: linko.v1.View.display:type_name -> linko.v1.Slot
+	7,  // 3: linko.v1.View.snatched:type_name -> linko.v1.Layer
+	7,  // 4: linko.v1.Action.play:type_name -> linko.v1.Layer
 	1,  // 5: linko.v1.Action.choice:type_name -> linko.v1.Choice
-	8,  // 6: linko.v1.Action.draw_display:type_name -> linko.v1.DrawDisplay
-	13, // 7: linko.v1.Event.played:type_name -> linko.v1.Event.Played
-	14, // 8: linko.v1.Event.snatched:type_name -> linko.v1.Event.Snatched
-	15, // 9: linko.v1.Event.taken:type_name -> linko.v1.Event.Taken
-	16, // 10: linko.v1.Event.left:type_name -> linko.v1.Event.Left
-	17, // 11: linko.v1.Event.reclaimed:type_name -> linko.v1.Event.Reclaimed
-	18, // 12: linko.v1.Event.discarded:type_name -> linko.v1.Event.Discarded
-	19, // 13: linko.v1.Event.drawn:type_name -> linko.v1.Event.Drawn
-	20, // 14: linko.v1.Event.display_refilled:type_name -> linko.v1.Event.DisplayRefilled
-	21, // 15: linko.v1.Event.ghost_snatched:type_name -> linko.v1.Event.GhostSnatched
-	22, // 16: linko.v1.Event.ghost_refilled:type_name -> linko.v1.Event.GhostRefilled
-	23, // 17: linko.v1.Event.passed:type_name -> linko.v1.Event.Passed
-	24, // 18: linko.v1.Event.game_over:type_name -> linko.v1.Event.GameOver
-	3,  // 19: linko.v1.Ruleset.end_on:type_name -> linko.v1.EndOn
-	4,  // 20: linko.v1.Event.Played.layer:type_name -> linko.v1.Layer
-	4,  // 21: linko.v1.Event.Snatched.layer:type_name -> linko.v1.Layer
-	4,  // 22: linko.v1.Event.Taken.layer:type_name -> linko.v1.Layer
-	4,  // 23: linko.v1.Event.Reclaimed.layer:type_name -> linko.v1.Layer
-	4,  // 24: linko.v1.Event.Discarded.layer:type_name -> linko.v1.Layer
-	10, // 25: linko.v1.Event.DisplayRefilled.cards:type_name -> linko.v1.SlotCard
-	4,  // 26: linko.v1.Event.GhostSnatched.layer:type_name -> linko.v1.Layer
-	10, // 27: linko.v1.Event.GhostRefilled.display_cards:type_name -> linko.v1.SlotCard
-	2,  // 28: linko.v1.Event.GameOver.termination:type_name -> linko.v1.Termination
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	11, // 6: linko.v1.Action.draw_display:type_name -> linko.v1.DrawDisplay
+	16, // 7: linko.v1.Event.played:type_name -> linko.v1.Event.Played
+	17, // 8: linko.v1.Event.snatched:type_name -> linko.v1.Event.Snatched
+	18, // 9: linko.v1.Event.taken:type_name -> linko.v1.Event.Taken
+	19, // 10: linko.v1.Event.left:type_name -> linko.v1.Event.Left
+	20, // 11: linko.v1.Event.reclaimed:type_name -> linko.v1.Event.Reclaimed
+	21, // 12: linko.v1.Event.discarded:type_name -> linko.v1.Event.Discarded
+	22, // 13: linko.v1.Event.drawn:type_name -> linko.v1.Event.Drawn
+	23, // 14: linko.v1.Event.display_refilled:type_name -> linko.v1.Event.DisplayRefilled
+	24, // 15: linko.v1.Event.ghost_snatched:type_name -> linko.v1.Event.GhostSnatched
+	25, // 16: linko.v1.Event.ghost_refilled:type_name -> linko.v1.Event.GhostRefilled
+	26, // 17: linko.v1.Event.ghost_declined:type_name -> linko.v1.Event.GhostDeclined
+	27, // 18: linko.v1.Event.passed:type_name -> linko.v1.Event.Passed
+	28, // 19: linko.v1.Event.game_over:type_name -> linko.v1.Event.GameOver
+	3,  // 20: linko.v1.Ruleset.end_on:type_name -> linko.v1.EndOn
+	4,  // 21: linko.v1.Ruleset.ghost_start:type_name -> linko.v1.GhostStart
+	5,  // 22: linko.v1.Ruleset.ghost_snatch:type_name -> linko.v1.GhostSnatch
+	6,  // 23: linko.v1.Ruleset.ghost_overflow:type_name -> linko.v1.GhostOverflow
+	7,  // 24: linko.v1.Event.Played.layer:type_name -> linko.v1.Layer
+	7,  // 25: linko.v1.Event.Snatched.layer:type_name -> linko.v1.Layer
+	7,  // 26: linko.v1.Event.Taken.layer:type_name -> linko.v1.Layer
+	7,  // 27: linko.v1.Event.Reclaimed.layer:type_name -> linko.v1.Layer
+	7,  // 28: linko.v1.Event.Discarded.layer:type_name -> linko.v1.Layer
+	13, // 29: linko.v1.Event.DisplayRefilled.cards:type_name -> linko.v1.SlotCard
+	7,  // 30: linko.v1.Event.GhostSnatched.layer:type_name -> linko.v1.Layer
+	13, // 31: linko.v1.Event.GhostRefilled.display_cards:type_name -> linko.v1.SlotCard
+	2,  // 32: linko.v1.Event.GameOver.termination:type_name -> linko.v1.Termination
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_linko_v1_table_proto_init() }
@@ -2078,6 +2357,7 @@ func file_linko_v1_table_proto_init() {
 		(*Event_DisplayRefilled_)(nil),
 		(*Event_GhostSnatched_)(nil),
 		(*Event_GhostRefilled_)(nil),
+		(*Event_GhostDeclined_)(nil),
 		(*Event_Passed_)(nil),
 		(*Event_GameOver_)(nil),
 	}
@@ -2087,8 +2367,8 @@ func file_linko_v1_table_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linko_v1_table_proto_rawDesc), len(file_linko_v1_table_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   21,
+			NumEnums:      7,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
