@@ -22,7 +22,7 @@ from referee.ratings.stopping import (
     MAX_MARGIN,
     MIN_CONFIDENCE,
 )
-from referee.rules.ruleset import RULESETS, EndOn
+from referee.rules.ruleset import RULESETS, EndOn, GhostOverflow, GhostSnatch, GhostStart
 from referee.sandbox import Rung
 from referee.schedule import Deals
 from referee.toml_file import FileModel, Name
@@ -118,6 +118,9 @@ class StageTable(FileModel):
     """Number of matches at each table."""
     end_on: Annotated[EndOn, Field(strict=False)] | None = None
     max_turns: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    ghost_start: Annotated[GhostStart, Field(strict=False)] | None = None
+    ghost_snatch: Annotated[GhostSnatch, Field(strict=False)] | None = None
+    ghost_overflow: Annotated[GhostOverflow, Field(strict=False)] | None = None
     deals: Annotated[Deals, Field(strict=False)] | None = None
     """Whether all games of a match have the same deal."""
 

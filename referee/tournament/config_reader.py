@@ -14,7 +14,7 @@ from referee import toml_file
 from referee.clocks import SECOND_US, Clocks, parse_bank
 from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
-from referee.rules.ruleset import RULESETS
+from referee.rules.ruleset import GHOST_OPTIONS, RULESETS, Ruleset
 from referee.sandbox import Limits
 from referee.schedule import Deals, Stage
 from referee.schedule.budget import Budget, Pace, Unit, spend
@@ -171,11 +171,7 @@ class _ConfigReader:
         self, prefix: str, table: StageTable, bots: int, challengers: int
     ) -> list[_StageDraft]:
         """Return the stages of one table of the file: one for each table size."""
-        if table.ruleset is None:
-            raise self._error(f"{prefix}ruleset", "missing")
-        ruleset = RULESETS[table.ruleset].with_options(
-            end_on=table.end_on, max_turns=table.max_turns
-        )
+        ruleset = self._make_ruleset(prefix, table)
         drafts = []
         for key, seats in self._list_table_sizes(prefix, table).items():
             low, high = ruleset.min_players, ruleset.max_players
@@ -192,6 +188,22 @@ class _ConfigReader:
             )
             drafts.append(_StageDraft(f"{prefix}matches", table.matches, stage))
         return drafts
+
+    def _make_ruleset(self, prefix: str, table: StageTable) -> Ruleset:
+        if table.ruleset is None:
+            raise self._error(f"{prefix}ruleset", "missing")
+        ruleset = RULESETS[table.ruleset]
+        for option in GHOST_OPTIONS:
+            if not ruleset.ghost and getattr(table, option) is not None:
+                reason = f"{ruleset.name} has no ghost; only a duel has this option"
+                raise self._error(f"{prefix}{option}", reason)
+        return ruleset.with_options(
+            end_on=table.end_on,
+            max_turns=table.max_turns,
+            ghost_start=table.ghost_start,
+            ghost_snatch=table.ghost_snatch,
+            ghost_overflow=table.ghost_overflow,
+        )
 
     def _check_enough_bots(self, bots: int, challengers: int, seats: int) -> None:
         field, field_seats = bots - challengers, seats - (challengers > 0)

@@ -283,6 +283,10 @@ TOURNAMENT = {
     "name": (put("name", value="cap"), "tournament.json: configuration: name: cup, not cap"),
     "no name": (drop("name"), "tournament.json: name: Field required"),
     "more": (put("more", value=1), "tournament.json: more: "),
+    "option of another ruleset": (
+        put("configuration", "stages", 0, "ruleset", "ghost_start", value="as-dealt"),
+        "tournament.json: configuration: stages: 0: ruleset: Value error, classic has no ghost, so",
+    ),
     "matches": (
         put("configuration", "stages", 0, "matches", value=10**15),
         "tournament.json: configuration: stages: 0: matches: impossible number",

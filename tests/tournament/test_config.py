@@ -7,7 +7,7 @@ from config_files import BASIC, BOTS, GAUNTLET, GOOD, HEAD, FakePace, with_bots,
 
 from referee.clocks import Clocks
 from referee.ratings.stopping import StopCondition
-from referee.rules.ruleset import RULESETS, EndOn
+from referee.rules.ruleset import RULESETS, EndOn, GhostOverflow, GhostSnatch, GhostStart
 from referee.sandbox import Limits
 from referee.schedule import Deals, Stage
 from referee.schedule.balanced import balanced_schedule
@@ -99,6 +99,26 @@ def test_a_stage_may_have_other_deals_than_the_rest_of_the_file(folder):
     config = load_tournament(write(folder, text))
     assert config.stages == (Stage(BASIC, 3, 2, deals=Deals.FRESH), Stage(BASIC, 3, 2))
     assert from_canonical_json(canonical_json(config)).stages == config.stages
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ghost_start", GhostStart.AS_DEALT),
+        ("ghost_snatch", GhostSnatch.OPTIONAL),
+        ("ghost_overflow", GhostOverflow.LOWEST),
+    ],
+)
+def test_options_of_the_duel_are_read_and_stored(folder, key, value):
+    duels = 'ruleset = "duel"\nseats = 2\nmatches = 2\n'
+    text = f'{HEAD}{BOTS}{key} = "{value.value}"\n{duels}'
+    config = load_tournament(write(folder, text))
+    duel = RULESETS["duel"].with_options(**{key: value})
+    assert config.stages == (Stage(duel, 2, 2),)
+    assert from_canonical_json(canonical_json(config)) == config
+    in_stage = f'{HEAD}{BOTS}[[stage]]\n{key} = "{value.value}"\n{duels}[[stage]]\n{duels}'
+    stages = load_tournament(write(folder, in_stage)).stages
+    assert [stage.ruleset for stage in stages] == [duel, RULESETS["duel"]]
 
 
 def test_a_budget_buys_whole_rounds_of_all_stages(folder):

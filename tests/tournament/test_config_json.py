@@ -8,7 +8,7 @@ import pytest
 from config_files import BASIC, GOOD, with_bots, write
 
 from referee.clocks import Clocks
-from referee.rules.ruleset import RULESETS, EndOn
+from referee.rules.ruleset import RULESETS, EndOn, GhostOverflow, GhostSnatch, GhostStart
 from referee.schedule import Stage
 from referee.schedule.budget import Budget, Unit
 from referee.tournament.config import (
@@ -24,6 +24,7 @@ FIRST = Path(__file__).parent / "golden" / "config-1.json"
 GAUNTLETS = FIRST.with_name("config-2-gauntlet.json")
 PONDERING = FIRST.with_name("config-3-pondering.json")
 SCALED = FIRST.with_name("config-4-scaled-clocks.json")
+DUEL_OPTIONS = FIRST.with_name("config-5-duel-options.json")
 
 
 @pytest.fixture
@@ -91,6 +92,19 @@ def test_a_configuration_without_scaled_clocks_can_still_be_read():
     first = from_canonical_json(FIRST.read_text())
     assert first.scale_clocks is False
     assert from_canonical_json(SCALED.read_text()) == replace(first, scale_clocks=True)
+
+
+def test_a_configuration_without_options_of_the_duel_can_still_be_read():
+    first = from_canonical_json(FIRST.read_text())
+    basic, duel = first.stages
+    assert duel.ruleset == RULESETS["duel"]
+    rules = duel.ruleset.with_options(
+        ghost_start=GhostStart.AS_DEALT,
+        ghost_snatch=GhostSnatch.OPTIONAL,
+        ghost_overflow=GhostOverflow.LOWEST,
+    )
+    changed = replace(first, stages=(basic, replace(duel, ruleset=rules)))
+    assert from_canonical_json(DUEL_OPTIONS.read_text()) == changed
 
 
 def test_json_does_not_depend_on_how_the_file_is_written(folder):

@@ -257,6 +257,32 @@ BAD = {
         GOOD + '[[stage]]\n[[stage]]\ndeals = "new"\n',
         "stage[1].deals: must be 'same' or 'fresh'",
     ),
+    "unknown start of the ghost": (
+        GOOD + 'ghost_start = "12"\n',
+        "ghost_start: must be 'thirteen' or 'as-dealt'",
+    ),
+    "unknown snatch from the ghost": (
+        GOOD + "ghost_snatch = true\n",
+        "ghost_snatch: must be 'compulsory' or 'optional'",
+    ),
+    "unknown overflow of the ghost": (
+        GOOD + 'ghost_overflow = "highest"\n',
+        "ghost_overflow: must be 'single' or 'lowest'",
+    ),
+    "start of a ghost that is not there": (
+        GOOD + 'ghost_start = "thirteen"\n',
+        "ghost_start: basic has no ghost; only a duel has this option",
+    ),
+    "overflow of a ghost that is not there": (
+        GOOD + 'ghost_overflow = "lowest"\n',
+        "ghost_overflow: basic has no ghost; only a duel has this option",
+    ),
+    "snatch from a ghost that one stage does not have": (
+        GOOD
+        + 'ghost_snatch = "optional"\n[[stage]]\nruleset = "duel"\nseats = 2\n'
+        + '[[stage]]\nruleset = "expert"\n',
+        "stage[1].ghost_snatch: expert has no ghost; only a duel has this option",
+    ),
     "no turns": (GOOD + "max_turns = 0\n", "max_turns: must be at least 1"),
     "short seed": (GOOD + 'seed = "abc"\n', "seed: must be 64 hexadecimal digits"),
     "seed with a wrong digit": (
