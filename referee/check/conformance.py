@@ -23,7 +23,7 @@ from referee.check import (
 from referee.check.bot_under_test import Measurements
 from referee.check.decision_steps import check_decisions
 from referee.check.game_steps import ConcurrencySteps, measure_strength
-from referee.check.games import TableSize, plan_games, play_in_sequence
+from referee.check.games import TableSize, list_variants, plan_games, play_in_sequence
 from referee.check.lifecycle_steps import ShutdownSteps, StartUpSteps
 from referee.clocks import Clocks
 from referee.roster.workshop import Workshop
@@ -189,10 +189,11 @@ class _Check:
         return finding
 
     async def _play_full_games(self, players: int) -> Finding:
-        """Play one game of each ruleset in `_passed_rulesets` that allows `players` players."""
+        """Play one game of each ruleset in `_passed_rulesets`, and of its variants, that allows `players` players."""
         tables = [
-            TableSize(ruleset, players)
+            TableSize(variant, players)
             for ruleset in self._passed_rulesets
+            for variant in list_variants(ruleset)
             if ruleset.min_players <= players <= ruleset.max_players
         ]
         if not tables:

@@ -2,7 +2,7 @@
 
 A script is the beginning of a random game in which one seat has every kind of decision. The bot gets the requests
 to that seat. The replies of the bot do not change the game, and the seeds are fixed. Therefore every bot gets the
-same requests.
+same requests. The duel has two scripts: one with its usual rules, and one with all options of its ghost changed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from referee.check.games import (
     BotSeat,
     CheckGame,
     RandomPlayer,
+    list_variants,
+    ruleset_text,
     start_game,
 )
 from referee.clocks import Clocks
@@ -68,49 +70,69 @@ class _RecordingPlayer(RandomPlayer):
 
 
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
-    """Send the requests of a script to a new process of the bot.
+    """Send the requests of the scripts of a ruleset to a new process of the bot.
 
-    When `TIME_BUDGET_S` is over and the bot has got every kind of decision once, the remaining requests are left
-    out. Raises `StepFailure` if the bot does not start or a reply is wrong. The `StepFailure` shows the first
-    wrong reply to each kind of decision.
+    A script has an equal share of `TIME_BUDGET_S`. When it is over and the bot has got every kind of decision of the
+    script once, the remaining requests of the script are left out. Raises `StepFailure` if the bot does not start or a
+    reply is wrong. The `StepFailure` shows the first wrong reply to each kind of decision.
     """
-    script = await find_script(ruleset, players, bot.clocks)
-    kinds = decision_kinds(ruleset)
-    until_s = time.monotonic() + TIME_BUDGET_S
+    variants = list_variants(ruleset)
+    scripts = [await find_script(variant, players, bot.clocks) for variant in variants]
+    replies = _Replies()
     async with bot.run() as process:
-        seat = BotSeat(
-            process, await start_game(bot, process, script.game), script.game.description
-        )
-        requested = Counter[DecisionKind]()
-        failures = defaultdict[DecisionKind, list[StepFailure]](list)
-        for request in script.requests:
-            if time.monotonic() > until_s and len(requested) == len(kinds):
+        for script in scripts:
+            player = await start_game(bot, process, script.game)
+            seat = BotSeat(process, player, script.game.description)
+            await _request_script(bot, seat, script, TIME_BUDGET_S / len(scripts), replies)
+            if replies.is_broken:
                 break
-            kind = request.decision.kind
-            requested[kind] += 1
-            try:
-                reply = await seat.decide(request)
-            except BotFault as fault:
-                assert seat.failure is not None  # noqa: S101 - `BotSeat.decide` has set it
-                failures[kind].append(seat.failure)
-                if fault.cause not in _RECOVERABLE_CAUSES:
-                    break
-            else:
-                bot.measurements.add_decision(kind, reply.elapsed_us)
-        if failures:
-            raise _merge(failures, requested)
+        if replies.failures:
+            raise _merge(replies)
     return pass_with(
-        f"{count_text(requested.total(), 'decision')}; all {len(requested)} kinds of decisions"
+        f"{count_text(replies.requested.total(), 'decision')}; all {len(replies.requested)} kinds of decisions"
     )
 
 
-def _merge(
-    failures: dict[DecisionKind, list[StepFailure]], requested: Counter[DecisionKind]
-) -> StepFailure:
-    """Return one failure with the first failure and the number of failures of each kind of decision.
+class _Replies:
+    """What the bot has replied to the requests of one step."""
 
-    `requested` counts the requests of each kind.
-    """
+    def __init__(self) -> None:
+        self.requested = Counter[DecisionKind]()
+        """The number of requests of each kind."""
+        self.failures = defaultdict[DecisionKind, list[StepFailure]](list)
+        """The failures of each kind."""
+        self.is_broken = False
+        """True after a fault that ends the step."""
+
+
+async def _request_script(
+    bot: BotUnderTest, seat: BotSeat, script: Script, budget_s: float, replies: _Replies
+) -> None:
+    """Send the requests of a script to the bot, and note what it replies."""
+    kinds = decision_kinds(script.game.ruleset)
+    until_s = time.monotonic() + budget_s
+    requested = set[DecisionKind]()
+    for request in script.requests:
+        if time.monotonic() > until_s and len(requested) == len(kinds):
+            return
+        kind = request.decision.kind
+        requested.add(kind)
+        replies.requested[kind] += 1
+        try:
+            reply = await seat.decide(request)
+        except BotFault as fault:
+            assert seat.failure is not None  # noqa: S101 - `BotSeat.decide` has set it
+            replies.failures[kind].append(seat.failure)
+            if fault.cause not in _RECOVERABLE_CAUSES:
+                replies.is_broken = True
+                return
+        else:
+            bot.measurements.add_decision(kind, reply.elapsed_us)
+
+
+def _merge(replies: _Replies) -> StepFailure:
+    """Return one failure with the first failure and the number of failures of each kind of decision."""
+    failures, requested = replies.failures, replies.requested
     expected = "\n".join(of_kind[0].expected for of_kind in failures.values())
     came = "\n".join(
         of_kind[0].came
@@ -134,7 +156,7 @@ async def find_script(ruleset: Ruleset, players: int, clocks: Clocks) -> Script:
     The script ends there. If a game gives a script for several seats, the shortest script is returned.
     """
     for number in count():
-        name = f"script-{ruleset.name}-{number}"
+        name = f"script-{ruleset_text(ruleset)}-{number}"
         seats = [_RecordingPlayer(f"{name}-{seat}") for seat in range(players)]
         setup = GameSetup(
             game_id=name,

@@ -30,7 +30,7 @@ from referee.protocol import messages
 from referee.records import BotId, Reply, Request
 from referee.rules.actions import Action, DecisionKind
 from referee.rules.game import Game
-from referee.rules.ruleset import Ruleset
+from referee.rules.ruleset import GHOST_OPTIONS, GhostOverflow, GhostSnatch, GhostStart, Ruleset
 
 SEED = bytes(32)
 """The seed of all deals of a check."""
@@ -58,12 +58,34 @@ class CheckGame:
     @property
     def description(self) -> str:
         """The game as text for messages, such as `in duel with 2 players`."""
-        return f"in {self.ruleset.name} with {self.players} players"
+        return f"in {ruleset_text(self.ruleset)} with {self.players} players"
 
     @property
     def deck(self) -> tuple[int, ...]:
         """The deck in drawing order."""
         return deals.deck(SEED, self.name, self.ruleset)
+
+
+def list_variants(ruleset: Ruleset) -> tuple[Ruleset, ...]:
+    """Return a ruleset and, if it has a ghost, the same ruleset with all options of the ghost changed."""
+    if not ruleset.ghost:
+        return (ruleset,)
+    changed = ruleset.with_options(
+        ghost_start=GhostStart.AS_DEALT,
+        ghost_snatch=GhostSnatch.OPTIONAL,
+        ghost_overflow=GhostOverflow.LOWEST,
+    )
+    return ruleset, changed
+
+
+def ruleset_text(ruleset: Ruleset) -> str:
+    """Return the name of a ruleset with its changed options, such as `duel (ghost_snatch = "optional")`."""
+    changed = ", ".join(
+        f'{option} = "{value.value}"'
+        for option, default in GHOST_OPTIONS.items()
+        if (value := getattr(ruleset, option)) is not default
+    )
+    return f"{ruleset.name} ({changed})" if changed else ruleset.name
 
 
 class RandomPlayer:

@@ -70,6 +70,16 @@ class IsWrongWithGhosts(Plain):
         return super().reply(request, NONSENSE if wrong else action)
 
 
+class NeverPasses(Plain):
+    """Takes every action of a ghost set for a set of the ghost."""
+
+    def reply(self, request, action=None):
+        if request.kind == table_pb2.DECISION_KIND_GHOST_SET:
+            value = request.legal[-1].ghost_value
+            action = table_pb2.Action(ghost_value=value)
+        return super().reply(request, action)
+
+
 class IsWrongInExpert(Plain):
     async def prepare(self, start):
         self.wrong = start.ruleset.name == "expert"

@@ -135,7 +135,13 @@ async def test_sample_bots_pass(bot):
         pytest.param(
             "is_wrong_with_ghosts",
             "decisions: duel",
-            ["GHOST_SET", "ghost_value 13", "5 of 5"],
+            ["GHOST_SET", "ghost_value 13", "8 of 8"],
+            marks=MORE,
+        ),
+        pytest.param(
+            "never_passes",
+            "decisions: duel",
+            ["GHOST_SET", "ghost_value 0", 'ghost_snatch = "optional"', "CHOICE_PASS"],
             marks=MORE,
         ),
         pytest.param(

@@ -5,13 +5,15 @@ from collections import Counter
 import pytest
 
 from referee.check.decision_steps import MIN_REPEATS, decision_kinds, find_script
+from referee.check.games import list_variants
 from referee.clocks import Clocks
-from referee.rules.actions import DecisionKind
+from referee.rules.actions import Choice, DecisionKind
 from referee.rules.ruleset import RULESETS
 
 TABLES = [
-    (ruleset, players)
+    (variant, players)
     for ruleset in RULESETS.values()
+    for variant in list_variants(ruleset)
     for players in range(ruleset.min_players, ruleset.max_players + 1)
 ]
 
@@ -25,6 +27,25 @@ async def test_script_has_every_kind_of_its_ruleset_for_one_seat(ruleset, player
     assert {request.decision.seat for request in script.requests} == {script.game.seat}
     numbers = [request.number for request in script.requests]
     assert numbers == sorted(set(numbers))
+
+
+async def test_duel_has_two_scripts_and_one_of_them_offers_to_pass_on_the_ghost():
+    usual, changed = [
+        await find_script(variant, 2, Clocks()) for variant in list_variants(RULESETS["duel"])
+    ]
+    assert usual.game.name != changed.game.name, "a process never plays two games with the same id"
+    assert usual.game.description == "in duel with 2 players"
+    assert changed.game.description == (
+        'in duel (ghost_start = "as-dealt", ghost_snatch = "optional", ghost_overflow = "lowest")'
+        " with 2 players"
+    )
+    for script, offers in ((usual, False), (changed, True)):
+        ghosts = [
+            request.decision
+            for request in script.requests
+            if request.decision.kind is DecisionKind.GHOST_SET
+        ]
+        assert {Choice.PASS in decision.legal for decision in ghosts} == {offers}
 
 
 async def test_script_is_reproducible():
