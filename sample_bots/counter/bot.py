@@ -53,7 +53,7 @@ class Counter(Bot):
                 return Choice.TAKE if is_worth_having(view) else Choice.LEAVE
             case DecisionKind.RECLAIM_OR_DISCARD:
                 return Choice.RECLAIM if is_worth_having(view) else Choice.DISCARD
-            case DecisionKind.OPTIONAL_DRAW if self.somebody_is_about_to_go_out(view):
+            case _ if Choice.PASS in request.legal and self.somebody_is_about_to_go_out(view):
                 return Choice.PASS
             case _:  # a draw, or a set of the ghost
                 return max(request.legal, key=lambda action: worth(view, action))

@@ -39,7 +39,7 @@ def sprint(request: Request) -> Action:
             return max(request.plays, key=lambda play: (play.layer.size, play.layer.value))
         case DecisionKind.TAKE_OR_LEAVE:
             return Choice.LEAVE
-        case DecisionKind.OPTIONAL_DRAW:
+        case DecisionKind.OPTIONAL_DRAW | DecisionKind.GHOST_SET if Choice.PASS in request.legal:
             return Choice.PASS
         case _:
             return collect(request)

@@ -194,6 +194,20 @@ func TestDecide(t *testing.T) {
 			want:  ghost(3),
 		},
 		{
+			name:  "pass on the ghost if no card of its sets is held",
+			kind:  kindGhostSet,
+			view:  &linko.View{Hand: hand(4, 4, 10)},
+			legal: []*linko.Action{ghost(3), ghost(12), pass},
+			want:  pass,
+		},
+		{
+			name:  "snatch a set that is held instead of passing",
+			kind:  kindGhostSet,
+			view:  &linko.View{Hand: hand(3)},
+			legal: []*linko.Action{ghost(3), pass},
+			want:  ghost(3),
+		},
+		{
 			name:  "choose the first action for an unknown kind of decision",
 			kind:  kindOfTheFuture,
 			view:  &linko.View{Hand: hand(3)},

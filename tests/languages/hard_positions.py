@@ -264,7 +264,16 @@ def held_set_is_best(at: Position) -> bool:
 
 
 def lower_set_is_best(at: Position) -> bool:
-    return at.action.ghost_value < max(action.ghost_value for action in at.request.legal)
+    highest = max(action.ghost_value for action in at.request.legal)
+    return at.action.HasField("ghost_value") and at.action.ghost_value < highest
+
+
+def set_is_better_than_a_pass(at: Position) -> bool:
+    return at.action.HasField("ghost_value") and at.request.legal[-1].HasField("choice")
+
+
+def single_set_is_declined(at: Position) -> bool:
+    return pass_is_best(at) and len(at.request.legal) == 2
 
 
 _DRAWS = {
@@ -318,7 +327,13 @@ SIGNS: dict[table_pb2.DecisionKind, dict[str, Sign]] = {
     OPTIONAL_DRAW: _DRAWS
     | _GROUPS
     | {"pass is best": pass_is_best, "a single held card is drawn": held_card_is_drawn},
-    GHOST_SET: {"a held set is best": held_set_is_best, "a lower set is best": lower_set_is_best},
+    GHOST_SET: {
+        "a held set is best": held_set_is_best,
+        "a lower set is best": lower_set_is_best,
+        "a set is better than a pass": set_is_better_than_a_pass,
+        "a pass is best": pass_is_best,
+        "a single set is declined": single_set_is_declined,
+    },
 }
 """The tests of what makes a position hard, by kind of decision and name."""
 

@@ -24,7 +24,14 @@ from referee.protocol.values import action_value, ruleset_message
 from referee.records import Request
 from referee.rules.events import Event, redact
 from referee.rules.game import Game
-from referee.rules.ruleset import RULESETS, EndOn, Ruleset
+from referee.rules.ruleset import (
+    RULESETS,
+    EndOn,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Ruleset,
+)
 
 SEED = bytes(32)
 TABLES = [
@@ -38,6 +45,8 @@ QUOTA = 20
 """The number of positions of each sort that are stored of each ruleset, if its games have them."""
 END_ON_DECK_EACH = 3
 """One of this many games ends with the deck."""
+CHANGED_DUEL_EACH = 2
+"""One of this many duels has all its options changed."""
 CLOCKS = Clocks()
 _DECISION_TIME = DecisionTime(CLOCKS.decision_us, None, 0)
 
@@ -113,6 +122,12 @@ def record_game(rules: Ruleset, seats: int, number: int, quota: Quota) -> Iterat
     chance = random.Random(name)
     if number % END_ON_DECK_EACH == END_ON_DECK_EACH - 1:
         rules = rules.with_options(end_on=EndOn.DECK)
+    if rules.ghost and number % CHANGED_DUEL_EACH == CHANGED_DUEL_EACH - 1:
+        rules = rules.with_options(
+            ghost_start=GhostStart.AS_DEALT,
+            ghost_snatch=GhostSnatch.OPTIONAL,
+            ghost_overflow=GhostOverflow.LOWEST,
+        )
     game = Game(rules, seats, deals.deck(SEED, name, rules))
     recorders = [SeatRecorder(name, game, rules, seat, quota) for seat in range(seats)]
     for decision_id in itertools.count(1):

@@ -119,6 +119,7 @@ def test_corpus_can_be_recorded_again():
         ("CHOICE_DRAW_DECK: 6", "CHOICE_DRAW_DECK: 7"),
         ("worth(one) > worth(other)", "worth(one) >= worth(other)"),
         ("card_worth(action.ghost_value)", "action.ghost_value"),
+        ("card_worth(action.ghost_value)", "100 + card_worth(action.ghost_value)"),
     ],
 )
 def test_corpus_finds_a_program_with_one_mistake(right, wrong):

@@ -24,17 +24,36 @@ from referee.rules.actions import (
 )
 from referee.rules.events import Event, redact
 from referee.rules.game import Game, Outcome
-from referee.rules.ruleset import RULESETS, Layer, Ruleset, full_deck, list_cards
+from referee.rules.ruleset import (
+    RULESETS,
+    GhostOverflow,
+    GhostSnatch,
+    GhostStart,
+    Layer,
+    Ruleset,
+    full_deck,
+    list_cards,
+)
 from referee.sdk import Bot, Decide, Session
 
 FOLDER = Path(__file__).resolve().parents[2] / "sample_bots"
 NAMES = sorted(path.parent.name for path in FOLDER.glob("*/bot.py"))
+CHANGED_DUEL = RULESETS["duel"].with_options(
+    ghost_start=GhostStart.AS_DEALT,
+    ghost_snatch=GhostSnatch.OPTIONAL,
+    ghost_overflow=GhostOverflow.LOWEST,
+)
+VARIANTS = RULESETS | {"duel-with-options": CHANGED_DUEL}
 TABLES = [
     (rules, players)
-    for rules in RULESETS.values()
+    for rules in VARIANTS.values()
     for players in sorted({rules.min_players, rules.max_players})
 ]
-TABLE_NAMES = [f"{rules.name}-{players}" for rules, players in TABLES]
+TABLE_NAMES = [
+    f"{name}-{players}"
+    for name, rules in VARIANTS.items()
+    for players in sorted({rules.min_players, rules.max_players})
+]
 _SINGLE_ONE = Layer(1, 1, 0)
 _DECISION_TIME = DecisionTime(1_000_000, None, 0)
 
@@ -106,10 +125,14 @@ def decide(
     tops: Sequence[Layer] = (),
     snatched: Layer = _SINGLE_ONE,
     display: Sequence[int] = (),
+    ghost_actions: Sequence[Action] = (),
     other_hand: int = 9,
     deck_size: int = 50,
 ) -> table_pb2.Action:
-    """Return the action of seat 0 in `basic`, against two seats with these top layers."""
+    """Return the action of seat 0 in `basic`, against two seats with these top layers.
+
+    `ghost_actions` are the legal actions of a decision about the ghost, which is no part of the view.
+    """
     counts = [hand.get(card, 0) for card in range(15)]
     view = table_pb2.View(
         hand=counts,
@@ -126,6 +149,7 @@ def decide(
         table_pb2.DECISION_KIND_PLAY: legal_plays(counts),
         table_pb2.DECISION_KIND_TAKE_OR_LEAVE: TAKE_OR_LEAVE,
         table_pb2.DECISION_KIND_RECLAIM_OR_DISCARD: RECLAIM_OR_DISCARD,
+        table_pb2.DECISION_KIND_GHOST_SET: ghost_actions,
     }
     draws = [Choice.DRAW_DECK, *(DrawDisplay(slot, (card,)) for slot, card in enumerate(display))]
     options[table_pb2.DECISION_KIND_DRAW] = draws

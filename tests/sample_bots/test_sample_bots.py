@@ -9,13 +9,13 @@ import sys
 from itertools import combinations
 
 import pytest
-from bot_games import FOLDER, NAMES, TABLE_NAMES, TABLES, bot, decide, module, play
+from bot_games import CHANGED_DUEL, FOLDER, NAMES, TABLE_NAMES, TABLES, bot, decide, module, play
 from greedy_by_the_book import choose
 
 from referee.bots.manifest import load_manifest
 from referee.pb import table_pb2
 from referee.protocol.values import ruleset_message
-from referee.rules.actions import DecisionKind
+from referee.rules.actions import Choice, DecisionKind, SnatchGhost
 from referee.rules.ruleset import HIDDEN, JOKER, RULESETS, Layer
 
 pytestmark = pytest.mark.unmeasured
@@ -81,6 +81,21 @@ def test_bot_takes_every_kind_of_decision(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_bot_snatches_from_the_ghost_and_passes_if_it_may(name):
+    replies = collections.Counter()
+
+    def watch(seat, game, _request, reply):
+        decision = game.decision
+        is_asked = decision.kind is DecisionKind.GHOST_SET and Choice.PASS in decision.legal
+        if seat == 0 and is_asked:
+            replies[reply.action.WhichOneof("kind")] += 1
+
+    for seed in range(8):
+        play([bot(name), bot("random")], CHANGED_DUEL, seed, watch)
+    assert set(replies) == {"ghost_value", "choice"}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_bot_repeats_its_replies_with_the_same_seed(name):
     def record_replies(seed):
         replies = []
@@ -131,6 +146,8 @@ PLAY = table_pb2.DECISION_KIND_PLAY
 TAKE_OR_LEAVE = table_pb2.DECISION_KIND_TAKE_OR_LEAVE
 DRAW = table_pb2.DECISION_KIND_DRAW
 OPTIONAL_DRAW = table_pb2.DECISION_KIND_OPTIONAL_DRAW
+GHOST_SET = table_pb2.DECISION_KIND_GHOST_SET
+SETS = [SnatchGhost(3), SnatchGhost(9), SnatchGhost(12)]
 EXAMPLES = [
     (
         PLAY,
@@ -162,6 +179,12 @@ EXAMPLES = [
     (
         OPTIONAL_DRAW,
         {"hand": {4: 2, 10: 1}, "display": [13, 12, 5]},
+        {"choice": table_pb2.CHOICE_PASS},
+    ),
+    (GHOST_SET, {"hand": {4: 2, 10: 1}, "ghost_actions": SETS}, {"ghost_value": 12}),
+    (
+        GHOST_SET,
+        {"hand": {4: 2, 10: 1}, "ghost_actions": [*SETS, Choice.PASS]},
         {"choice": table_pb2.CHOICE_PASS},
     ),
 ]

@@ -38,7 +38,7 @@ class Policy
     case action.kind
     when :play then worth_of_play(action.play)
     when :draw_display then worth_of_cards(action.draw_display.cards)
-    when :ghost_value then worth_of_copies(action.ghost_value, @view.ghost[action.ghost_value])
+    when :ghost_value then worth_of_set(action.ghost_value)
     when :choice then action.choice == :CHOICE_DRAW_DECK ? worth_of_deck : PRICE # or a pass
     end
   end
@@ -88,6 +88,13 @@ class Policy
 
   def worth_of_cards(cards)
     cards.tally.sum { |card, count| worth_of_copies(card, count) }
+  end
+
+  # Returns the worth of a set of the ghost. A pass is worth the price of one card, so the price of
+  # the other cards is subtracted.
+  def worth_of_set(value)
+    count = @view.ghost[value]
+    worth_of_copies(value, count) - (PRICE * (count - 1))
   end
 
   # Returns how many more cards of our hand we expect to keep with `count` more copies of a card. A

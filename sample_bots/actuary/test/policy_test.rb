@@ -123,6 +123,14 @@ class PolicyTest < Minitest::Test
     assert_equal legal[0], decide(:GHOST_SET, view([3, 3, 12], ghost:), legal)
   end
 
+  def test_passes_on_the_ghost_if_no_set_is_worth_the_price
+    legal = [Action.new(ghost_value: 3), choice(:CHOICE_PASS)]
+    ghost = counts([3, 3])
+
+    assert_equal choice(:CHOICE_PASS), decide(:GHOST_SET, view([11, 12], ghost:), legal)
+    assert_equal legal[0], decide(:GHOST_SET, view([3, 3, 12], ghost:), legal)
+  end
+
   def test_unknown_kind_of_decision_gets_the_first_action
     request = Request.new(kind: 99, view: view([2, 13]), legal: [play(2), play(13)])
 

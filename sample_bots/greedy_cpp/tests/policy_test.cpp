@@ -198,6 +198,19 @@ const std::vector<Example> kExamples = {
        legal { ghost_value: 10 }
        legal { ghost_value: 12 })pb",
      "ghost_value: 4"},
+    {"a snatch from the ghost of cards that you do not hold is declined", "", R"pb(
+       kind: DECISION_KIND_GHOST_SET
+       view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }
+       legal { ghost_value: 3 }
+       legal { ghost_value: 12 }
+       legal { choice: CHOICE_PASS })pb",
+     "choice: CHOICE_PASS"},
+    {"an optional snatch from the ghost of cards that you hold is made", "", R"pb(
+       kind: DECISION_KIND_GHOST_SET
+       view { hand: [ 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 ] }
+       legal { ghost_value: 3 }
+       legal { choice: CHOICE_PASS })pb",
+     "ghost_value: 3"},
     {"an unknown kind of decision gets the first legal action", "", R"pb(
        kind: 99
        view { hand: [ 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 ] }

@@ -153,6 +153,20 @@ const EXAMPLES: Example[] = [
     answer: ghost(4),
   },
   {
+    title: "passes if it holds no card of the ghost's sets",
+    kind: DecisionKind.GHOST_SET,
+    view: view({ hand: [4, 4, 10] }),
+    legal: [ghost(3), ghost(12), choice(Choice.PASS)],
+    answer: choice(Choice.PASS),
+  },
+  {
+    title: "snatches a set that it holds instead of passing",
+    kind: DecisionKind.GHOST_SET,
+    view: view({ hand: [3, 10] }),
+    legal: [ghost(3), choice(Choice.PASS)],
+    answer: ghost(3),
+  },
+  {
     title: "an unknown kind of decision gets the first legal action",
     kind: 99 as DecisionKind,
     view: view({ hand: [4, 4, 10] }),

@@ -243,6 +243,16 @@ fn set_of_the_ghost_that_is_held_most_often_is_snatched() {
 }
 
 #[test]
+fn set_of_the_ghost_is_declined_unless_a_card_of_it_is_held() {
+    let optional = |cards: &[u32]| {
+        let legal = [ghost(3), ghost(12), choose(Choice::Pass)];
+        decide(DecisionKind::GhostSet, hand(cards), &legal)
+    };
+    assert_eq!(optional(&[4, 4, 10]), choose(Choice::Pass));
+    assert_eq!(optional(&[3, 10]), ghost(3));
+}
+
+#[test]
 fn decision_of_an_unknown_kind_gets_the_first_legal_action() {
     let request = Request {
         kind: 99,

@@ -255,6 +255,27 @@ class PolicyTest {
                         """,
                         "ghost_value: 4"),
                 arguments(
+                        "a snatch from the ghost of cards that are not held is declined",
+                        "",
+                        """
+                        kind: DECISION_KIND_GHOST_SET
+                        view { hand: [0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0] }
+                        legal { ghost_value: 3 }
+                        legal { ghost_value: 12 }
+                        legal { choice: CHOICE_PASS }
+                        """,
+                        "choice: CHOICE_PASS"),
+                arguments(
+                        "an optional snatch from the ghost of cards that are held is made",
+                        "",
+                        """
+                        kind: DECISION_KIND_GHOST_SET
+                        view { hand: [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }
+                        legal { ghost_value: 3 }
+                        legal { choice: CHOICE_PASS }
+                        """,
+                        "ghost_value: 3"),
+                arguments(
                         "an unknown kind of decision gets the first action",
                         "",
                         """
