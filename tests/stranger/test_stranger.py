@@ -20,13 +20,18 @@ from strangers import ask_a_stranger
 
 from referee import deals
 from referee.rules.game import Game
-from referee.rules.ruleset import JOKER, RULESETS
+from referee.rules.ruleset import HAND_SIZE, JOKER, RULESETS, GhostOverflow, GhostStart
 from referee.tournament import archive_format
 
 pytestmark = [pytest.mark.toolchain("node"), pytest.mark.unmeasured]
+DUELS = [
+    RULESETS["duel"].with_options(ghost_start=start, ghost_overflow=overflow)
+    for start in GhostStart
+    for overflow in GhostOverflow
+]
 TABLES = [
     (ruleset, seats)
-    for ruleset in RULESETS.values()
+    for ruleset in [rules for rules in RULESETS.values() if not rules.ghost] + DUELS
     for seats in range(ruleset.min_players, ruleset.max_players + 1)
 ]
 
@@ -41,6 +46,11 @@ def some_deals(count):
         (seed, f"{name}-deal-{number}", ruleset, seats)
         for number, ((ruleset, seats), seed, name) in enumerate(islice(tables, count), start=1)
     ]
+
+
+def options(ruleset):
+    """Return the options of the duel that change the layout of a deal."""
+    return f"{ruleset.ghost_start.value},{ruleset.ghost_overflow.value}"
 
 
 def cards_of(counts):
@@ -64,7 +74,7 @@ def expected_answer(seed, deal_id, ruleset, seats):
 def test_verifier_and_referee_agree_on_a_thousand_deals():
     chosen_deals = some_deals(1000)
     lines = "".join(
-        f"{seed.hex()} {ruleset.name} {seats} {deal_id}\n"
+        f"{seed.hex()} {ruleset.name} {seats} {options(ruleset)} {deal_id}\n"
         for seed, deal_id, ruleset, seats in chosen_deals
     )
     result = ask_a_stranger(deals=lines)
@@ -74,6 +84,8 @@ def test_verifier_and_referee_agree_on_a_thousand_deals():
     assert {len(each["deck"]) for each in answers} == {105, 109}
     grouped = [each for each in answers if any(len(slot) > 1 for slot in each["display"])]
     assert any(JOKER in slot for each in grouped for slot in each["display"]), "no case of R9"
+    ghosts = [len(each["ghost"]) for each in answers if each["ghost"]]
+    assert min(ghosts) < max(ghosts) == HAND_SIZE, "no case of R16"
 
 
 # Commitments

@@ -5,10 +5,10 @@
 //   node verifier.mjs ARCHIVE
 //
 // ARCHIVE is a file of `referee tournament export`. The program checks the commitments and the deck of every game with
-// a public seed. DEALS has a line `SEED RULESET SEATS DEAL_ID` for each deal, with the seed
-// in hexadecimal; the id is the rest of the line. For each line the program prints a line of JSON: the
-// SHA-256 of the seed, the deck in drawing order, and the cards after the set-up. It needs Node.js 18 or
-// newer and no packages.
+// a public seed. DEALS has a line `SEED RULESET SEATS OPTIONS DEAL_ID` for each deal, with the seed in hexadecimal;
+// OPTIONS are values of the options of the duel, such as `as-dealt,lowest`; the id is the rest of the line. For each
+// line the program prints a line of JSON: the SHA-256 of the seed, the deck in drawing order, and the cards after the
+// set-up. It needs Node.js 18 or newer and no packages.
 
 import { createHash, createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -90,7 +90,7 @@ function scheduleDigest(matches) {
 }
 
 /** Returns the cards after the set-up, hands and ghost sorted, and the number of cards left in the deck. */
-function layOut(cards, ruleset, seats) {
+function layOut(cards, ruleset, seats, options) {
   const rest = [...cards];
   const ascending = (a, b) => a - b;
   const duel = ruleset === "duel";
@@ -98,17 +98,18 @@ function layOut(cards, ruleset, seats) {
     rest.splice(0, duel ? 11 : 13).concat(duel ? [JOKER, JOKER] : []).sort(ascending));
   const display = rest.splice(0, 6).map((card) => [card]);
   const ghost = [];
-  while (duel && ghost.length < 13) {
+  const isDealt = (turned) => (options.includes("as-dealt") ? turned : ghost.length) >= 13;
+  for (let turned = 0; duel && !isDealt(turned); turned++) {
     const card = rest.shift();
     if (card < 13) ghost.push(card);
-    else slotFor(display).push(card);
+    else slotFor(display, options).push(card);
   }
   return { hands, display, ghost: ghost.sort(ascending), left: rest.length };
 }
 
 /** Returns the slot for a 13 or joker that is turned up for the ghost. */
-function slotFor(display) {
-  const singles = display.filter((slot) => slot.length === 1);
+function slotFor(display, options) {
+  const singles = options.includes("lowest") ? [] : display.filter((slot) => slot.length === 1);
   const candidates = singles.length ? singles : display;
   return candidates.reduce((lowest, slot) => (slot[0] < lowest[0] ? slot : lowest));
 }
@@ -222,10 +223,10 @@ function checkArchive(file) {
 
 /** Returns the deal of one line of DEALS. */
 function answer(line) {
-  const [, hex, ruleset, seats, dealId] = /^([0-9a-f]{64}) (\S+) (\d+) (.*)$/.exec(line);
+  const [, hex, ruleset, seats, options, dealId] = /^([0-9a-f]{64}) (\S+) (\d+) (\S+) (.*)$/.exec(line);
   const seed = Buffer.from(hex, "hex");
   const cards = deck(seed, dealId, ruleset);
-  return { seed_digest: sha256(seed), deck: cards, ...layOut(cards, ruleset, Number(seats)) };
+  return { seed_digest: sha256(seed), deck: cards, ...layOut(cards, ruleset, Number(seats), options.split(",")) };
 }
 
 const [archive] = process.argv.slice(2);
