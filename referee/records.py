@@ -21,10 +21,12 @@ from referee.rules.ruleset import Ruleset
 
 @dataclass(frozen=True, slots=True)
 class BotId:
-    """The name and version of a bot, from its manifest."""
+    """The name and version of a bot."""
 
     name: str
+    """The name in its manifest."""
     version: str
+    """The version in the league, such as `1.0+2`; for a bot outside a league, the version in its manifest."""
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
