@@ -47,7 +47,7 @@ from referee.cli.options import (
     console,
 )
 from referee.cli.progress import Interrupts, conduct
-from referee.cli.tournament import LeaguePace, describe_stop
+from referee.cli.tournament import LeaguePace, announce_verdict, describe_stop
 from referee.errors import RefereeError, UserError
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
@@ -93,6 +93,33 @@ def run(
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     config = load_tournament(file, LeaguePace(league, db))
+    play_new_tournament(
+        ctx,
+        config,
+        league,
+        db,
+        isolation=isolation,
+        require=require,
+        network=network,
+        place=place,
+    )
+
+
+def play_new_tournament(
+    ctx: typer.Context,
+    config: TournamentConfig,
+    league: Path,
+    db: str | None,
+    *,
+    isolation: str | None,
+    require: str | None,
+    network: bool,
+    place: ClusterChoice | None,
+) -> bool:
+    """Create a tournament and play it. Return the result of `announce_verdict`. The other arguments are the options of `run`.
+
+    Raises UserError for wrong options or bots, before anything is stored. Else it raises the same errors as `play_to_end`.
+    """
     check_cores(place, config)
     _check_bots(config, league, db)
     choice = choose_rung(ctx, isolation, config.isolation)
@@ -114,6 +141,7 @@ def run(
             if config.budget is not None:
                 console.print(f"The budget of {config.budget} is enough for {config.games} games.")
             play_to_end(store, tournament, under, interrupts, place)
+            return announce_verdict(store, tournament.name)
 
 
 @app.command()
@@ -144,6 +172,7 @@ def resume(
         under = _select_isolation_again(store, tournament, choice, require)
         with store.lock():
             play_to_end(store, tournament, under, interrupts, place)
+        announce_verdict(store, tournament.name)
 
 
 @app.command()

@@ -46,6 +46,7 @@ from referee.reports.tournament_rows import (
     status_rows,
     tournament_rows,
 )
+from referee.reports.verdicts import judge_newest_look
 from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
 from referee.store.league import League
@@ -64,6 +65,8 @@ app = typer.Typer()
 
 _ORDERS = ("rating", "points")
 """The values of `--by`."""
+BOTS_TO_COMPARE = 2
+"""The number of bots in `tournament compare`."""
 
 
 class LeaguePace:
@@ -298,3 +301,17 @@ def describe_stop(tournament: TournamentState) -> str:
     if after is None:
         return f"All {rounds} rounds are played: the standings were not settled earlier."
     return f"Settled after {after} of {rounds} rounds."
+
+
+def announce_verdict(store: League, name: str) -> bool:
+    """Print the verdict of a finished tournament with `until` and two bots, in a sentence for each ruleset.
+
+    Return False if a verdict is open. For any other tournament, print nothing and return True.
+    """
+    state = find_state(store, name)
+    if state.config.until is None or len(state.config.bots) != BOTS_TO_COMPARE:
+        return True
+    judgement = judge_newest_look(state, GameFilter(tournament=name).columns(store))
+    for sentence in judgement.conclusions(state.parts[0].games):
+        console.print(sentence, soft_wrap=True)
+    return judgement.verdicts.are_settled

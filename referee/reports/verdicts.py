@@ -52,6 +52,31 @@ class Judgement:
             for row in neighbour_rows(name, table)
         ]
 
+    def conclusions(self, games: int) -> tuple[str, ...]:
+        """Return the sentences in which a tournament of two bots ends, one for each ruleset.
+
+        `games` is the number of games of the tournament.
+        """
+        tables = self.verdicts.neighbours
+        return tuple(
+            f"{f'{ruleset}: ' if len(tables) > 1 else ''}{self._conclude(pair, games)}"
+            for ruleset, table in tables.items()
+            for pair in table
+        )
+
+    def _conclude(self, pair: PairVerdict, games: int) -> str:
+        margin = f"{self.condition.margin:.12g}"
+        if pair.verdict is Verdict.AHEAD:
+            return f"{pair.bot} is better than {pair.below}, known after {games} games."
+        if pair.verdict is Verdict.EQUAL:
+            return (
+                f"{pair.bot} and {pair.below} are equal within {margin}, known after {games} games."
+            )
+        return (
+            f"Not known after {games} games: neither {pair.bot} nor {pair.below} is surely better, nor are they surely"
+            f" equal within {margin}."
+        )
+
     def compare(self, bot: str, other: str) -> dict[str, Comparison]:
         """Return the comparison of two bots in each ruleset in which both have played."""
         return {

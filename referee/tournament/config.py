@@ -58,7 +58,8 @@ class TournamentConfig:
     """The configuration of a tournament. `config_reader` checks that the values fit each other."""
 
     file: Path
-    """The tournament file, for messages; in a stored configuration only its name, without the folder."""
+    """The tournament file, for messages; in a stored configuration only its name, without the folder. `tournament compare` stands
+    for the command, which has no file."""
     name: str
     stages: tuple[Stage, ...]
     bots: tuple[BotEntry, ...]

@@ -1,7 +1,7 @@
 """Read a tournament file and check whether the values of its keys fit each other.
 
-`load_tournament` returns a `TournamentConfig`. `config_file` defines the keys with their types and ranges. The message
-of every error is one line, `FILE: KEY: reason`.
+`load_tournament` returns a `TournamentConfig`; so does `make_config`, for a file that exists only in memory. `config_file`
+defines the keys with their types and ranges. The message of every error is one line, `FILE: KEY: reason`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,20 @@ def load_tournament(path: Path, pace: Pace | None = None) -> TournamentConfig:
 
     Raises UserError if the file cannot be read, or if a key or a value in it is wrong.
     """
-    return _ConfigReader(path, toml_file.load(path, TournamentFile), pace).make_config()
+    return make_config(path, toml_file.load(path, TournamentFile), pace)
+
+
+def make_config(path: Path, file: TournamentFile, pace: Pace | None = None) -> TournamentConfig:
+    """Return the configuration from the content of a tournament file.
+
+    Args:
+        path: the path of the tournament file, for messages. The folders of bots are relative to its folder.
+        file: the content.
+        pace: as in `load_tournament`.
+
+    Raises UserError if the values do not fit each other.
+    """
+    return _ConfigReader(path, file, pace).make_config()
 
 
 @dataclass(frozen=True, slots=True)

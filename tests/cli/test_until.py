@@ -54,7 +54,10 @@ def test_stopped_tournament_is_finished_with_the_games_it_has(here):
     assert row.games == row.stored == 2 * here.rounds
     assert row.finished_at_us is not None
     assert here.said.startswith(f"cup: at most {2 * ROUNDS} games, 2 bots.")
-    assert here.said.endswith(f"Settled after {here.rounds} of {ROUNDS} rounds. Seed: {SEED}\n")
+    assert here.said.endswith(
+        f"Settled after {here.rounds} of {ROUNDS} rounds. Seed: {SEED}\n"
+        f"greedy@1.0 is better than random@1.0, known after {2 * here.rounds} games.\n"
+    )
 
 
 def test_every_command_treats_a_stopped_tournament_as_finished(here):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from referee.ratings.analysis import PairFigures
 from referee.ratings.intervals import Estimate
 from referee.ratings.judge import PairVerdict, Verdict
-from referee.reports.verdicts import Comparison
+from referee.ratings.stopping import StopCondition
+from referee.reports.verdicts import Comparison, Judgement
 
 
 def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
@@ -70,3 +73,34 @@ def test_verdict_is_a_sentence_and_a_row(comparison, sentence, verdict):
     assert sentence in comparison.sentence()
     row = comparison.row()
     assert (row.bot, row.other, row.verdict) == ("a@1", "b@1", verdict)
+
+
+def judgement(**verdicts):
+    """Return the judgement of a@1 and b@1, with a verdict by each ruleset."""
+    tables = {
+        ruleset: (PairVerdict(bot="a@1", below="b@1", chance=0.9, verdict=verdict),)
+        for ruleset, verdict in verdicts.items()
+    }
+    return Judgement(SimpleNamespace(neighbours=tables), StopCondition(margin=0.5), "")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "sentence"),
+    [
+        (Verdict.AHEAD, "a@1 is better than b@1, known after 40 games."),
+        (Verdict.EQUAL, "a@1 and b@1 are equal within 0.5, known after 40 games."),
+        (
+            Verdict.OPEN,
+            "Not known after 40 games: neither a@1 nor b@1 is surely better, nor are they surely equal within 0.5.",
+        ),
+    ],
+)
+def test_tournament_of_two_bots_ends_with_its_verdict(verdict, sentence):
+    assert judgement(basic=verdict).conclusions(40) == (sentence,)
+
+
+def test_conclusions_of_several_rulesets_name_the_ruleset():
+    assert judgement(basic=Verdict.AHEAD, duel=Verdict.EQUAL).conclusions(8) == (
+        "basic: a@1 is better than b@1, known after 8 games.",
+        "duel: a@1 and b@1 are equal within 0.5, known after 8 games.",
+    )

@@ -1,0 +1,80 @@
+"""Measure how often `tournament compare` is right, wrong or without a verdict: `python tests/bench/bench_compare.py [COMPARISONS]`.
+
+Two simulated bots play duels with duplicate deals, at most as many as by default, until one is surely better or both are surely equal
+within the margin. Each line is for another true lead in rating. A verdict is wrong if it calls the weaker bot better, one of two
+equal bots better, or two bots equal whose ratings differ by the margin or more. Wanted are at most 5 % wrong verdicts in each line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
+
+from simulated import play, tables
+
+from referee.cli.compare import MAX_COMPARED_GAMES
+from referee.cli.tournament import BOTS_TO_COMPARE as SEATS
+from referee.ratings.analysis import Analysis
+from referee.ratings.intervals import Resampling
+from referee.ratings.judge import NOTHING, Judge, Verdict
+from referee.ratings.stopping import StopCondition, look_rounds
+
+UNTIL = StopCondition()
+MATCHES = MAX_COMPARED_GAMES // SEATS
+LEADS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""True leads of the better bot, in points of rating. A lead of 4.17 wins three games of four."""
+BETTER = "bot01"
+
+Resampling.from_matches = cache(
+    Resampling.from_matches
+)  # most of the time; it depends only on the number of matches
+
+
+def main(comparisons: int) -> None:
+    print(
+        f"{comparisons} comparisons each, at most {MAX_COMPARED_GAMES} games, confidence"
+        f" {UNTIL.confidence:.0%}, margin {UNTIL.margin}"
+    )
+    print("lead | better  worse  equal  not known | wrong | games: mean  median  90 %")
+    for lead in LEADS:
+        rng = np.random.default_rng(1)
+        found = [compare(lead, rng) for _ in range(comparisons)]
+        counts = Counter(verdict for verdict, _ in found)
+        games = np.array([games for _, games in found])
+        wrong = counts["worse"]
+        wrong += counts["better"] if lead == 0 else 0
+        wrong += counts["equal"] if lead >= UNTIL.margin else 0
+        shares = [counts[each] / comparisons for each in ("better", "worse", "equal", "open")]
+        print(
+            f"{lead:4} | {shares[0]:6.1%} {shares[1]:6.1%} {shares[2]:6.1%} {shares[3]:10.1%}"
+            f" | {wrong / comparisons:5.1%} | {games.mean():11.0f} {np.median(games):7.0f}"
+            f" {np.quantile(games, 0.9):5.0f}",
+            flush=True,
+        )
+
+
+def compare(lead: float, rng: np.random.Generator) -> tuple[str, int]:
+    """Return the verdict about two bots, from the side of the better one, and the number of games until it was known."""
+    whole = play(np.array([25.0, 25.0 + lead]), tables(2, SEATS, MATCHES), rng)
+    looks = tuple(look_rounds(MATCHES))
+    judge, final = Judge(UNTIL, looks), NOTHING
+    for rounds in looks:
+        games = whole.select(slice(rounds * SEATS)).by_ruleset()
+        verdicts = judge.look({name: Analysis(each) for name, each in games.items()}, rounds, final)
+        [[pair]] = verdicts.neighbours.values()
+        if pair.verdict is Verdict.AHEAD:
+            return "better" if pair.bot == BETTER else "worse", rounds * SEATS
+        if pair.verdict is Verdict.EQUAL:
+            return "equal", rounds * SEATS
+        final = verdicts.final
+    return "open", MATCHES * SEATS
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
