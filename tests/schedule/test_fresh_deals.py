@@ -29,7 +29,7 @@ def test_each_game_has_its_own_deal_and_the_rest_of_the_schedule_is_the_same(alg
     same = SAME[algorithm]
     games = schedule(algorithm, replace(same, deals=Deals.FRESH))
     assert [game.deal_id for game in games] == [
-        f"cup-deal-{game.match + 1}-{game.seating + 1}" for game in games
+        f"cup-deal-{game.match}-{game.seating + 1}" for game in games
     ]
     assert len({game.deal_id for game in games}) == len(games)
     others = schedule(algorithm, same)
@@ -43,5 +43,5 @@ def test_only_the_games_of_a_stage_with_fresh_deals_have_fresh_deals():
     games = schedule(ROUND_ROBIN, SAME[ROUND_ROBIN], fresh)
     for game in games:
         own = f"-{game.seating + 1}" if game.stage == 1 else ""
-        assert game.deal_id == f"cup-deal-{game.match + 1}{own}"
+        assert game.deal_id == f"cup-deal-{game.match}{own}"
     assert {game.stage for game in games} == {0, 1}
