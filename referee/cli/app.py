@@ -102,6 +102,10 @@ _COMMANDS = {
         "stats",
         "Show which neighbours in the standings are settled: one bot is surely better, or both are equally good.",
     ),
+    "stats transitivity": (
+        "stats",
+        "Test whether one number per bot explains the results, and show the pairs that deviate.",
+    ),
     "stats machines": (
         "stats",
         "Show whether bots do better on one machine than on others, in the same matches.",

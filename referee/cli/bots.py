@@ -87,7 +87,7 @@ def show(
         found = look_up_bot(store, bot)
         name = str(found.bot)
         rows = _rows(store)
-        ratings = [row for row in current_ratings(store, GameFilter()) if row.bot == name]
+        ratings = [row for row in current_ratings(store, GameFilter()).rows if row.bot == name]
         faults = fault_rows(store.faults(bot=name))
         usage = _usage(store, name)
         newest, _ = store.find_games(GameChoice(bot=name), offset=0, limit=BATCH_GAMES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -56,9 +56,24 @@ notes = Console(stderr=True, highlight=False)
 
 
 def show_rows(
-    row_type: type, rows: Sequence[object], *, title: str, as_json: bool, as_csv: bool
+    row_type: type,
+    rows: Sequence[object],
+    *,
+    title: str,
+    as_json: bool,
+    as_csv: bool,
+    notes: Iterable[str] = (),
 ) -> None:
-    """Print rows as a table, as JSON or as CSV. Raises UserError if both `as_json` and `as_csv` are true."""
+    """Print rows as a table, as JSON or as CSV. Raises UserError if both `as_json` and `as_csv` are true.
+
+    Args:
+        row_type: the type of the rows.
+        rows: the rows.
+        title: the text above the table.
+        as_json: print JSON.
+        as_csv: print CSV.
+        notes: sentences below the table. JSON and CSV do not have them.
+    """
     check_format(as_json=as_json, as_csv=as_csv)
     if as_json:
         write(json_text(rows))
@@ -68,6 +83,13 @@ def show_rows(
         from referee.reports.terminal import RowsTable  # noqa: PLC0415 - not for `--help`
 
         console.print(RowsTable(row_type, rows, title))
+        print_notes(notes)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print the sentences below a table."""
+    for note in notes:
+        console.print(note, markup=False)
 
 
 def check_format(*, as_json: bool, as_csv: bool) -> None:

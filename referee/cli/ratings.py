@@ -28,6 +28,7 @@ from referee.reports.formats import json_text
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, current_ratings, find_played_bot
 from referee.reports.terminal import plot
+from referee.reports.transitivity_rows import name_deviations
 from referee.reports.verdicts import judge_games
 from referee.store.league import League
 
@@ -55,7 +56,8 @@ def ratings(
     Ratings are computed with TrueSkill for each ruleset, over all games in schedule order. The table is sorted
     by mu - 3 sigma, a skill that a bot almost certainly has. The fit is a rating that does not depend on the
     order of the games. The bracket behind the fit is its 95 % interval. The column `ahead` has the probability
-    that a bot is better than the next bot in the table.
+    that a bot is better than the next bot in the table. A line below the table names pairs of bots whose results
+    the ratings do not explain; see `referee stats transitivity`.
 
     Example: referee ratings --ruleset basic
     """
@@ -65,11 +67,12 @@ def ratings(
     choice = GameFilter(ruleset=ruleset, seats=seats)
     with League.open(league, create=False, db=db) as store:
         if bot is None:
-            rows = current_ratings(store, choice)
+            rows, analysed = current_ratings(store, choice)
         else:
             _show_history(store, choice, bot, as_json=as_json, as_csv=as_csv)
             return
-    show_rows(RatingRow, rows, title="ratings", as_json=as_json, as_csv=as_csv)
+    notes = name_deviations(analysed)
+    show_rows(RatingRow, rows, title="ratings", as_json=as_json, as_csv=as_csv, notes=notes)
 
 
 @app.command()

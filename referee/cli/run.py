@@ -45,6 +45,7 @@ from referee.cli.options import (
     LeagueOption,
     TournamentArgument,
     console,
+    print_notes,
 )
 from referee.cli.progress import Interrupts, conduct
 from referee.cli.tournament import LeaguePace, announce_verdict, describe_stop
@@ -53,6 +54,7 @@ from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.terminal import RowsTable
+from referee.reports.transitivity_rows import name_deviations
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.store.league import League, url_without_password
@@ -246,9 +248,10 @@ def play_to_end(
                 console.print(f"Stopped. To try again: {again}", soft_wrap=True)
         raise
     tournament = find_tournament(store, tournament.name)  # may have stopped early: read again
-    rows = current_ratings(store, GameFilter(tournament=tournament.name))
+    rows, analysed = current_ratings(store, GameFilter(tournament=tournament.name))
     if rows:
         console.print(RowsTable(RatingRow, rows, tournament.name))
+        print_notes(name_deviations(analysed))
     faults = fault_rows(store.faults(tournament=tournament.name))
     if faults:
         console.print(RowsTable(FaultRow, faults, "faults"))

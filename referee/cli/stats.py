@@ -1,4 +1,4 @@
-"""`referee stats`: show which bots beat which, and what else decides games: seats, luck and collusion."""
+"""`referee stats`: show which bots beat which, whether ratings explain that, and what else decides games."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from referee.reports.statistics import (
     seat_worth_rows,
 )
 from referee.reports.terminal import crosstable
+from referee.reports.transitivity_rows import TransitivityRow, describe_tests, transitivity_rows
 from referee.reports.verdicts import judge_games
 from referee.result_columns import ResultColumns
 from referee.store.league import League
@@ -125,6 +126,39 @@ def settled(
     show_rows(NeighbourRow, rows, title="neighbours", as_json=as_json, as_csv=as_csv)
     if judged.basis and not (as_json or as_csv):
         console.print(judged.basis, soft_wrap=True)
+
+
+@app.command()
+def transitivity(
+    league: LeagueOption = DEFAULT_LEAGUE,
+    db: DbOption = None,
+    tournament: TournamentOption = None,
+    ruleset: RulesetOption = None,
+    seats: SeatsOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+) -> None:
+    """Test whether one number per bot explains the results, and show the pairs that deviate.
+
+    For each pair, the table compares how often the bot ranked higher with the prediction from the strengths of both bots.
+    Ties do not count. If a beats b, b beats c, and c beats a, then no ratings explain the results. One test covers all
+    pairs of a ruleset. If one number per bot explains the results, the chance that the test says otherwise is at most 5 %.
+
+    Example: referee stats transitivity --tournament demo
+    """
+    check_format(as_json=as_json, as_csv=as_csv)
+    choice = GameFilter(tournament=tournament, ruleset=ruleset, seats=seats)
+    with League.open(league, create=False, db=db) as store:
+        analysed = analyses(choice.columns(store))
+    rows = [
+        row
+        for name, analysis in analysed.items()
+        for row in transitivity_rows(name, analysis.transitivity)
+    ]
+    notes = describe_tests(analysed)
+    show_rows(
+        TransitivityRow, rows, title="transitivity", as_json=as_json, as_csv=as_csv, notes=notes
+    )
 
 
 @app.command(name="seats")

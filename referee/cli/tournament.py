@@ -46,6 +46,7 @@ from referee.reports.tournament_rows import (
     status_rows,
     tournament_rows,
 )
+from referee.reports.transitivity_rows import name_deviations
 from referee.reports.verdicts import judge_newest_look
 from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
@@ -267,8 +268,9 @@ def standings(
     choice = GameFilter(tournament=name)
     with League.open(league, create=False, db=db) as store:
         if by == "rating":
-            rows = current_ratings(store, choice)
-            show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv)
+            rows, analysed = current_ratings(store, choice)
+            notes = name_deviations(analysed)
+            show_rows(RatingRow, rows, title=name, as_json=as_json, as_csv=as_csv, notes=notes)
             return
         totals = points_rows(choice.columns(store).by_ruleset())
         row = store.tournament(name)

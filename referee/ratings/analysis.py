@@ -17,6 +17,7 @@ import numpy as np
 from referee.ratings.collusion import OpponentEffects
 from referee.ratings.fit import find_beaten, fit
 from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sum_matches
+from referee.ratings.transitivity import Transitivity
 from referee.ratings.trueskill import Settings
 from referee.result_columns import Flags, Floats, ResultColumns
 
@@ -151,6 +152,11 @@ class Analysis:
             replace(each, low=each.low if won else None, high=each.high if lost else None)
             for each, won, lost in zip(ratings, beat_all, lost_to_all, strict=True)
         ]
+
+    @cached_property
+    def transitivity(self) -> Transitivity:
+        """Whether one number per bot explains the results."""
+        return Transitivity(self.results.bots, self._sums, self._settings)
 
     @cached_property
     def _resampling(self) -> Resampling:

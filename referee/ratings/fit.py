@@ -61,7 +61,7 @@ def fit(
     skills = priors.copy() if start is None else np.broadcast_to(start, priors.shape).copy()
     for _ in range(_STEPS):
         lead = (skills[:, first] - skills[:, second]) / scale
-        win, loss = _hazard(lead), _hazard(-lead)
+        win, loss = hazard(lead), hazard(-lead)
         worse = compared - better
         pull = (better * win - worse * loss) / scale
         bend = (better * win * (win + lead) + worse * loss * (loss - lead)) / scale**2
@@ -95,7 +95,7 @@ def find_beaten(pairs: Ints, better: Floats, worse: Floats, bots: int) -> Flags:
     return beaten > 0
 
 
-def _hazard(lead: Floats) -> Floats:
+def hazard(lead: Floats) -> Floats:
     """Return phi(x) / Phi(x), the normal density divided by the distribution function, for x = `lead`.
 
     The difference of the logarithms is accurate even where density and distribution function are nearly 0.

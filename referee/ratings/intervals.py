@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import isnan
 
@@ -81,6 +82,10 @@ class MatchSums:
     """
     better: Matrix
     """(M, P) sum of the weights of the meetings in which the first bot ranked higher; a tie counts one half."""
+    decided: Matrix
+    """(M, P) sum of the weights of the meetings without a tie."""
+    won: Matrix
+    """(M, P) sum of the weights of the meetings in which the first bot ranked higher; ties do not count."""
     pair_wins: Ints
     """(P,) number of meetings in which the first bot ranked higher."""
     pair_draws: Ints
@@ -115,6 +120,7 @@ def sum_matches(results: ResultColumns) -> MatchSums:
 
     won = (results.rank == 1) & ~results.forfeited
     pairs = _Pairs(results)
+    tied = pairs.better == 0.5  # noqa: PLR2004 - how `better` writes a tie
     return MatchSums(
         games=by_bot(np.ones(len(bot))),
         points=by_bot(results.score[seated]),
@@ -124,8 +130,10 @@ def sum_matches(results: ResultColumns) -> MatchSums:
         lead=pairs.sum_entries(pairs.lead),
         compared=pairs.sum_entries(pairs.weight),
         better=pairs.sum_entries(pairs.weight * pairs.better),
+        decided=pairs.sum_entries(pairs.weight * ~tied),
+        won=pairs.sum_entries(pairs.weight * (pairs.better == 1)),
         pair_wins=pairs.count(pairs.better == 1),
-        pair_draws=pairs.count(pairs.better == 0.5),  # noqa: PLR2004 - how `better` writes a tie
+        pair_draws=pairs.count(tied),
     )
 
 
@@ -206,28 +214,32 @@ _SEED = 20_050_101
 """Fixed, so that the same results always give the same intervals."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Resampling:
     """B resamples of M matches in G groups. Each resample draws G groups, with replacement."""
 
     group: Ints
     """(M,) the group of each match."""
     counts: Floats
-    """(G, B) how often each group is in each resample."""
+    """(G, B) how often each group is in each resample. After `flip_signs`, 1 or -1."""
 
     @classmethod
     def from_matches(cls, matches: int) -> Resampling:
         """Return the resamples of M = `matches` matches. They depend only on `matches`."""
         rng = np.random.default_rng(_SEED)
-        group = np.arange(matches)
-        if matches > 2 * _GROUPS:
-            group = rng.permutation(matches) % _GROUPS
-        groups = int(group.max(initial=-1)) + 1
+        group, groups = _group(matches, rng)
         counts = np.empty((groups, min(_MAX_RESAMPLES, _DRAWS // max(1, groups))))
         for column in counts.T:  # a view, filled in place
             drawn = rng.integers(groups, size=groups, dtype=np.int32)
             column[:] = np.bincount(drawn, minlength=groups)
         return cls(group, counts)
+
+    @classmethod
+    def flip_signs(cls, matches: int, flips: int) -> Resampling:
+        """Return B = `flips` resamples that have every group once, with a random sign: `sums` adds or subtracts its values."""
+        rng = np.random.default_rng(_SEED)
+        group, groups = _group(matches, rng)
+        return cls(group, rng.choice([-1.0, 1.0], size=(groups, flips)))
 
     @property
     def draws(self) -> int:
@@ -246,12 +258,20 @@ class Resampling:
         """Return the (B, F) means of (M, F) values over the matches of each resample."""
         return self.sums(values) / self.sums(np.ones((len(values), 1)))
 
-    @property
+    @cached_property
     def _members(self) -> Matrix:
         """(G, M) 1 where the match belongs to the group, else 0."""
         matches = len(self.group)
         shape = len(self.counts), matches
         return sparse.csr_array((np.ones(matches), (self.group, np.arange(matches))), shape=shape)
+
+
+def _group(matches: int, rng: np.random.Generator) -> tuple[Ints, int]:
+    """Return the (M,) random group of each match, and the number of groups."""
+    group = np.arange(matches)
+    if matches > 2 * _GROUPS:
+        group = rng.permutation(matches) % _GROUPS
+    return group, int(group.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from referee.errors import StoreError, UserError
 from referee.ratings.analysis import Analysis
@@ -70,16 +71,26 @@ def analyses(games: ResultColumns) -> dict[str, Analysis]:
     return {ruleset: Analysis(each) for ruleset, each in games.by_ruleset().items()}
 
 
-def current_ratings(league: League, choice: GameFilter) -> list[RatingRow]:
-    """Return the rows of all bots that played in the selected games, ruleset by ruleset, best bot first."""
+class CurrentRatings(NamedTuple):
+    """The ratings in the selected games, and what they were computed from."""
+
+    rows: list[RatingRow]
+    """All bots that played, ruleset by ruleset, best bot first."""
+    analysed: dict[str, Analysis]
+    """The selected games of each ruleset."""
+
+
+def current_ratings(league: League, choice: GameFilter) -> CurrentRatings:
+    """Return the ratings of all bots that played in the selected games."""
     games = choice.columns(league)
-    return standings(league, choice, games, analyses(games))
+    analysed = analyses(games)
+    return CurrentRatings(standings(league, choice, games, analysed), analysed)
 
 
 def standings(
     league: League, choice: GameFilter, games: ResultColumns, analysed: Mapping[str, Analysis]
 ) -> list[RatingRow]:
-    """Return the rows of `current_ratings`, from games that the caller has read and analysed.
+    """Return `CurrentRatings.rows`, from games that the caller has read and analysed.
 
     Args:
         league: the league of the games; it stores the checkpoint of the ratings.

@@ -14,6 +14,7 @@ from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows
 from referee.reports.playthrough import log_lines
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
+from referee.reports.transitivity_rows import name_deviations
 from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
 from referee.store import GameChoice
@@ -38,6 +39,9 @@ def league_page(views: LeagueViews, links: Links) -> Page:
         {
             "tournaments": views.tournaments(),
             "ratings": None if ratings is None else tables(RatingRow, ratings, links, "Ratings"),
+            "deviations": ()
+            if ratings is None
+            else tuple(name_deviations(views.analyses(GameFilter()))),
             "newest": tables(GameRow, game_rows(game.result for game in newest), links, "Games"),
         },
     )

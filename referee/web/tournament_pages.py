@@ -12,6 +12,7 @@ from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
 from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorthRow
 from referee.reports.tournament_rows import NextGameRow, StatusRow
+from referee.reports.transitivity_rows import name_deviations
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.tournament.archive_writer import export_archive
@@ -36,6 +37,8 @@ class RulesetPart:
     standings: Table
     intervals: Spec
     crosstable: list[CrosstableRow]
+    deviations: list[str]
+    """Sentences about pairs that the ratings do not explain; see `name_deviations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +116,13 @@ def _rulesets(views: LeagueViews, links: Links, choice: GameFilter) -> list[Rule
     if standings is None:
         return None
     pairs, parts = views.pairs(choice), []
-    for ruleset in views.analyses(choice):
+    for ruleset, analysis in views.analyses(choice).items():
         rows = [row for row in standings if row.ruleset == ruleset]
         (table,) = tables(RatingRow, rows, links, "Ratings")
         compared = [row for row in pairs if row.ruleset == ruleset]
         grid = crosstable([row.bot for row in rows], compared, links)
-        parts.append(RulesetPart(ruleset, table, intervals(rows), grid))
+        deviations = list(name_deviations({ruleset: analysis}))
+        parts.append(RulesetPart(ruleset, table, intervals(rows), grid, deviations))
     return parts
 
 

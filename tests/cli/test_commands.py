@@ -27,6 +27,7 @@ from referee.reports.statistics import (
     SeatWorthRow,
 )
 from referee.reports.tournament_rows import StatusRow, TournamentRow
+from referee.reports.transitivity_rows import TransitivityRow
 
 GAMES = 12
 
@@ -74,6 +75,7 @@ ROWS = [
     (("stats", "pairs"), PairRow, 6),
     (("stats", "pairs", "--tournament", "cup"), PairRow, 6),
     (("stats", "settled", "--confidence", "0.9", "--margin", "0.5"), NeighbourRow, 2),
+    (("stats", "transitivity"), TransitivityRow, 3),
     (("stats", "seats"), SeatWorthRow, 2),
     (("stats", "luck"), LuckRow, 1),
     (("stats", "machines", "--tournament", "cup"), MachineRow, 3),

@@ -27,23 +27,29 @@ def tables(bots, seats, matches):
     return np.array([table for _ in range(matches) for table in combinations(range(bots), seats)])
 
 
-def play(skills, tables, rng, *, luck=0.5):
+def play(skills, tables, rng, *, luck=0.5, effects=None, tie=0.0):
     """Return the results if each table plays a match, in the order of play.
 
     Args:
         skills: (n,) the true skill of each bot.
         tables: (M, k) the bots of each match.
         luck: the share of the variance of a performance that comes from the hand.
+        effects: (n, n) by how much the performance of the row's bot is better for each game with the column's bot; None for 0.
+        tie: performances are rounded to multiples of this before they are ranked; 0 for no ties.
     """
     matches, seats = tables.shape
     hands = rng.normal(0, BETA * np.sqrt(luck), (matches, 1, seats))
     turns = (np.arange(seats)[:, None] + np.arange(seats)) % seats
     bots = tables[:, turns]  # (M, seating, seat)
     noise = rng.normal(0, BETA * np.sqrt(1 - luck), bots.shape)
-    performance = (skills[bots] + hands + noise).reshape(-1, seats)
+    performance = skills[bots] + hands + noise
+    if effects is not None:
+        performance += effects[bots[..., :, None], bots[..., None, :]].sum(axis=-1)
+    performance = performance.reshape(-1, seats)
     bots = bots.reshape(-1, seats)
     others = (performance.sum(axis=1, keepdims=True) - performance) / (seats - 1)
-    ranks = (-performance).argsort(axis=1).argsort(axis=1) + 1
+    ranked = np.round(performance / tie) if tie else performance
+    ranks = (ranked[:, None, :] > ranked[:, :, None]).sum(axis=2) + 1
     return ResultColumns(
         rulesets=("basic",),
         ruleset=np.zeros(len(bots), dtype=np.int64),
@@ -57,6 +63,16 @@ def play(skills, tables, rng, *, luck=0.5):
         machine=np.full(len(bots), NOBODY),
         fresh_deal=np.zeros(len(bots), dtype=bool),
     )
+
+
+def cycle(bots, size):
+    """Return `play`'s effects if each bot does better against the next one by `size`, in skill, and the last one against the first."""
+    effects = np.zeros((bots, bots))
+    for bot in range(bots):
+        other = (bot + 1) % bots
+        effects[bot, other] += size / 2
+        effects[other, bot] -= size / 2
+    return effects
 
 
 def games(results):

@@ -39,3 +39,15 @@ def test_slice_of_resamples_equals_that_part_of_all(matches):
     resampling = Resampling.from_matches(matches)
     part = slice(10, 30)
     assert np.allclose(resampling.sums(values, part), resampling.sums(values)[part])
+
+
+@pytest.mark.parametrize("matches", [FEW, MANY])
+def test_sign_flips_have_each_group_once_with_either_sign(matches):
+    values = np.random.default_rng(3).normal(size=(matches, 1))
+    flips = Resampling.flip_signs(matches, 400)
+    assert flips.draws == 400
+    assert set(np.unique(flips.counts)) == {-1, 1}
+    sums = flips.sums(values)
+    wanted = np.sqrt((values**2).sum())
+    assert abs(sums.std() / wanted - 1) < 0.15
+    assert abs(sums.mean()) < wanted / 5

@@ -39,6 +39,7 @@ from referee.reports.tournament_rows import (
     StatusRow,
     TournamentRow,
 )
+from referee.reports.transitivity_rows import TransitivityRow
 from referee.reports.verdicts import ComparisonRow
 
 ROW_TYPES = [
@@ -47,6 +48,7 @@ ROW_TYPES = [
     PairRow,
     ComparisonRow,
     NeighbourRow,
+    TransitivityRow,
     HistoryRow,
     SeatWorthRow,
     LuckRow,

@@ -1,0 +1,231 @@
+"""Test whether one number per bot explains which bot ranks higher, or whether some pairs deviate from it.
+
+Bots can be like rock, paper and scissors: a beats b, b beats c, and c beats a. No ratings predict such results. Another
+example is a bot whose style suits one opponent only.
+
+Ties are left out, because ratings do not say how often two bots tie: a comparison is decided if one bot ranked higher.
+The prediction is that of `fit.fit` for the decided comparisons.
+
+The test looks at the deviations of all pairs together. It compares them with deviations in which each match has a
+random sign: the sign-flip test of effective score contributions (Hemerik, Goeman and Finos, "Robust testing in generalized
+linear models by sign-flipping score contributions", 2020). So matches of any size may be dependent inside. The part of
+the deviations that other skills would explain is removed first, and so is the part that another link explains: a curve
+from leads to shares with flatter or steeper ends than the normal distribution has.
+
+In the shapes of arrays, n is the number of bots, M of matches, P of pairs with decided comparisons, and B of sign flips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from referee.ratings.fit import fit, hazard
+from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, MatchSums, Matrix, Resampling
+from referee.ratings.trueskill import Settings
+from referee.result_columns import Flags, Floats, Ints
+
+_FLIPS = 1_000
+"""Number of sign flips."""
+_LINK_DEVIATION = 0.1
+"""Standard deviation of the prior of the link: the factor of `lead ** 3`. It is about -0.05 if performances have the t distribution
+with 3 degrees of freedom. Without a prior, a link that no game has would explain a cycle of three bots."""
+_RARE = 5
+"""If fewer wins of the weaker bot of a pair are expected, the results show too little of their variance."""
+_NEGLIGIBLE = 1e-6
+"""A standard error below this many comparisons comes from rounding, and counts as 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviationFigures:
+    """How often a bot ranks higher than another one, and how often it should by the fit."""
+
+    bot: str
+    """The bot of the pair that ranks higher more often than predicted."""
+    other: str
+    matches: int
+    """Number of matches with a decided comparison of the pair."""
+    decided: int
+    """Number of games in which one of the two bots ranked higher."""
+    share: Estimate
+    """Share of the decided comparisons in which `bot` ranked higher; each has the weight 2 / seats."""
+    predicted: float
+    """The share that the fit predicts."""
+    sure: bool
+    """True if the pair surely deviates. If one number per bot explains the results, the chance that it is True for one or
+    more pairs is at most 5 %."""
+
+
+class Transitivity:
+    """The test over all pairs of a ruleset, and the deviation of each pair.
+
+    Args:
+        bots: the names of the bots.
+        sums: the results, by match.
+        settings: the constants of the rating.
+    """
+
+    def __init__(self, bots: Sequence[str], sums: MatchSums, settings: Settings) -> None:
+        decisive = np.flatnonzero(_sum(sums.decided) > 0)
+        self._bots = bots
+        self._pairs = sums.pairs[decisive]
+        self._decided, self._won = sums.decided[:, decisive], sums.won[:, decisive]
+        self._games = (_sum(sums.meetings) - sums.pair_draws)[decisive]
+        self._model = _Model(self._pairs, _sum(self._decided), _sum(self._won), len(bots), settings)
+        self._comparisons = int((sums.games > 0).sum()) - len(sums.games)
+        """Number of independent comparisons at most: each match has one less than bots."""
+
+    @cached_property
+    def p_value(self) -> float | None:
+        """Probability of deviations at least as large as those of the results, if one number per bot explains them.
+
+        None if the results are too few for a test, or if skills always explain them: each bot may have met two others at most, for
+        example, without a circle.
+        """
+        if not len(self._flipped):
+            return None
+        # Deviations in skill are found best with these weights: the score test of random deviations of equal size.
+        weights = self._model.slope**2
+        found = (self._model.deviations**2 * weights).sum()
+        drawn = (self._flipped**2 * weights).sum(axis=1)
+        return float((1 + (drawn >= found).sum()) / (1 + len(drawn)))
+
+    @property
+    def misleads(self) -> bool:
+        """True if one number per bot surely does not explain the results: an error has a chance of 5 % at most."""
+        return self.p_value is not None and self.p_value <= 1 - CONFIDENCE
+
+    def pairs(self) -> tuple[DeviationFigures, ...]:
+        """Return the pairs with decided comparisons, those that deviate most surely first."""
+        decided, won = _sum(self._decided), _sum(self._won)
+        matches = (self._decided > 0).sum(axis=0).astype(np.float64)
+        resampling = Resampling.from_matches(self._decided.shape[0])
+        drawn_decided = resampling.sums(self._decided)
+        drawn = resampling.sums(self._won) / np.where(drawn_decided > 0, drawn_decided, np.nan)
+        shares = Certainty(matches).share_intervals(won / decided, drawn, self._games)
+        figures = []
+        for place in np.argsort(-self._standardised, kind="stable").tolist():
+            bot, other = self._pairs[place].tolist()
+            share, predicted = shares[place], float(self._model.expected[place])
+            if share.value < predicted:
+                bot, other, share, predicted = other, bot, _opposite(share), 1 - predicted
+            figures.append(
+                DeviationFigures(
+                    bot=self._bots[bot],
+                    other=self._bots[other],
+                    matches=int(matches[place]),
+                    decided=int(self._games[place]),
+                    share=share,
+                    predicted=predicted,
+                    sure=bool(self._sure[place]),
+                )
+            )
+        return tuple(figures)
+
+    @cached_property
+    def _sure(self) -> Flags:
+        """(P,) `DeviationFigures.sure`: the test over all pairs, and a test of each pair against the largest of all."""
+        if not self.misleads:
+            return np.zeros(len(self._pairs), dtype=bool)
+        largest = self._standardise(self._flipped).max(axis=1)
+        sure: Flags = self._standardised > np.quantile(largest, CONFIDENCE, method="higher")
+        return sure
+
+    @cached_property
+    def _standardised(self) -> Floats:
+        """(P,) the absolute deviation of each pair, in standard errors; 0 without a test."""
+        return self._standardise(self._model.deviations)
+
+    def _standardise(self, deviations: Floats) -> Floats:
+        errors = np.sqrt((self._flipped**2).sum(axis=0) / max(1, len(self._flipped)))
+        known = errors > _NEGLIGIBLE * self._model.decided
+        standardised: Floats = np.abs(deviations) * known / np.where(known, errors, 1)
+        return standardised
+
+    @cached_property
+    def _flipped(self) -> Floats:
+        """(B, P) deviations with a random sign of each match, as `_Model.deviations`; B is 0 if no test is possible."""
+        spare = self._comparisons - self._model.rank
+        if spare <= 0 or len(self._pairs) <= self._model.rank:
+            return np.zeros((0, len(self._pairs)))
+        flips = Resampling.flip_signs(self._decided.shape[0], _FLIPS)
+        residuals = flips.sums(self._won) - flips.sums(self._decided) * self._model.expected
+        residuals *= self._enlarge_rare((residuals**2).mean(axis=0))
+        # residuals are smaller than the errors of the results, because the skills were fitted to the same results
+        return self._model.unexplained(residuals) * self._comparisons / spare
+
+    def _enlarge_rare(self, variances: Floats) -> Floats:
+        """Return (P,) factors for the residuals of each pair, from their (P,) variances with random signs.
+
+        If a bot always wins, all residuals of the pair are equal and small, and their variance says nothing. So pairs with few
+        expected upsets get the variance of independent comparisons, if it is larger. For other pairs the factor is 1.
+        """
+        share = self._model.expected
+        rare = self._model.decided * np.minimum(share, 1 - share) < _RARE
+        independent = self._model.decided * share * (1 - share)
+        larger = rare & (independent > variances) & (variances > 0)
+        return np.sqrt(np.where(larger, independent / np.where(larger, variances, 1), 1))
+
+
+class _Model:
+    """The skills that explain the decided comparisons best, and what other skills or another link would explain.
+
+    Args:
+        pairs: (P, 2) the bots of each pair.
+        decided: (P,) the sums of the weights of the decided comparisons.
+        won: (P,) the sums of the weights of those in which the first bot ranked higher.
+        bots: the number n of bots.
+        settings: the constants of the rating.
+    """
+
+    def __init__(
+        self, pairs: Ints, decided: Floats, won: Floats, bots: int, settings: Settings
+    ) -> None:
+        self.decided = decided
+        priors = np.full((1, bots), settings.mu)
+        [skills] = fit(pairs, decided[None], won[None], priors, settings)
+        scale = np.sqrt(2) * settings.beta
+        first, second = pairs.T
+        lead = (skills[first] - skills[second]) / scale
+        self.expected: Floats = ndtr(lead)
+        """(P,) the predicted share of the first bot."""
+        self.slope: Floats = hazard(lead) + hazard(-lead)
+        """(P,) by how much a comparison counts for the lead of a pair: phi / (Phi (1 - Phi))."""
+        rows = np.arange(len(pairs))
+        causes = np.zeros((len(pairs), bots + 1))
+        causes[rows, first], causes[rows, second] = 1 / scale, -1 / scale
+        causes[:, bots] = lead**3
+        self._scores = self.slope[:, None] * causes
+        density = self.slope * self.expected * ndtr(-lead)
+        self._response = (decided * density)[:, None] * causes
+        information = self._scores.T @ self._response
+        precisions = np.full(bots + 1, settings.sigma**-2)
+        precisions[bots] = _LINK_DEVIATION**-2
+        information[np.diag_indices(bots + 1)] += precisions
+        self._inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
+        self.rank = int(np.linalg.matrix_rank(causes[:, :bots]))
+        """The number of independent differences of skill."""
+        self.deviations = self.unexplained((won - decided * self.expected)[None])[0]
+        """(P,) comparisons that the first bot won beyond the expected number, without what other causes explain."""
+
+    def unexplained(self, residuals: Floats) -> Floats:
+        """Return (B, P) residuals without the part that other skills or another link would explain, by one step of Newton's method."""
+        left: Floats = residuals - residuals @ self._scores @ self._inverse @ self._response.T
+        return left
+
+
+def _opposite(share: Estimate) -> Estimate:
+    """Return the share of the other bot."""
+    turned = share.negate()
+    low = None if turned.low is None else 1 + turned.low
+    high = None if turned.high is None else 1 + turned.high
+    return Estimate(1 + turned.value, low, high)
+
+
+def _sum(sums: Matrix) -> Floats:
+    """Return the (P,) sums over all matches of an (M, P) matrix."""
+    return np.asarray(sums.sum(axis=0)).reshape(-1)
