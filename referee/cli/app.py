@@ -117,7 +117,7 @@ _COMMANDS = {
     ),
     "stats collusion": (
         "stats",
-        "Show whether bots do better together than their strength explains: a hint at collusion, no proof.",
+        "Show whether bots do better together than strength and styles explain: a hint at collusion, no proof.",
     ),
     "game list": ("games", "List the games of the league in schedule order."),
     "game show": (

@@ -237,10 +237,15 @@ def collusion(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show whether bots do better together than their strength explains: a hint at collusion, no proof.
+    """Show whether bots do better together than strength and styles explain: a hint at collusion, no proof.
 
     A model predicts the points of a bot from its strength and from the usual effect of its opponents. The column
-    `unexplained` shows by how many points per game the bot exceeds the prediction when the other bot plays too.
+    `unexplained` shows by how many points per game the bot exceeds the prediction when the other bot plays too. Bots of
+    unlike styles exceed it without any agreement. So a pair gets a hint only if its excess is surely above 1.5 standard
+    deviations of a bot's points in a game, and larger than the excesses of the other pairs let expect.
+
+    The results cannot show why a pair is unusual: even a clear hint may be a matter of style, so read the games. Small help, help
+    between many pairs, and help in a tournament with few bots stay hidden: no hint does not mean no collusion.
 
     Example: referee stats collusion --tournament demo
     """

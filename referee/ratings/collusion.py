@@ -1,19 +1,38 @@
 """Estimate how the other bots at the table change a bot's points, and which bots seem to help each other.
 
-In the shapes of arrays, M is the number of matches and n the number of bots.
+Bots of unlike styles have unusual results together without any agreement. So a hint at collusion is a pair whose results
+are unusual even among all pairs, and by a large amount.
+
+In the shapes of arrays, M is the number of matches, n of bots, N of ordered pairs of bots, and B of resamples.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
+from scipy import sparse
+from scipy.special import stdtrit
 
-from referee.ratings.intervals import CONFIDENCE, Certainty, Estimate, Resampling, sum_matches
-from referee.result_columns import Floats, ResultColumns
+from referee.ratings.intervals import (
+    CONFIDENCE,
+    Certainty,
+    Estimate,
+    MatchSums,
+    Matrix,
+    Resampling,
+    sum_matches,
+)
+from referee.result_columns import NOBODY, Floats, Ints, ResultColumns
 
 _LEAST = 1e-6
 """A sum of squares below this comes from rounding, and counts as 0."""
+_PRACTICAL = 1.5
+"""A smaller excess, in standard deviations of a bot's points in a game, is no hint: styles cause such excesses."""
+_TAIL_FREEDOM = 8
+"""Large effects of styles may be more frequent than the normal distribution has them. They are taken as distributed like
+Student's t with at most 8 degrees of freedom: the limit is higher, and a hint is wrong less often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +52,16 @@ class CollusionFigures:
 
     `OpponentEffects` predicts points from the strength of a bot and from the effects of its opponents.
     """
-    suspicious: bool
-    """True if the excess is surely above 0.
+    limit: float | None
+    """The excess that unlike styles can explain, in points per game; None if there are too few other pairs to know.
 
-    If no bots collude, the chance that one or more pairs are suspicious is at most 5 %.
+    It is at least 1.5 standard deviations of a bot's points in a game. It is more if the other pairs have large excesses too.
+    """
+    suspicious: bool
+    """True if the excess is above `limit`, and surely above 1.5 standard deviations of a bot's points in a game.
+
+    If no bots collude, and styles change points by 0.5 standard deviations, the chance that one or more pairs are
+    suspicious is at most 5 %. `tests/bench/bench_hints.py` measures it, with other styles too.
     """
 
 
@@ -60,8 +85,14 @@ class OpponentEffects:
         apart = together - matches
         upon = self.there.T @ (others * self.there) - apart
         equations = np.block([[matches, apart], [apart, upon]])
-        self._inverse = np.linalg.pinv(equations, rcond=1e-9, hermitian=True)
-        self._free = self.there.sum() - np.linalg.matrix_rank(equations, tol=1e-9, hermitian=True)
+        self.inverse = np.linalg.pinv(equations, rcond=1e-9, hermitian=True)
+        """(2n, 2n) the covariance of strengths and effects, if residuals have the variance 1."""
+        free = self.there.sum() - np.linalg.matrix_rank(equations, tol=1e-9, hermitian=True)
+        self.enlargement = float(np.sqrt(self.there.sum() / free)) if free > 0 else np.nan
+        """The factor of `scaled_residuals`. Least squares make the residuals of the fitted data too small.
+
+        With too few data the model fits every mean exactly; then it is NaN.
+        """
 
     def means(self, sums: Floats) -> Floats:
         """Return the (M, n) means per game from (M, n) sums per match; 0 where the bot did not play."""
@@ -73,7 +104,7 @@ class OpponentEffects:
         bots = means.shape[1]
         totals = means.sum(axis=1, keepdims=True)
         known = [means.sum(axis=0), (self.there * (totals - means)).sum(axis=0)]
-        effects = self._inverse @ np.concatenate(known)
+        effects = self.inverse @ np.concatenate(known)
         own, upon = effects[:bots], effects[bots:]
         left: Floats = self.there * (means - own - (self.there @ upon)[:, None] + upon)
         return left
@@ -81,13 +112,9 @@ class OpponentEffects:
     def scaled_residuals(self, sums: Floats) -> Floats:
         """Return the (M, n) residuals of (M, n) sums per match, enlarged to the size expected in new matches.
 
-        The enlargement is needed because least squares make the residuals of the fitted data too small. With
-        too few data the model fits every mean exactly; then all values are NaN.
+        With too few data all values are NaN; see `enlargement`.
         """
-        if self._free <= 0:
-            return np.full_like(sums, np.nan)
-        larger = np.sqrt(self.there.sum() / self._free)
-        unexplained: Floats = self._games * self.residuals(self.means(sums)) * larger
+        unexplained: Floats = self._games * self.residuals(self.means(sums)) * self.enlargement
         return unexplained
 
 
@@ -96,62 +123,128 @@ def collusion_figures(results: ResultColumns) -> tuple[CollusionFigures, ...]:
 
     A pair is left out if `OpponentEffects` cannot distinguish an excess of the pair from the strengths and effects
     of its bots, for example because the two bots met in every match. With too few data for
-    `OpponentEffects.scaled_residuals`, all pairs are left out. A positive excess is a hint at collusion, not a
+    `OpponentEffects.scaled_residuals`, all pairs are left out. A large excess is a hint at collusion, not a
     proof: two styles of play may simply fit together.
     """
-    effects_of_pairs = _PairEffects(results)
-    bots = range(len(results.bots))
-    pairs = [(bot, other) for bot in bots for other in bots if bot != other]
+    sums = sum_matches(results)
+    pairs = _PairEffects(sums, Resampling.from_matches(results.matches))
+    if not len(pairs.bots):
+        return ()
+    certainty = Certainty(pairs.matches)
+    practical = _PRACTICAL * _deviation_in_a_game(results)
+    lowest = pairs.excess - certainty.deviation(pairs.drawn) * _quantiles(certainty.freedom)
+    limits = np.maximum(pairs.style_limits(), practical)
+    suspicious = (pairs.excess > limits) & (lowest > practical)
+    columns = zip(
+        pairs.bots.tolist(),
+        pairs.matches.tolist(),
+        *(each.tolist() for each in pairs.means(sums)),
+        certainty.mean_intervals(pairs.excess, pairs.drawn),
+        limits.tolist(),
+        suspicious.tolist(),
+        strict=True,
+    )
     return tuple(
-        figures
-        for bot, other in pairs
-        if (figures := effects_of_pairs.figures(bot, other, len(pairs)))
+        CollusionFigures(
+            bot=results.bots[bot],
+            other=results.bots[other],
+            matches=int(matches),
+            with_other=with_other,
+            without_other=None if isnan(without_other) else without_other,
+            excess=excess,
+            limit=None if isnan(limit) else limit,
+            suspicious=hint,
+        )
+        for (bot, other), matches, with_other, without_other, excess, limit, hint in columns
     )
 
 
 class _PairEffects:
-    """Estimate the excess of each pair, by least squares over the residuals of `OpponentEffects`."""
+    """The excess of each ordered pair of bots, by least squares over the residuals of `OpponentEffects`.
 
-    def __init__(self, results: ResultColumns) -> None:
-        self._bots = results.bots
-        self._games = sum_matches(results)
-        self._opponents = OpponentEffects(self._games.games)
-        self._left = self._opponents.means(self._opponents.scaled_residuals(self._games.points))
-        self._resampling = Resampling.from_matches(results.matches)
+    Only the N pairs whose excess can be distinguished from the strengths and effects of the bots are kept.
+    """
 
-    def figures(self, bot: int, other: int, pairs: int) -> CollusionFigures | None:
-        """Return the figures of a pair; None if the pair is left out, see `collusion_figures`.
+    def __init__(self, sums: MatchSums, resampling: Resampling) -> None:
+        opponents = OpponentEffects(sums.games)
+        left = opponents.means(opponents.scaled_residuals(sums.points))
+        there = opponents.there
+        self.bots = np.concatenate([sums.pairs, sums.pairs[:, ::-1]])
+        """(N, 2) the bot of each pair, and the other bot."""
+        met = sparse.hstack([sums.meetings, sums.meetings], format="csr")
+        met.data[:] = 1
+        inputs = _inputs(met, self.bots[:, 0], there)
+        explained = inputs @ opponents.inverse
+        self.matches: Floats = np.asarray(met.sum(axis=0)).reshape(-1)
+        size = self.matches - (inputs * explained).sum(axis=1)
+        kept = np.flatnonzero((size > _LEAST) & np.isfinite(left).all())
+        self.bots, self.matches, self._met = self.bots[kept], self.matches[kept], met[:, kept]
+        """`matches` has (N,) the number of matches with both bots, `_met` (M, N) 1 for each of them."""
+        own = self._met.copy()
+        match = np.repeat(np.arange(len(there)), np.diff(own.indptr))
+        own.data = left[match, self.bots[own.indices, 0]]
+        usual = np.concatenate([left, there * (left.sum(axis=1, keepdims=True) - left)], axis=1)
+        drawn = resampling.sums(own) - resampling.sums(usual) @ explained[kept].T
+        self.drawn = drawn / size[kept]
+        """(B, N) the excess in each resample, apart from a constant."""
+        self.excess = np.asarray(own.sum(axis=0)).reshape(-1) / size[kept] / opponents.enlargement
+        """(N,) points per game."""
 
-        Args:
-            bot: index of the bot.
-            other: index of the other bot.
-            pairs: the number of ordered pairs. The 5 % in `CollusionFigures.suspicious` are divided among them.
+    def style_limits(self) -> Floats:
+        """Return the (N,) excesses that styles explain, in points per game; NaN if there are too few other pairs.
+
+        Styles are taken as random, and an excess above the limit as an outlier: the test of an outlier by its externally
+        studentised residual, for all pairs together. The excess of the same two bots the other way round does not count, because bots may
+        help each other. The excesses of all pairs are residuals of a model with a strength and an effect for each bot.
         """
-        there = self._opponents.there
-        both = there[:, bot] * there[:, other]
-        meeting = np.zeros_like(there)
-        meeting[:, bot] = both
-        own = self._opponents.residuals(meeting)
-        size = float((own**2).sum())
-        if size < _LEAST or not np.isfinite(self._left).all():
-            return None
-        by_match = (own * self._left).sum(axis=1) / size
-        drawn = self._resampling.sums(by_match[:, None])
-        certainty = Certainty(np.array([both.sum()]))
-        [excess] = certainty.mean_intervals(np.array([by_match.sum()]), drawn)
-        chance = certainty.chance(excess.value, drawn)
-        alone = there[:, bot] - both
-        return CollusionFigures(
-            bot=self._bots[bot],
-            other=self._bots[other],
-            matches=int(both.sum()),
-            with_other=self._mean(bot, both),
-            without_other=self._mean(bot, alone) if alone.any() else None,
-            excess=excess,
-            suspicious=chance is not None and 1 - chance < (1 - CONFIDENCE) / pairs,
-        )
+        bot, other = self.bots.T
+        pairs, size = len(bot), self.bots.max(initial=-1) + 1
+        causes = np.zeros((pairs, 2 * size))
+        causes[np.arange(pairs), bot], causes[np.arange(pairs), size + other] = 1, 1
+        free = pairs - np.linalg.matrix_rank(causes.T @ causes, hermitian=True)
+        if free <= 2:  # noqa: PLR2004 - the excesses of the two bots themselves
+            return np.full(pairs, np.nan)
+        squares = np.zeros((size, size))
+        squares[bot, other] = self.excess**2
+        own = (squares + squares.T)[bot, other]
+        variance = (squares.sum() * free / pairs - own) / (free - 2) * pairs / free
+        tail = stdtrit(min(free - 2, _TAIL_FREEDOM), 1 - (1 - CONFIDENCE) / pairs)
+        limits: Floats = tail * np.sqrt(np.maximum(variance, 0))
+        return limits
 
-    def _mean(self, bot: int, mask: Floats) -> float:
-        """Return the mean points per game of a bot in the matches where the (M,) `mask` is 1."""
-        points, games = self._games.points[:, bot], self._games.games[:, bot]
-        return float((points * mask).sum() / (games * mask).sum())
+    def means(self, sums: MatchSums) -> tuple[Floats, Floats]:
+        """Return the (N,) mean points per game of each bot in the matches with and without the other bot; NaN if there are none."""
+        bot = self.bots[:, 0]
+        place = np.arange(len(bot))
+        points, games = (
+            np.asarray(self._met.T @ each)[place, bot] for each in (sums.points, sums.games)
+        )
+        other_games = sums.games.sum(axis=0)[bot] - games
+        without = (sums.points.sum(axis=0)[bot] - points) / np.where(
+            other_games > 0, other_games, np.nan
+        )
+        return points / games, without
+
+
+def _inputs(met: Matrix, bot: Ints, there: Floats) -> Floats:
+    """Return (N, 2n) products: the meetings of each pair times each strength, and times each effect, of `OpponentEffects`."""
+    place = np.arange(len(bot))
+    strengths, effects = np.zeros((len(bot), there.shape[1])), np.asarray(met.T @ there)
+    strengths[place, bot] = effects[place, bot]
+    effects[place, bot] = 0
+    return np.concatenate([strengths, effects], axis=1)
+
+
+def _quantiles(freedom: Floats) -> Floats:
+    """Return the (N,) quantiles of Student's t for all N pairs together; NaN without a degree of freedom."""
+    tail = (1 - CONFIDENCE) / len(freedom)
+    return np.where(freedom > 0, stdtrit(np.maximum(freedom, 1), 1 - tail), np.nan)
+
+
+def _deviation_in_a_game(results: ResultColumns) -> float:
+    """Return the standard deviation of the points of a bot in a game, around the mean of the bot."""
+    seated = results.bot != NOBODY
+    bot, points = results.bot[seated], results.score[seated].astype(np.float64)
+    games = np.bincount(bot)
+    means = np.bincount(bot, points) / np.maximum(games, 1)
+    return float(np.sqrt(((points - means[bot]) ** 2).mean()))

@@ -168,8 +168,11 @@ class CollusionRow:
         Estimate, Column("unexplained [95 %]", right=True, show=estimate(2), interval=True)
     ]
     """Points per game that remain after the strength of `bot` and the usual effect of `other` are subtracted."""
+    limit: Annotated[float | None, Column("limit", right=True, show=decimal(2), drop=3)]
+    """The excess that unlike styles can explain: 1.5 standard deviations of a bot's points in a game, or more if the
+    other pairs have large excesses too. None if there are too few other pairs to know."""
     suspicious: Annotated[bool, Column("hint", show=lambda yes: "suspicious" if yes else "")]
-    """True if the excess is surely above 0. The confidence is 95 % for all pairs together."""
+    """True if the excess is above `limit`, and surely above 1.5 standard deviations. The confidence is 95 % for all pairs together."""
 
 
 def seat_worth_rows(ruleset: str, seats: Iterable[SeatFigures]) -> tuple[SeatWorthRow, ...]:

@@ -75,6 +75,20 @@ def cycle(bots, size):
     return effects
 
 
+def styles(bots, seats, rng, *, deviation, common=1.0):
+    """Return random effects of styles for `play`, one for each ordered pair, and the unit: a standard deviation of points.
+
+    Args:
+        deviation: the standard deviation of the effects, in standard deviations of a bot's points in a game.
+        common: the share of the pairs with effects of `deviation`; the others have effects of 0.2.
+    """
+    unit = BETA * np.sqrt(seats / (seats - 1))
+    wide = rng.random((bots, bots)) < common
+    effects = rng.normal(0, np.where(wide, deviation, 0.2)) * unit
+    np.fill_diagonal(effects, 0)
+    return effects, unit
+
+
 def games(results):
     """Yield the games as `GameResult`s, in the order of play."""
     for match, bots, scores, ranks, seats in zip(

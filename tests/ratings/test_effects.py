@@ -1,4 +1,4 @@
-"""Test that effects of seats, luck and collusion are found if they exist, and only then."""
+"""Test that effects of seats and luck are found if they exist, and only then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hand_made import game_result
 from simulated import games, play, tables
 
-from referee.ratings.collusion import collusion_figures
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.result_columns import ResultColumns
 
@@ -98,32 +97,3 @@ def test_table_sizes_are_estimated_separately():
     results = ResultColumns.from_results(renumbered).by_ruleset()["basic"]
     assert [each.seats for each in luck_figures(results)] == [2, 3]
     assert [each.seats for each in seat_figures(results)] == [2, 2, 3, 3, 3]
-
-
-def test_independent_bots_are_not_suspected():
-    found = collusion_figures(simulated())
-    assert len(found) == 30
-    assert not any(each.suspicious for each in found)
-    assert np.mean([each.excess.low < 0 < each.excess.high for each in found]) > 0.8
-
-
-def test_helped_bot_is_found():
-    """Only that bot is found: not its helper, and not the bots that meet both."""
-    results = simulated()
-    helper = (results.bot == 1).any(axis=1)[:, None]
-    found = collusion_figures(with_points(results, 4 * (helper & (results.bot == 0))))
-    assert [(each.bot, each.other) for each in found if each.suspicious] == [("bot00", "bot01")]
-    [pair] = [each for each in found if each.suspicious]
-    assert pair.excess.low <= 4 <= pair.excess.high
-    assert pair.with_other > pair.without_other
-
-
-def test_a_weak_bot_helps_everybody_and_is_not_suspected():
-    rng = np.random.default_rng(6)
-    skills = np.array([25.0, 25, 25, 25, 25, 5])
-    found = collusion_figures(play(skills, tables(6, 4, 20), rng))
-    assert not any(each.suspicious for each in found)
-
-
-def test_collusion_is_unknown_if_all_bots_always_meet():
-    assert collusion_figures(simulated(bots=4)) == ()
