@@ -72,8 +72,8 @@ class _RecordingPlayer(RandomPlayer):
 async def check_decisions(bot: BotUnderTest, ruleset: Ruleset, players: int) -> Finding:
     """Send the requests of the scripts of a ruleset to a new process of the bot.
 
-    A script has an equal share of `TIME_BUDGET_S`. When it is over and the bot has got every kind of decision of the
-    script once, the remaining requests of the script are left out. Raises `StepFailure` if the bot does not start or a
+    The scripts share `TIME_BUDGET_S` equally. When the time of a script is over, its other requests are left out, but not before
+    the bot has got each kind of decision of the script once. Raises `StepFailure` if the bot does not start or a
     reply is wrong. The `StepFailure` shows the first wrong reply to each kind of decision.
     """
     variants = list_variants(ruleset)

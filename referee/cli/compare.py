@@ -1,4 +1,4 @@
-"""`referee tournament compare`: play matches between two bots until it is known which one is better."""
+"""`referee tournament compare`: play matches between two bots until one is surely better, or both are surely equal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def compare(
     bot: Annotated[
         str,
         typer.Argument(
-            help="A bot: a folder, with a slash in it, or a bot of the league, name (its newest version) or name@version."
+            help="A bot: the path of its folder, with a slash (./my_bot), or a bot of the league: NAME (its newest version) or NAME@VERSION."
         ),
     ],
     other: Annotated[str, typer.Argument(help="The bot to compare BOT with.")],
@@ -91,8 +91,8 @@ def compare(
     """Play matches between two bots until it is known whether one is better or both are equal.
 
     This is a tournament with `until`, stored in the league under a name such as `greedy-vs-bait`. After Ctrl-C,
-    `referee tournament resume` continues it. The last line is the verdict. The exit code is 0 if it is known, and 1 if it is
-    not known after the last game.
+    `referee tournament resume` continues it. The last line is the verdict. The exit code is 0 if there is a verdict, and 1 if
+    there is none after the last game.
 
     Example: referee tournament compare ./my_bot sample_bots/greedy --ruleset duel
     """

@@ -107,7 +107,7 @@ def write(text: str) -> None:
 UNSOUND = 1
 """Exit code: a stored game is not correct, a bot failed its check, or a run cannot go on."""
 NOT_KNOWN = 1
-"""Exit code of `tournament compare`: it is not known which of the two bots is better."""
+"""Exit code of `tournament compare`: no verdict after the last game."""
 USER_ERROR = 2
 """Exit code: bad input; nothing was changed."""
 INTERRUPTED = 130

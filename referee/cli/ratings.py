@@ -90,8 +90,9 @@ def compare(
 ) -> None:
     """Say in a sentence for each ruleset which of two bots is better, and how sure that is.
 
-    The verdict is that of `referee stats settled`, so it is as sure as if all bots were compared. In a tournament with `until`
-    in its file, it is the verdict of the newest look, by the tournament's own confidence and margin.
+    For neighbours in the standings, the verdict is that of `referee stats settled`. Other pairs get the same test, but then the
+    confidence holds for this pair alone. With `--tournament NAME`, or if only one tournament of the league has games, and if
+    this tournament has `until`: the verdict of its newest look, by its own confidence and margin.
 
     Example: referee ratings compare greedy bait --ruleset basic
     """

@@ -118,7 +118,7 @@ def play_new_tournament(
     network: bool,
     place: ClusterChoice | None,
 ) -> bool:
-    """Create a tournament and play it. Return the result of `announce_verdict`. The other arguments are the options of `run`.
+    """Create a tournament and play it. Return the result of `announce_verdict`. The arguments after `config` are the options of `run`.
 
     Raises UserError for wrong options or bots, before anything is stored. Else it raises the same errors as `play_to_end`.
     """

@@ -248,17 +248,20 @@ def _status_object(
 def standings(
     name: TournamentArgument,
     by: Annotated[
-        str, typer.Option("--by", metavar="ORDER", help="The order: rating, or points.")
+        str,
+        typer.Option(
+            "--by", metavar="ORDER", help="What to show and to sort by: rating, or points."
+        ),
     ] = "rating",
     league: LeagueOption = DEFAULT_LEAGUE,
     db: DbOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
-    """Show the ratings of a tournament's bots, computed only from the games of the tournament.
+    """Show the standings of a tournament: the ratings from its own games, or a table of total points.
 
-    The columns are those of `referee ratings`. With `--by points`, the bots are sorted by the sum of their points, as in the
-    rulebooks. The winner is named if all games are played and all bots have played and started equally often.
+    The columns of the ratings are those of `referee ratings`. With `--by points`, the table has the sums of the points, as the
+    rulebooks count them. The winner is named if all games are played and all bots have played and started equally often.
 
     Example: referee tournament standings demo --by points
     """
@@ -288,7 +291,11 @@ def _print_commitment(number: int, part: Part) -> None:
     where = f" of {part_title(number)}" if number else ""
     seed = _seed_text(part)
     console.print(f"commitment{where} {part.commitment}", soft_wrap=True)
-    console.print(f"Its terms (SHA-256):\n{part.terms.text}", soft_wrap=True, end="")
+    console.print(
+        f"The terms of this commitment, each with its SHA-256:\n{part.terms.text}",
+        soft_wrap=True,
+        end="",
+    )
     console.print(
         f"seed{where} {seed}"
         if seed

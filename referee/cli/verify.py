@@ -28,8 +28,8 @@ from referee.tournament.verify import LeagueTournament, verify_free_games, verif
 app = typer.Typer()
 
 _UNFINISHED = (
-    "Configuration, bots and planned schedule are those of the commitment. Not proved before the seed is public: that"
-    " the cards follow from it, and that the archive has every game that was played."
+    "Configuration, bots and planned schedule are those of the commitment. For games whose seed is still secret, two things"
+    " are not proved: that the cards follow from the seed, and that the archive has every game that was played."
 )
 """What the check of an unfinished archive proves, and what it does not."""
 

@@ -58,8 +58,8 @@ def _find_bound(leads: Floats, weights: Floats, deviation: float, spent: float) 
     """Return the bound that the lead exceeds with the probability `spent`.
 
     Args:
-        leads: the leads without the games since the look before.
-        weights: the probabilities of these leads, if no look has found the bot ahead.
+        leads: possible leads at the look before, in the standard errors of this look.
+        weights: for each lead, the probability that the bot has this lead and that no look has found the bot ahead.
         deviation: the standard deviation of the change by these games.
         spent: the part of the error for this look.
     """

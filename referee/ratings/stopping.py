@@ -34,7 +34,7 @@ class StopCondition:
 def look_rounds(rounds: int) -> list[int]:
     """Return after how many rounds each look takes place, in a tournament of `rounds` rounds.
 
-    The last look is after the last round. No other look is closer to it than half the distance that two looks usually have.
+    The last look is after the last round. A look is left out if the last round is nearer than half the usual distance to the next look.
     """
     found: list[int] = []
     look, following = 1, 2

@@ -176,7 +176,8 @@ class Ruleset:
     ) -> Ruleset:
         """Return a copy with changed options. If an argument is None, its option does not change.
 
-        Raises ValueError if the ruleset does not have an option, or not this value of it.
+        Raises ValueError if `max_turns` is less than 1, or if a ruleset without a ghost gets another than the default value of
+        an option of the ghost.
         """
         return replace(
             self,

@@ -132,8 +132,8 @@ def _read_games(connection: Connection) -> tuple[Ints, Ints, Ints, Ints, Ints, I
     """Return seven arrays with an item for each played game that belongs to a schedule.
 
     The arrays are the key of the game, the ruleset as an index in `_RULESETS`, the key of the match, the position in the
-    schedule, the key of the tournament, the key of the machine, or 0, and 1 for a fresh deal, else 0. Raises StoreError
-    for an unknown ruleset.
+    schedule, the key of the tournament, the key of the machine (0 if unknown), and whether the deal is fresh (1 or 0). Raises
+    StoreError for an unknown ruleset.
     """
     game, match, result = schema.games.c, schema.matches.c, schema.results.c
     number = ((_inline(name), _inline(number)) for number, name in enumerate(_RULESETS))

@@ -58,8 +58,8 @@ class TournamentConfig:
     """The configuration of a tournament. `config_reader` checks that the values fit each other."""
 
     file: Path
-    """The tournament file, for messages; in a stored configuration only its name, without the folder. `tournament compare` stands
-    for the command, which has no file."""
+    """The tournament file, for messages; in a stored configuration only its name, without the folder. The command `tournament
+    compare` has no file, and uses its own name here."""
     name: str
     stages: tuple[Stage, ...]
     bots: tuple[BotEntry, ...]
@@ -190,7 +190,7 @@ def plan_games(config: TournamentConfig) -> tuple[ScheduledGame, ...]:
 
 
 _UNKNOWN_KEY = {"unexpected_keyword_argument", "extra_forbidden"}
-"""How pydantic calls an unknown key of a dataclass, and of a model."""
+"""The types of pydantic's errors for an unknown key, in a dataclass and in a model."""
 
 
 class _AnyFormat(BaseModel):

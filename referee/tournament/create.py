@@ -162,7 +162,9 @@ def create_tournament(
     lanes = config.lanes or default_lanes(seats, len(assign_cores(config)))
     versions = {str(spec.bot): spec.bot for spec in bots}
     entries = tuple(BotEntry(text, None) for text in versions)
-    file = Path(config.file.name.encode(errors="replace").decode())  # canonical JSON has only UTF-8
+    file = Path(
+        config.file.name.encode(errors="replace").decode()
+    )  # a file name can have bytes that are no UTF-8, and canonical JSON cannot
     config = replace(config, file=file, name=name, lanes=lanes, bots=entries)
     stored_config, schedule = json.loads(canonical_json(config)), plan_games(config)
     terms = Terms(
@@ -180,7 +182,7 @@ def create_tournament(
 
 
 def committed_bots(league: League, bots: Iterable[str]) -> tuple[CommittedBot, ...]:
-    """Return what the league has stored of bots (`name@version`) and what a commitment fixes."""
+    """Return the content hash and the author of each bot (`name@version`), as the league has stored them."""
     rows = {str(row.bot): row for row in league.bots()}
     return tuple(CommittedBot(bot, rows[bot].content_hash, rows[bot].author) for bot in bots)
 

@@ -28,17 +28,17 @@ class Terms:
     """The SHA-256, in hexadecimal, of each thing that a commitment fixes."""
 
     seed: str
-    """Of the 32 bytes of the seed (`deals.seed_digest`)."""
+    """The SHA-256 of the 32 bytes of the seed (`deals.seed_digest`)."""
     configuration: str
-    """Of the stored configuration (`digest_configuration`)."""
+    """The SHA-256 of the stored configuration (`digest_configuration`)."""
     bots: str
-    """Of the bots with their contents and authors (`digest_bots`)."""
+    """The SHA-256 of the bots with their contents and authors (`digest_bots`)."""
     schedule: str
-    """Of the planned schedule (`digest_schedule`)."""
+    """The SHA-256 of the planned schedule (`digest_schedule`)."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the terms from their text. Raises ValueError if the text is not exactly as `text` writes it."""
+        """Return the terms from their text. Raises ValueError if it is not exactly in the format of the property `text`."""
         lines = [_LINE.fullmatch(line) for line in text.split("\n")[:-1]]
         digests = [(line[2], line[1]) for line in lines if line is not None]
         if [name for name, _ in digests] == [field.name for field in fields(cls)]:

@@ -94,8 +94,8 @@ def test_archive_of_an_unfinished_tournament_has_no_seed(here):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "cup: 7 of 12 games verified, except for their decks: the seed is still secret.\n"
-        "Configuration, bots and planned schedule are those of the commitment. Not proved before the seed is public: that"
-        " the cards follow from it, and that the archive has every game that was played.\n"
+        "Configuration, bots and planned schedule are those of the commitment. For games whose seed is still secret, two things"
+        " are not proved: that the cards follow from the seed, and that the archive has every game that was played.\n"
         + QUESTION.format(here.commitment)
     )
 
