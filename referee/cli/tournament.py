@@ -56,11 +56,11 @@ from referee.tournament.config import (
     TournamentConfig,
     assign_cores,
     count_rounds,
+    list_look_rounds,
     part_title,
 )
 from referee.tournament.config_reader import load_tournament
 from referee.tournament.create import TournamentState, find_state
-from referee.tournament.looks import list_looks
 
 app = typer.Typer()
 
@@ -150,7 +150,7 @@ def _stop(config: TournamentConfig, until: StopCondition) -> str:
     return (
         "This is the maximum. The tournament stops earlier if every bot is surely ahead of the next one"
         f"{equal}. The confidence is {until.confidence:.12g} for all verdicts together; the standings are tested"
-        f" {len(list_looks(config))} times, after whole rounds."
+        f" {len(list_look_rounds(config))} times, after whole rounds."
     )
 
 

@@ -23,7 +23,8 @@ from referee.store.league import League
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive as archive_of
 from referee.tournament.config import part_title
-from referee.tournament.verify import LeagueTournament, verify_free_games, verify_tournament
+from referee.tournament.verify import verify_tournament
+from referee.tournament.verify_league import LeagueTournament, verify_free_games
 
 app = typer.Typer()
 

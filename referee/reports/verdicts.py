@@ -20,9 +20,9 @@ from referee.reports.selection import GameFilter, analyses
 from referee.reports.statistics import NeighbourRow, PairRow, neighbour_rows
 from referee.result_columns import ResultColumns
 from referee.store.league import League
-from referee.tournament.config import count_rounds
+from referee.tournament.config import count_rounds, list_look_rounds
 from referee.tournament.create import TournamentState, find_state
-from referee.tournament.looks import find_newest_look, list_looks, take_looks
+from referee.tournament.looks import take_looks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,13 +199,13 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
     """
     config = state.config
     assert config.until is not None  # noqa: S101 - callers check it
-    look = find_newest_look(config, len(games), state.stopped_after)
-    if look is None:
-        first = list_looks(config)[0].rounds
+    taken = take_looks(config, games)
+    if taken is None:
+        first = list_look_rounds(config)[0]
         basis = f"{state.name} has no verdicts before its first look, after round {first}."
         return Judgement(Judge(config.until).look({}), config.until, basis)
     basis = (
-        f"These are the verdicts of {state.name} after {look.rounds} of {count_rounds(config)} rounds, with"
+        f"These are the verdicts of {state.name} after {taken.look.rounds} of {count_rounds(config)} rounds, with"
         f" confidence {config.until.confidence:.12g} and margin {config.until.margin:.12g}."
     )
-    return Judgement(take_looks(config, games, look).verdicts, config.until, basis)
+    return Judgement(taken.verdicts, config.until, basis)

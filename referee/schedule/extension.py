@@ -63,7 +63,7 @@ def shorten(stages: Iterable[Stage], rounds: int) -> tuple[Stage, ...]:
     return tuple(replace(stage, matches=min(stage.matches, rounds)) for stage in stages)
 
 
-def extended_schedule(
+def extension_games(
     algorithm: str,
     tournament: str,
     bots: Sequence[str],
@@ -71,34 +71,36 @@ def extended_schedule(
     extensions: Sequence[int],
     *,
     lanes: int,
+    last: ScheduledGame,
 ) -> tuple[tuple[ScheduledGame, ...], ...]:
-    """Return the games of the tournament at its creation, then for each extension the games that it adds.
+    """Return for each extension the games that it adds.
 
     Args:
         algorithm: a name in `ALGORITHMS`.
         tournament: the name of the tournament, used in ids.
         bots: the names of the bots; in a gauntlet, the challengers first.
-        stages: the stages of the tournament at its creation.
+        stages: the stages before the first extension.
         extensions: for each extension, the number of matches that it adds to each table. If the stages are
             balanced, the number of matches that it adds to each stage.
         lanes: the number of lanes, at least the number of seats of the largest table.
+        last: the last game before the first extension. The numbers of its games continue from there.
 
     Raises ValueError if an extension adds no match, or if the algorithm cannot make the schedule of the
     stages.
     """
     if any(matches < 1 for matches in extensions):
         raise ValueError("an extension must add at least one match; give a number from 1")
-    parts = [ALGORITHMS[algorithm](tournament, bots, stages, lanes=lanes)]
     added = _choices if any(stage.balanced for stage in stages) else _rounds
 
     def schedule(longer_stages: Sequence[Stage]) -> Sequence[ScheduledGame]:
         return ALGORITHMS[algorithm](tournament, bots, longer_stages, lanes=lanes)
 
+    parts = []
     for games in added(schedule, stages, extensions):
-        last = parts[-1][-1]
         parts.append(
             tuple(_renumber(tournament, stages, games, last.index + 1, last.match + 1, lanes=lanes))
         )
+        last = parts[-1][-1]
     return tuple(parts)
 
 

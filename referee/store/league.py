@@ -261,6 +261,15 @@ class League:
         with self._database.writing() as connection:
             writes.stop_early(connection, tournament, rounds=rounds, games=games)
 
+    def replace_games(self, tournament: str, schedule: Sequence[ScheduledGame]) -> None:
+        """Replace the last games of a stored tournament by other games, which continue the numbers of the games before.
+
+        `schedule` must have at least one game. The games that are replaced are those from its first number on.
+        Raises UserError if one of these games has been played.
+        """
+        with self._database.writing() as connection:
+            writes.replace_games(connection, tournament, schedule)
+
     def extensions(self, tournament: str) -> list[StoredExtension]:
         """Return the extensions of a tournament, oldest first."""
         with self._database.reading() as connection:

@@ -77,8 +77,7 @@ def add_extension(
     schedule: Sequence[ScheduledGame],
 ) -> None:
     """See `League.add_extension`."""
-    table = schema.tournaments
-    key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
+    key = _tournament_key(connection, tournament)
     connection.execute(insert(schema.extensions).values(tournament_id=key, **asdict(extension)))
     _add_schedule(connection, key, schedule)
 
@@ -86,13 +85,8 @@ def add_extension(
 def stop_early(connection: Connection, tournament: str, *, rounds: int, games: int) -> None:
     """See `League.stop_early`."""
     table, matches, results = schema.tournaments, schema.matches, schema.results
-    key: int = connection.execute(select(table.c.id).where(table.c.name == tournament)).scalar_one()
-    own = select(matches.c.id).where(matches.c.tournament_id == key)
-    game = schema.games.c
-    connection.execute(delete(schema.games).where(game.match_id.in_(own), game.position >= games))
-    unused = own.where(~exists().where(game.match_id == matches.c.id))
-    connection.execute(delete(schema.match_bots).where(schema.match_bots.c.match_id.in_(unused)))
-    connection.execute(delete(matches).where(matches.c.id.in_(unused)))
+    key = _tournament_key(connection, tournament)
+    _drop_games(connection, key, games)
     ended = (
         select(func.max(results.c.started_at_us + results.c.duration_us))
         .select_from(results.join(schema.games).join(matches))
@@ -104,12 +98,29 @@ def stop_early(connection: Connection, tournament: str, *, rounds: int, games: i
     )
 
 
+def replace_games(
+    connection: Connection, tournament: str, schedule: Sequence[ScheduledGame]
+) -> None:
+    """See `League.replace_games`."""
+    key = _tournament_key(connection, tournament)
+    _drop_games(connection, key, schedule[0].index)
+    _add_schedule(connection, key, schedule)
+
+
+def _drop_games(connection: Connection, key: int, games: int) -> None:
+    """Remove the games of a tournament from position `games` on, and their matches. None of them may be played."""
+    matches, game = schema.matches, schema.games.c
+    own = select(matches.c.id).where(matches.c.tournament_id == key)
+    connection.execute(delete(schema.games).where(game.match_id.in_(own), game.position >= games))
+    unused = own.where(~exists().where(game.match_id == matches.c.id))
+    connection.execute(delete(schema.match_bots).where(schema.match_bots.c.match_id.in_(unused)))
+    connection.execute(delete(matches).where(matches.c.id.in_(unused)))
+
+
 def note_hosts(connection: Connection, tournament: str, hosts: Sequence[StoredHost]) -> None:
     """See `League.note_hosts`."""
-    table, tournaments = schema.cluster_hosts, schema.tournaments.c
-    key: int = connection.execute(
-        select(tournaments.id).where(tournaments.name == tournament)
-    ).scalar_one()
+    table = schema.cluster_hosts
+    key = _tournament_key(connection, tournament)
     connection.execute(delete(table).where(table.c.tournament_id == key))
     for host in hosts:
         connection.execute(
@@ -120,6 +131,13 @@ def note_hosts(connection: Connection, tournament: str, hosts: Sequence[StoredHo
                 noted_at_us=host.noted_at_us,
             )
         )
+
+
+def _tournament_key(connection: Connection, name: str) -> int:
+    """Return the key of a stored tournament."""
+    table = schema.tournaments.c
+    key: int = connection.execute(select(table.id).where(table.name == name)).scalar_one()
+    return key
 
 
 def _add_schedule(

@@ -192,6 +192,8 @@ def _load_config(path: Path, tournament: TournamentModel) -> TournamentConfig:
         ):
             if not is_possible:
                 raise Difference(f"{where}: stages: {number}: {key}: impossible number")
+    if _count_games(config, config.stages) > MAX_GAMES:
+        raise Difference(f"{where}: stages: more than {MAX_GAMES} games")
     return config
 
 
@@ -215,12 +217,16 @@ def _make_bots(config: TournamentConfig, bots: BotsModel) -> dict[str, BotId]:
 
 
 def _make_parts(config: TournamentConfig, tournament: TournamentModel) -> tuple[Part, ...]:
-    stages = played_stages(config, tournament.stopped_after)
-    parts = [_make_part(0, _count_games(config, stages), None, tournament)]
-    for extension in tournament.extensions:
+    """Return the parts of the tournament. The first part has the games of the schedule that no extension adds."""
+    added = [
+        _count_games(config, (replace(stage, matches=each.matches) for stage in config.stages))
+        for each in tournament.extensions
+    ]
+    first = sum(len(match.games) for match in tournament.schedule) - sum(added)
+    parts = [_make_part(0, first, None, tournament)]
+    for games, extension in zip(added, tournament.extensions, strict=True):
         first = parts[-1].first + parts[-1].games
-        added = (replace(stage, matches=extension.matches) for stage in config.stages)
-        parts.append(_make_part(first, _count_games(config, added), extension.matches, extension))
+        parts.append(_make_part(first, games, extension.matches, extension))
     return tuple(parts)
 
 
@@ -245,14 +251,16 @@ def _make_schedule(
 ) -> tuple[ScheduledGame, ...]:
     """Return the games of the schedule in the archive. `verify_tournament` compares them with the configuration.
 
-    Raises Difference as `_make_games` does. Raises Difference if the configuration makes another number of games.
-    `verify_tournament` would never end for a forged, huge number of games.
+    Raises Difference as `_make_games` does. Raises Difference if the configuration makes another number of games, or fewer games if
+    the tournament has `until`: then the looks may have dropped games.
     """
-    count = sum(len(match.games) for match in tournament.schedule)
-    expected = sum(part.games for part in parts)
-    if count != expected:
+    most = _count_games(config, played_stages(config, tournament.stopped_after))
+    if not 0 < parts[0].games <= most or (config.until is None and parts[0].games < most):
+        count = sum(len(match.games) for match in tournament.schedule)
+        expected = most + sum(part.games for part in parts[1:])
         raise Difference(
-            f"{archive_format.TOURNAMENT}: schedule: {count} games, but the configuration makes {expected}"
+            f"{archive_format.TOURNAMENT}: schedule: {count} games, but the configuration makes"
+            f" {'at most ' if config.until else ''}{expected}"
         )
     return _make_games(config, tournament.schedule, "schedule")
 

@@ -1,7 +1,7 @@
 """Conduct a tournament: send its missing games to the workers, and store the records that they return.
 
 `Conductor` plays the missing games of one tournament. A `Feeder` sends the games before the next look to the workers.
-At each look the `Conductor` decides whether the tournament stops early.
+At each look the `Conductor` stores what the `Course` says: that the tournament stops early, or who plays next.
 `create` creates tournaments, `workers` starts the worker processes.
 """
 
@@ -26,9 +26,14 @@ from referee.sandbox import Isolation
 from referee.store import HostFigures, StoredHost
 from referee.store.league import League
 from referee.tournament.assignments import Assignment, GameTask, Lanes, WorkerGroup
-from referee.tournament.config import MAX_IN_FLIGHT, Part, find_part
-from referee.tournament.create import Tournament
-from referee.tournament.looks import Look, TakenLook, list_looks, take_looks
+from referee.tournament.config import (
+    MAX_IN_FLIGHT,
+    Part,
+    find_part,
+)
+from referee.tournament.course import Course
+from referee.tournament.create import Tournament, find_tournament
+from referee.tournament.looks import Look
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2
@@ -158,8 +163,8 @@ class Feeder:
 #
 #     created ──► playing ──────── all games are stored ────────► finished
 #                 │  │ ▲                                             ▲
-#                 │  ▼ │ the standings are not settled               │
-#                 │ looking ─── the standings are settled ───────────┘
+#                 │  ▼ │ some neighbours are open                     │
+#                 │ looking ─── no game is left that they need ──────┘
 #                 │
 #                 ▼ drain, kill or an error
 #                draining ──► interrupted ──► playing, when it is resumed
@@ -210,8 +215,9 @@ class Conductor:
             text: replace(spec, limits=spec.limits.at_most(tournament.config.limits))
             for text, spec in specs.items()
         }
+        self._bounds = {part.first for part in tournament.parts}
+        """The indices in the schedule of the first game of each part, and of the first game after each look so far."""
         self._draining = False
-        self._taken_look: TakenLook | None = None
         self._feeder: Feeder | None = None
         self._workers: WorkerGroup | None = None
 
@@ -223,17 +229,22 @@ class Conductor:
         """
         async with self._open_workers as workers, self._noting_hosts():
             self._workers = workers
-            for games, look in self._list_milestones():
-                self._feeder = self._make_feeder(games, workers)
-                with _raise_first_error():
-                    async with asyncio.TaskGroup() as group:
-                        for number in list(range(len(workers))) * STRETCHES_PER_WORKER:
-                            group.create_task(self._feeder.feed_worker(number))
+            course = Course(self._tournament.config) if self._tournament.may_stop else None
+            while True:
+                look = None if course is None else course.next_look
+                games = len(self._tournament.schedule) if look is None else look.games
+                if self._count_stored() < games:
+                    self._feeder = self._make_feeder(games, workers)
+                    with _raise_first_error():
+                        async with asyncio.TaskGroup() as group:
+                            for number in list(range(len(workers))) * STRETCHES_PER_WORKER:
+                                group.create_task(self._feeder.feed_worker(number))
                 if self._count_stored() < games:  # drained
                     return False
-                if look is not None and await self._stop_early(look):
+                if course is None or look is None:
                     return True
-        return True
+                self._bounds.add(look.games)
+                await self._take_look(course, look)
 
     def list_hosts(self) -> Sequence[HostFigures]:
         """Return the figures of each host of a cluster; empty if the games are played on this machine."""
@@ -251,24 +262,13 @@ class Conductor:
         if self._workers is not None:
             self._workers.kill()
 
-    def _list_milestones(self) -> list[tuple[int, Look | None]]:
-        """Return a pair for each look that is still ahead: the number of games before the look, and the look.
-
-        The last pair is the number of all games, and None.
-        """
-        stored = self._count_stored()
-        looks = list_looks(self._tournament.config)[:-1] if self._tournament.may_stop else ()
-        ahead = [(look.games, look) for look in looks if look.games >= stored]
-        return [*ahead, (len(self._tournament.schedule), None)]
-
     def _make_feeder(self, games: int, workers: WorkerGroup) -> Feeder:
         """Return a feeder for the missing games among the first `games` games of the schedule."""
         config = self._tournament.config
-        parts = {part.first for part in self._tournament.parts}
         lanes = Lanes(
             self._tournament.schedule[:games],
             self._league.forfeits(self._tournament.name),
-            bounds=sorted(parts | {look.games for look in list_looks(config)}),
+            bounds=sorted(self._bounds),
             games_in_flight=config.games_in_flight or MAX_IN_FLIGHT,
             workers=len(workers),
             suspend_after=config.faults.suspend_after,
@@ -337,17 +337,22 @@ class Conductor:
             noting.cancel()
             note()
 
-    async def _stop_early(self, look: Look) -> bool:
-        """If the standings are settled, mark the tournament finished and return True. If not, return False."""
-        name, config = self._tournament.name, self._tournament.config
-        games = self._league.columns(tournament=name)
-        self._taken_look = await asyncio.to_thread(
-            take_looks, config, games, look, self._taken_look
-        )
-        if not self._taken_look.verdicts.are_settled:
-            return False
-        self._league.stop_early(name, rounds=look.rounds, games=look.games)
-        return True
+    async def _take_look(self, course: Course, look: Look) -> None:
+        """Take the next look of the course, and store its outcome: that the tournament stops, or who plays next.
+
+        A resumed run takes all looks again, because a look also depends on the looks before. If later games are stored, the outcome of the
+        look is stored, too.
+        """
+        name = self._tournament.name
+        results = self._league.columns(tournament=name)
+        await asyncio.to_thread(course.take_look, results)
+        if len(results) > look.games:
+            return
+        if course.stopped_after is not None:
+            self._league.stop_early(name, rounds=look.rounds, games=look.games)
+        elif course.games != self._tournament.schedule:
+            self._league.replace_games(name, course.games[look.games :])
+        self._tournament = find_tournament(self._league, name)
 
     def _count_stored(self) -> int:
         return len(self._league.forfeits(self._tournament.name))

@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from referee.clocks import Clocks
 from referee.errors import UserError
-from referee.ratings.stopping import StopCondition
+from referee.ratings.stopping import StopCondition, look_rounds
 from referee.records import ScheduledGame
 from referee.sandbox import DEFAULT_LIMITS, Limits, Rung
 from referee.schedule import Stage
@@ -249,6 +249,14 @@ def part_title(number: int) -> str:
 def count_rounds(config: TournamentConfig) -> int:
     """Return how many rounds a tournament has if it does not stop early."""
     return max(stage.matches for stage in config.stages)
+
+
+def list_look_rounds(config: TournamentConfig) -> tuple[int, ...]:
+    """Return after how many rounds each look takes place; an empty tuple if the configuration has no `until`.
+
+    The last look is after the last round, when the tournament ends anyway.
+    """
+    return () if config.until is None else tuple(look_rounds(count_rounds(config)))
 
 
 def played_stages(config: TournamentConfig, stopped_after: int | None) -> tuple[Stage, ...]:

@@ -20,7 +20,7 @@ from referee.errors import NotFoundError, RefereeError, UserError
 from referee.records import BotId, ScheduledGame
 from referee.roster.roster import Roster
 from referee.schedule import default_lanes
-from referee.schedule.extension import extended_schedule, lengthen
+from referee.schedule.extension import extension_games, lengthen
 from referee.store import NewExtension, NewTournament, StoredExtension, StoredTournament
 from referee.store.league import League
 from referee.tournament.config import (
@@ -252,13 +252,14 @@ def extend_tournament(
     if sum(stage.games(len(config.bots)) for stage in stages) > MAX_GAMES:
         raise UserError(f"{config.name}: it would have more than {MAX_GAMES} games, the limit")
     try:
-        *_, added = extended_schedule(
+        *_, added = extension_games(
             config.schedule,
             config.name,
             list(tournament.bots),
             played,
             [*earlier, matches],
             lanes=config.lanes,
+            last=tournament.schedule[tournament.parts[0].games - 1],
         )
     except ValueError as error:
         raise UserError(f"{config.name}: it cannot be extended: {error}") from error

@@ -2,7 +2,8 @@
 
 Only a tournament that may stop early (key `until` of its file) has looks. A look uses only the games before it, and later games
 do not start before the look is over. Therefore a tournament stops at the same look with any number of workers, and in a resumed
-run. `verify` checks each look.
+run. A ruleset whose neighbours are all settled plays no further match, so the number of games before a look depends on the looks before it.
+`course` says which matches follow a look. `verify` checks each look.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.judge import NOTHING, Judge, Verdicts
-from referee.ratings.stopping import look_rounds
+from referee.ratings.judge import NOTHING, Judge, Verdict, Verdicts
 from referee.result_columns import ResultColumns
-from referee.schedule.extension import shorten
-from referee.tournament.config import TournamentConfig, count_rounds
+from referee.schedule import Stage
+from referee.tournament.config import TournamentConfig, list_look_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,63 +34,58 @@ class TakenLook:
     look: Look
     verdicts: Verdicts
 
+    def plays_on(self, stage: Stage) -> bool:
+        """Return whether a stage plays further matches if it has any: whether a pair of neighbours in its ruleset is open."""
+        table = self.verdicts.neighbours[stage.ruleset.name]
+        return any(each.verdict is Verdict.OPEN for each in table)
 
-def list_looks(config: TournamentConfig) -> tuple[Look, ...]:
-    """Return all looks of a tournament; an empty tuple if the configuration has no `until`.
 
-    The last look is after the last round, when the tournament ends anyway.
+def find_next_look(config: TournamentConfig, taken: TakenLook | None) -> Look | None:
+    """Return the look after `taken`, or the first look if `taken` is None. Return None if no look follows.
+
+    No look follows the last one. No look follows if no game is left to play, because all standings are settled, or because no ruleset
+    with open neighbours has further rounds.
     """
-    if config.until is None:
-        return ()
-    bots = len(config.bots)
-    return tuple(
-        Look(rounds, sum(stage.games(bots) for stage in shorten(config.stages, rounds)))
-        for rounds in look_rounds(count_rounds(config))
+    done, games = (0, 0) if taken is None else (taken.look.rounds, taken.look.games)
+    ahead = [rounds for rounds in list_look_rounds(config) if rounds > done]
+    if not ahead:
+        return None
+    rounds, bots = ahead[0], len(config.bots)
+    added = sum(
+        stage.games(bots) // stage.matches * (min(stage.matches, rounds) - min(stage.matches, done))
+        for stage in config.stages
+        if taken is None or taken.plays_on(stage)
     )
+    return Look(rounds, games + added) if added else None
 
 
-def take_looks(
-    config: TournamentConfig, games: ResultColumns, last: Look, before: TakenLook | None = None
+def take_look(
+    config: TournamentConfig, games: ResultColumns, look: Look, before: TakenLook | None
 ) -> TakenLook:
-    """Take all looks from the first one to `last`, and return the last one. The configuration must have `until`.
-
-    A look needs the final verdicts of the looks before it. If the caller has taken some of them already, this function takes
-    only the looks after them.
+    """Take a look of a tournament. The configuration must have `until`.
 
     Args:
         config: the configuration of the tournament.
-        games: the games in schedule order, at least those before `last`.
-        last: one of the tournament's looks.
-        before: an earlier look of this tournament; None if the caller has taken none.
+        games: the games in schedule order, at least those before the look.
+        look: the look after `before`, as `find_next_look` returns it.
+        before: the look before this one; None if this is the first.
     """
     assert config.until is not None  # noqa: S101 - callers check it
-    looks = list_looks(config)
-    judge = Judge(config.until, tuple(look.rounds for look in looks))
-    taken = before
-    for look in looks[: looks.index(last) + 1]:
-        if taken is not None and look.rounds <= taken.look.rounds:
-            continue
-        by_ruleset = games.select(slice(look.games)).by_ruleset()
-        analyses = {ruleset: Analysis(results) for ruleset, results in by_ruleset.items()}
-        final = NOTHING if taken is None else taken.verdicts.final
-        taken = TakenLook(look, judge.look(analyses, look.rounds, final))
-    assert taken is not None  # noqa: S101 - `last` is one of the looks
-    return taken
+    judge = Judge(config.until, list_look_rounds(config))
+    by_ruleset = games.select(slice(look.games)).by_ruleset()
+    analyses = {ruleset: Analysis(results) for ruleset, results in by_ruleset.items()}
+    final = NOTHING if before is None else before.verdicts.final
+    return TakenLook(look, judge.look(analyses, look.rounds, final))
 
 
-def find_newest_look(
-    config: TournamentConfig, games: int, stopped_after: int | None
-) -> Look | None:
-    """Return the newest look of a tournament with this number of stored games; None before its first look.
+def take_looks(config: TournamentConfig, games: ResultColumns) -> TakenLook | None:
+    """Take all looks of a tournament whose games are stored, and return the newest. Return None before the first look.
 
     Args:
-        config: the configuration of the tournament.
-        games: the number of stored games.
-        stopped_after: the number of rounds after which the tournament stopped early; None if it did not.
+        config: the configuration of the tournament. It must have `until`.
+        games: the stored games in schedule order.
     """
-    past = [
-        look
-        for look in list_looks(config)
-        if look.games <= games and (stopped_after is None or look.rounds <= stopped_after)
-    ]
-    return past[-1] if past else None
+    taken = None
+    while (look := find_next_look(config, taken)) is not None and look.games <= len(games):
+        taken = take_look(config, games, look, taken)
+    return taken

@@ -3,14 +3,15 @@
 Simulated bots of known strength play rounds of all tables. They stop when every two neighbours in the standings
 are told apart or called equal, with a confidence of 95 %. The standings are wrong if they put a bot ahead of one that is not
 worse, or call two bots equal that differ by the margin or more. Wanted are wrong standings in at most 5 % of the
-tournaments. All games are judged twice: by the boundary of `referee.ratings.judge` (after), and with an equal share of the
-allowed error for each look, where no verdict is final (before).
+tournaments. The same games are judged twice: by the boundary of `referee.ratings.judge` (after), and with an equal share of the
+allowed error for each look, where no verdict is final (before). The last columns are of tournaments that play other games: by the
+boundary, and each look draws the tables again (adaptive), as a tournament with `until` does. The games are a share of the full schedule.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,10 @@ from simulated import play, tables
 from referee.ratings.analysis import Analysis
 from referee.ratings.judge import NOTHING, Judge, Verdict
 from referee.ratings.stopping import CONFIDENCE, StopCondition, look_rounds
+from referee.rules.ruleset import RULESETS
+from referee.schedule import Stage
+from referee.schedule.adaptive import collect_matches, redraw
+from referee.schedule.round_robin import round_robin
 
 CONDITION = StopCondition()
 
@@ -72,33 +77,33 @@ class Outcomes:
         self.wrong.append(any(is_wrong(each, truth) for each in table))
 
     def show(self, most):
-        """Return the share of the rounds that were played, of settled tournaments, and of wrong ones, as text."""
+        """Return the share of the games that were played, of settled tournaments, and of wrong ones, as text."""
         return f"{np.mean(self.rounds) / most:7.1%} {np.mean(self.settled):8.0%} {np.mean(self.wrong):6.1%}"
 
 
 def main(tournaments: int) -> None:
     print(f"{tournaments} tournaments each, confidence {CONFIDENCE:.0%}, margin {CONDITION.margin}")
-    print(f"{'':31}|{'before':^25}|{'after':^25}")
-    print(f"{'shape':31}" + "| rounds  settled  wrong " * 2)
+    print(f"{'':31}|{'before':^25}|{'after':^25}|{'adaptive':^25}")
+    print(f"{'shape':31}" + "|  games  settled  wrong " * 3)
     for shape in SHAPES:
-        before, after = measure(shape, tournaments)
+        rules = measure(shape, tournaments)
         print(
-            f"{shape.name:31}| {before.show(shape.rounds)} | {after.show(shape.rounds)}", flush=True
+            f"{shape.name:31}| " + " | ".join(rule.show(shape.rounds) for rule in rules), flush=True
         )
 
 
-def measure(shape, tournaments) -> tuple[Outcomes, Outcomes]:
+def measure(shape, tournaments) -> tuple[Outcomes, Outcomes, Outcomes]:
+    """Return what the rules before, after and adaptive did in the tournaments of a shape."""
     rng = np.random.default_rng(1)
-    before, after = Outcomes(), Outcomes()
+    rules = Outcomes(), Outcomes(), Outcomes()
     for _ in range(tournaments):
         skills = shape.draw_skills(rng)
         whole = play(skills, tables(shape.bots, shape.seats, shape.rounds), rng)
         truth = dict(zip(whole.bots, skills, strict=True))
-        for outcomes, (played, table) in zip(
-            (before, after), play_twice(shape, whole), strict=True
-        ):
-            outcomes.add(played, table, truth)
-    return before, after
+        played = (*play_twice(shape, whole), play_adaptively(shape, skills, rng))
+        for outcomes, (rounds, table) in zip(rules, played, strict=True):
+            outcomes.add(rounds, table, truth)
+    return rules
 
 
 def play_twice(shape, whole):
@@ -120,6 +125,42 @@ def play_twice(shape, whole):
             if found.are_settled or rounds == shape.rounds:
                 after = rounds, found.neighbours["basic"]
     return before, after
+
+
+def play_adaptively(shape, skills, rng):
+    """Return the same for a tournament in which each look draws the tables up to the next look again."""
+    stage = Stage(RULESETS["basic"], shape.seats, shape.rounds)
+    names = [f"bot{number:02}" for number in range(shape.bots)]
+    matches = collect_matches(names, round_robin("cup", names, [stage], lanes=shape.seats))
+    looks = tuple(look_rounds(shape.rounds))
+    judge, final, games = Judge(CONDITION, looks), NOTHING, None
+    for last, rounds, next_rounds in zip(
+        (0, *looks), looks, (*looks[1:], shape.rounds), strict=False
+    ):
+        new = [match.order for match in matches if last < match.round <= rounds]
+        games = add_games(games, play(skills, np.array(new), rng))
+        found = judge.look({"basic": Analysis(games)}, rounds, final)
+        final, table = found.final, found.neighbours["basic"]
+        if found.are_settled:
+            break
+        pairs = [
+            (games.bots.index(each.bot), games.bots.index(each.below))
+            for each in table
+            if each.verdict is Verdict.OPEN
+        ]
+        pairs = pairs if len(pairs) < len(table) else None
+        matches = redraw([stage], matches, [pairs], rounds=rounds, next_rounds=next_rounds)
+    return rounds, table
+
+
+def add_games(games, new):
+    """Return the games with new ones after them. None stands for no games."""
+    if games is None:
+        return new
+    columns = ("ruleset", "bot", "score", "rank", "forfeited", "strikes", "machine", "fresh_deal")
+    joined = {name: np.concatenate([getattr(games, name), getattr(new, name)]) for name in columns}
+    match = np.concatenate([games.match, new.match + games.matches])
+    return replace(games, match=match, **joined)
 
 
 def is_wrong(verdict, truth) -> bool:

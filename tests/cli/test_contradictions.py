@@ -13,7 +13,7 @@ from referee.ratings.judge import Verdict
 from referee.reports.selection import GameFilter
 from referee.store.league import League
 from referee.tournament.create import find_state
-from referee.tournament.looks import list_looks, take_looks
+from referee.tournament.looks import find_next_look, take_look, take_looks
 from referee.web.views import LeagueViews
 
 UNTIL = "until = { confidence = 0.8, margin = 4 }\n"
@@ -28,7 +28,16 @@ def here(tmp_path_factory):
         assert done.returncode == 0, done.stderr
         with League.open(made.folder / "league", create=False) as league:
             made.state = find_state(league, "cup")
+            made.looks = list(list_looks(made.state.config, league.columns(tournament="cup")))
         yield made
+
+
+def list_looks(config, games):
+    """Yield all looks that a tournament with these games has taken."""
+    taken = None
+    while (look := find_next_look(config, taken)) is not None:
+        yield look
+        taken = take_look(config, games, look, taken)
 
 
 def read_json(here, *words):
@@ -59,12 +68,11 @@ def cut(here):
 
 def test_all_verdicts_agree_at_every_look(here, cut):
     stop = here.state.stopped_after
-    looks = [look for look in list_looks(here.state.config) if look.rounds <= stop]
-    assert len(looks) > 3
+    assert len(here.looks) > 3
     seen, final = set(), {}
-    for look in looks:
+    for look in here.looks:
         games, page = cut(look.games)
-        verdicts = take_looks(here.state.config, games, look).verdicts
+        verdicts = take_looks(here.state.config, games).verdicts
         [table] = verdicts.neighbours.values()
         assert verdicts.are_settled == (look.rounds == stop)
         shown = [(each.bot, each.below, each.verdict.value) for each in table]
@@ -86,9 +94,7 @@ def test_all_verdicts_agree_at_every_look(here, cut):
 
 
 def test_games_after_a_look_change_no_verdict(here, cut):
-    *_, look, later = [
-        look for look in list_looks(here.state.config) if look.rounds <= here.state.stopped_after
-    ]
+    *_, look, later = here.looks
     cut(look.games)
     before = read_json(here, "stats", "settled")
     cut(later.games - 1)

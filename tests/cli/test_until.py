@@ -95,7 +95,7 @@ def test_archive_has_the_planned_schedule_for_a_stranger(here):
     archive.write_bytes(
         archive_format.pack({name: members[name] for name in archive_format.MEMBERS})
     )
-    assert "not the start of the planned schedule" in ask_a_stranger(archive).stderr
+    assert "a match that was not planned" in ask_a_stranger(archive).stderr
 
 
 @pytest.mark.extended("plays further tournaments")
@@ -225,9 +225,9 @@ def test_wrong_stop_in_the_league_is_detected(here, copy, statement, reason):
 
 
 SPOILT_ARCHIVES = {
-    "no word of it": (("stopped_after",), None, f"the configuration makes {2 * ROUNDS}"),
+    "no word of it": (("stopped_after",), None, f"games, not {2 * ROUNDS}"),
     "no planned schedule": (("planned_schedule",), None, "the SHA-256 of the schedule is "),
-    "other rounds": (("stopped_after",), 1, "the configuration makes 2"),
+    "other rounds": (("stopped_after",), 1, "the configuration makes at most 2"),
     "no rounds": (("stopped_after",), 0, "stopped_after: Input should be greater than"),
     "nothing to stop it": (("configuration", "until"), None, "there is no look after"),
     "less to stop it": (("configuration", "until", "confidence"), 0.51, "but games followed"),

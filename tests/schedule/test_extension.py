@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage, balanced
 from referee.schedule.balanced import balanced_tables
-from referee.schedule.extension import ALGORITHMS, extended_schedule, lengthen, shorten
+from referee.schedule.extension import ALGORITHMS, extension_games, lengthen, shorten
 
 pytestmark = pytest.mark.unmeasured
 
@@ -49,7 +49,10 @@ def tournaments(draw, same_matches=False):
 
 def parts_of(tournament):
     algorithm, bots, stages, extensions = tournament
-    return extended_schedule(algorithm, "cup", bots, stages, extensions, lanes=5)
+    created = ALGORITHMS[algorithm]("cup", bots, stages, lanes=5)
+    return created, *extension_games(
+        algorithm, "cup", bots, stages, extensions, lanes=5, last=created[-1]
+    )
 
 
 @PATIENT
@@ -165,4 +168,4 @@ def test_extended_balanced_choice_is_as_even_as_a_longer_one(tournament):
 def test_impossible_extension_is_refused(stage, matches, reason):
     algorithm = "gauntlet-1" if stage.challengers else "round-robin-1"
     with pytest.raises(ValueError, match=reason):
-        extended_schedule(algorithm, "cup", NAMES, [stage], [matches], lanes=5)
+        parts_of((algorithm, NAMES, [stage], [matches]))

@@ -9,7 +9,7 @@ import pytest
 
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Deals, Stage
-from referee.schedule.extension import BALANCED, GAUNTLET, ROUND_ROBIN, extended_schedule
+from referee.schedule.extension import ALGORITHMS, BALANCED, GAUNTLET, ROUND_ROBIN, extension_games
 
 BOTS = ("ann", "bob", "cy", "dee")
 SAME = {
@@ -20,8 +20,9 @@ SAME = {
 
 
 def schedule(algorithm, *stages, extensions=(1, 2)):
-    parts = extended_schedule(algorithm, "cup", BOTS, stages, extensions, lanes=4)
-    return list(chain.from_iterable(parts))
+    created = ALGORITHMS[algorithm]("cup", BOTS, stages, lanes=4)
+    added = extension_games(algorithm, "cup", BOTS, stages, extensions, lanes=4, last=created[-1])
+    return [*created, *chain.from_iterable(added)]
 
 
 @pytest.mark.parametrize("algorithm", SAME)

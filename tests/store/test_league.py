@@ -249,6 +249,31 @@ def test_early_stop_before_a_played_game_is_refused(league):
     assert league.tournament("cup").stopped_after is None
 
 
+def test_replaced_games_continue_the_played_ones(league):
+    rows = filled(league)
+    others = filled(league, "other")
+    played_games = [row for row in rows if row.match == 0]
+    swap = {"ann@1.0": "dee@1.0", "dee@1.0": "ann@1.0"}
+    rest = [
+        replace(row, bots=tuple(swap.get(bot, bot) for bot in row.bots))
+        for row in rows[len(played_games) : -3]
+    ]
+    for row in played_games:
+        league.add_game(played(row))
+    league.replace_games("cup", rest)
+    assert league.schedule("cup") == played_games + rest
+    assert league.schedule("other") == others
+    assert league.tournament("cup").stored == len(played_games)
+
+
+def test_played_game_is_not_replaced(league):
+    rows = filled(league)
+    league.add_game(played(rows[5]))
+    with pytest.raises(UserError, match=r"FOREIGN KEY|foreign key"):
+        league.replace_games("cup", rows[4:])
+    assert league.schedule("cup") == rows
+
+
 def test_games_are_added_all_or_none(league):
     rows = filled(league)
     league.add_game(played(rows[2]))

@@ -21,7 +21,8 @@ from referee.records import BotId
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
 from referee.tournament.archive_writer import export_archive
-from referee.tournament.verify import LeagueTournament, verify_tournament
+from referee.tournament.verify import verify_tournament
+from referee.tournament.verify_league import LeagueTournament
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ from referee.match.replay import Difference
 from referee.store.league import League
 from referee.tournament import archive_format
 from referee.tournament.archive_reader import ArchivedTournament
-from referee.tournament.verify import LeagueTournament, verify_tournament
+from referee.tournament.verify import verify_tournament
+from referee.tournament.verify_league import LeagueTournament
 
 CONFIGURATION = "the SHA-256 of the configuration is"
 BOTS = "the SHA-256 of the bots is"

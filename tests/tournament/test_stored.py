@@ -8,7 +8,7 @@ from referee.errors import Cause, Evidence
 from referee.match.replay import Difference
 from referee.records import ChargedFault, Fault
 from referee.store import escape_nul
-from referee.tournament.verify import _check_faults
+from referee.tournament.verify_league import _check_faults
 
 SAID = "a\0b"
 

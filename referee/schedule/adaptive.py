@@ -1,0 +1,162 @@
+"""Draw the tables of later rounds again, when some neighbours in the standings are settled and others are open.
+
+`ratings.judge` says at a look which neighbours are settled. The stages and rounds of the matches after the look stay as planned; only the
+bots at their tables are drawn again, so that the open pairs meet more often. The next look draws again,
+so the tables change only up to the round of the next look. The tables depend only on the schedule and on the open pairs
+of each look. So anybody who has the results can draw the same tables.
+
+The tables of a stage are filled pair by pair:
+
+- The open pair that has met least since the look comes first. Among equal pairs, a pair with one bot already at the table
+  comes before a pair with none, and then the pair whose bots have played least. A pair that has too few free seats is skipped.
+- If no open pair fits any more, a free seat goes to the bot that has played least. Bots of open pairs come before others.
+
+Then the bots get the clockwise order whose neighbours have been neighbours least often in the stage.
+
+A stage in which no pair is settled keeps its planned tables, and so does every stage of a gauntlet: its tables have one challenger
+each, so two challengers cannot meet. A stage in which all pairs are settled plays no further match.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations, groupby, pairwise, permutations
+
+from referee.records import ScheduledGame
+from referee.schedule import Match, Stage
+
+Pair = tuple[int, int]
+"""Two bots, as positions in the tournament's list of bots."""
+
+
+def collect_matches(bots: Sequence[str], games: Iterable[ScheduledGame]) -> list[Match]:
+    """Return the matches from which `expand_matches` has made the games.
+
+    Args:
+        bots: the names of all bots of the tournament.
+        games: all games of the matches, in schedule order.
+    """
+    position = {bot: number for number, bot in enumerate(bots)}
+    firsts = (next(group) for _, group in groupby(games, key=lambda game: game.match))
+    return [
+        Match(first.stage, first.round, tuple(position[bot] for bot in first.bots))
+        for first in firsts
+    ]
+
+
+def redraw(
+    stages: Sequence[Stage],
+    matches: Sequence[Match],
+    open_pairs: Sequence[Sequence[Pair] | None],
+    *,
+    rounds: int,
+    next_rounds: int,
+) -> list[Match]:
+    """Return the matches of a tournament after a look: those before the look, and those that follow.
+
+    Args:
+        stages: the stages of the tournament.
+        matches: the matches before the look, and those that would follow without it, in the order of play.
+        open_pairs: for each stage, the open pairs of its ruleset: an empty sequence if all pairs are settled, and None if
+            none is settled.
+        rounds: number of rounds before the look.
+        next_rounds: number of rounds before the next look.
+    """
+    result = [match for match in matches if match.round <= rounds]
+    drawn: dict[int, Iterator[tuple[int, ...]]] = {
+        number: _Draw(
+            sorted({bot for match in result if match.stage == number for bot in match.order}),
+            stage.seats,
+            pairs,
+            (match.order for match in result if match.stage == number),
+        ).orders()
+        for number, (stage, pairs) in enumerate(zip(stages, open_pairs, strict=True))
+        if pairs and not stage.challengers
+    }
+    for match in matches[len(result) :]:
+        pairs = open_pairs[match.stage]
+        if match.stage in drawn and match.round <= next_rounds:
+            result.append(Match(match.stage, match.round, next(drawn[match.stage])))
+        elif pairs is None or pairs:
+            result.append(match)
+    return result
+
+
+class _Draw:
+    """Draws the tables of one stage, match after match.
+
+    Args:
+        bots: the bots of the stage.
+        seats: the number of seats of a table.
+        open_pairs: the pairs that are open after the look, at least one.
+        earlier: the clockwise order of the bots in each earlier match of the stage.
+    """
+
+    def __init__(
+        self,
+        bots: Sequence[int],
+        seats: int,
+        open_pairs: Iterable[Pair],
+        earlier: Iterable[Sequence[int]],
+    ) -> None:
+        self._bots = bots
+        self._seats = seats
+        self._met = {(min(pair), max(pair)): 0 for pair in open_pairs}
+        """How often each open pair has met since the look."""
+        self._open_bots = {bot for pair in self._met for bot in pair}
+        self._played = Counter[int]()
+        """The matches of each bot in the stage."""
+        self._neighbours = Counter[Pair]()
+        """How often the second bot was the left neighbour of the first bot in the stage."""
+        for order in earlier:
+            self._note(order)
+
+    def orders(self) -> Iterator[tuple[int, ...]]:
+        """Yield the clockwise order of the bots in each further match."""
+        while True:
+            order = self._order(sorted(self._fill_table()))
+            self._note(order)
+            for pair in combinations(sorted(order), 2):
+                if pair in self._met:
+                    self._met[pair] += 1
+            yield order
+
+    def _fill_table(self) -> set[int]:
+        table = set[int]()
+        while len(table) < self._seats:
+            pair = self._choose_pair(table)
+            if pair is None:
+                table.add(min((bot for bot in self._bots if bot not in table), key=self._turn))
+            else:
+                table.update(pair)
+        return table
+
+    def _choose_pair(self, table: Collection[int]) -> Pair | None:
+        """Return the open pair that comes next to the bots of an unfinished table; None if no open pair fits."""
+        free = self._seats - len(table)
+        ranked = []
+        for pair, met in self._met.items():
+            new = [bot for bot in pair if bot not in table]
+            if 0 < len(new) <= free:
+                played = sum(self._played[bot] for bot in pair)
+                ranked.append(((met, len(new), played), pair))
+        return min(ranked)[1] if ranked else None
+
+    def _turn(self, bot: int) -> tuple[bool, int, int]:
+        """Return the key by which bots without an open partner come to a table."""
+        return bot not in self._open_bots, self._played[bot], bot
+
+    def _order(self, table: Sequence[int]) -> tuple[int, ...]:
+        first, *others = table
+        choice = ((first, *each) for each in permutations(others))
+        return min(choice, key=lambda order: sum(self._neighbours[pair] for pair in _pairs(order)))
+
+    def _note(self, order: Sequence[int]) -> None:
+        self._played.update(order)
+        self._neighbours.update(_pairs(order))
+
+
+def _pairs(order: Sequence[int]) -> list[Pair]:
+    """Return pairs of a bot and its left neighbour, one pair for each bot of a clockwise order."""
+    return list(pairwise((*order, order[0])))

@@ -1,0 +1,133 @@
+"""Verify what a league has stored: its tournaments, and its games outside tournaments.
+
+A league has tables with some data of each game record, for fast queries. These tables are compared with the records.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from referee.errors import Cause
+from referee.match.replay import Difference, check_record
+from referee.records import ChargedFault, Fault, GameRecord, GameResult, ScheduledGame
+from referee.store import StoredGame, escape_nul
+from referee.store.league import League
+from referee.tournament.create import committed_bots, find_tournament
+from referee.tournament.verify import add_game_id, format_value
+
+
+class LeagueTournament:
+    """A tournament in a league; it implements `Claim`.
+
+    Creating it raises NotFoundError, UserError and RefereeError as `find_tournament` does.
+    """
+
+    def __init__(self, league: League, name: str) -> None:
+        tournament = find_tournament(league, name)
+        self.where = league.where
+        self.config, self.bots = tournament.config, tournament.bots
+        self.stored_config = tournament.stored_config
+        self.committed_bots = committed_bots(league, tournament.bots)
+        self.schedule, self.parts = tournament.schedule, tournament.parts
+        self.stopped_after = tournament.stopped_after
+        self._league = league
+        self._tables = _Tables(league, name)
+
+    def record(self, game: ScheduledGame) -> GameRecord | None:
+        """See `Claim.record`."""
+        if game.game_id not in self._tables.games:
+            return None
+        return _load_record(self._league, game.game_id)
+
+    def on_game_checked(self, game: ScheduledGame, record: GameRecord) -> None:  # noqa: ARG002 - part of `Claim`
+        """See `Claim.on_game_checked`."""
+        self._tables.check(record)
+
+
+def verify_free_games(league: League) -> int:
+    """Check the moves and results of all games outside tournaments; return the number of these games.
+
+    The decks are not checked, because the league does not store the seeds of these games. Raises Difference at the first error.
+    """
+    free = [row for row in league.results(free=True) if not row.tournament]
+    tables = _Tables(league, None)
+    for row in free:
+        with add_game_id(row.game_id):
+            record = _load_record(league, row.game_id)
+            check_record(record)
+            tables.check(record)
+    return len(free)
+
+
+class _Tables:
+    """The rows of the database about the games of a tournament, or about all games if `tournament` is None."""
+
+    def __init__(self, league: League, tournament: str | None) -> None:
+        results = league.results(tournament=tournament, free=True)
+        self._results = {row.game_id: row for row in results}
+        self.games = {row.game_id: row for row in league.games(tournament=tournament)}
+        self._faults = defaultdict[str, list[ChargedFault]](list)
+        for fault in league.faults(tournament=tournament):
+            self._faults[fault.game_id].append(fault)
+
+    def check(self, record: GameRecord) -> None:
+        """Compare the rows about a stored game with the record of the game. Raises Difference if they differ."""
+        _check_result(record, self._results.get(record.game_id))
+        _check_summary(record, self.games[record.game_id])
+        _check_faults(record, self._faults[record.game_id])
+
+
+def _load_record(league: League, game_id: str) -> GameRecord:
+    """Return the record of a stored game. Raises Difference if the record belongs to another game."""
+    record = league.record(game_id)
+    if record.game_id != game_id:
+        raise Difference(f"the stored record is that of game {record.game_id}")
+    return record
+
+
+def _check_result(record: GameRecord, row: GameResult | None) -> None:
+    """Compare a row of the table of results with the record. `row` is None if the table has no row for the game."""
+    if row is None:
+        raise Difference("the table of results has no row for this game")
+    for what, stored, recorded in (
+        ("ruleset", row.ruleset, record.ruleset.name),
+        ("bots", row.bots, tuple(map(str, record.seating))),
+        ("scores", row.scores, record.scores),
+        ("ranks", row.ranks, record.ranks),
+        ("forfeits", row.forfeited, record.forfeited),
+    ):
+        if stored != recorded:
+            raise Difference(
+                f"{what}: the table of results has {format_value(stored)},"
+                f" the record {format_value(recorded)}"
+            )
+
+
+def _check_summary(record: GameRecord, row: StoredGame) -> None:
+    end = record.termination.value, len(record.moves)
+    times = record.started_at_us, record.duration_us
+    if (row.termination, row.decisions, row.started_at_us, row.duration_us) != (*end, *times):
+        raise Difference("the end or the times in the table of games differ from the record")
+    if row.machine != record.machine:
+        raise Difference("the machine in the table of games differs from the record")
+
+
+def _check_faults(record: GameRecord, rows: list[ChargedFault]) -> None:
+    stored = [_comparable(row.fault) for row in rows]
+    if stored != [_comparable(fault) for fault in record.faults]:
+        raise Difference("the table of faults differs from the record")
+
+
+def _comparable(fault: Fault) -> tuple[int, Cause, bool, int, str, str]:
+    """Return the values of a fault that must be equal in the table of faults and in the record.
+
+    The table stores texts as `escape_nul` returns them. So `escape_nul` must be applied to the record, too.
+    """
+    return (
+        fault.seat,
+        fault.cause,
+        fault.forfeit,
+        fault.move,
+        escape_nul(fault.evidence.detail),
+        escape_nul(fault.evidence.stderr_tail),
+    )
