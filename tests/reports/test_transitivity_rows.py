@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,16 +15,17 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ratings"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from client import Client, make_app
-from records import NAMES, bot, played, schedule, tournament
+from records import NAMES, SEED, bot, played
 from simulated import BETA, cycle, play, tables
 
 from referee.cli import ratings, stats
 from referee.cli import tournament as tournament_command
 from referee.ratings.analysis import Analysis
+from referee.records import BotId
 from referee.reports.transitivity_rows import describe_tests, name_deviations, transitivity_rows
 from referee.store.league import League
-from referee.tournament.config import canonical_json
 from referee.tournament.config_reader import load_tournament
+from referee.tournament.create import create_tournament
 from referee.web.views import LeagueViews
 
 NOTE = "classic: one number misleads: "
@@ -48,13 +50,12 @@ def league(tmp_path_factory):
     file.write_text(
         f'name = "cup"\nruleset = "classic"\nseats = 2\nmatches = 10\nbots = {list(NAMES)}\n'
     )
-    config = canonical_json(load_tournament(file))
     with League.open(folder, create=True) as store:
         for name in NAMES:
             store.add_bot(bot(name))
-        rows = schedule(matches=10, seats=2)
-        store.add_tournament(replace(tournament(), config=config), rows)
-        for row in rows:
+        specs = [SimpleNamespace(bot=BotId(name, "1.0")) for name in NAMES]
+        cup = create_tournament(store, load_tournament(file), specs, seed=SEED, now_us=0)
+        for row in cup.schedule:
             store.add_game(replace(played(row), ranks=ranks(row.bots)))
     return folder
 
