@@ -22,6 +22,9 @@ from enum import Enum
 from referee.records import ScheduledGame
 from referee.rules.ruleset import Ruleset
 
+BotTable = tuple[int, ...]
+"""The bots of a match, as numbers from 0."""
+
 _LEAST_LANES = 4
 
 
@@ -109,7 +112,7 @@ class Match:
     stage: int
     round: int
     """Round number inside the stage, from 1."""
-    order: tuple[int, ...]
+    order: BotTable
     """The bots of the table in clockwise order; each number is a position in the tournament's list of bots."""
 
 

@@ -37,11 +37,8 @@ from itertools import chain, combinations
 from random import Random
 
 from referee.records import ScheduledGame
-from referee.schedule import Match, Stage, check_stages, expand_matches
-from referee.schedule.round_robin import choose_orders
-
-BotTable = tuple[int, ...]
-"""The bots of a match, as numbers from 0."""
+from referee.schedule import BotTable, Match, Stage, check_stages, expand_matches
+from referee.schedule.cyclic_orders import choose_orders
 
 _STEPS = 200_000
 """The largest number of steps of the walk before the length of the rounds is doubled."""

@@ -32,11 +32,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from referee.records import ScheduledGame
-from referee.schedule import Stage, check_stages, expand_matches
+from referee.schedule import BotTable, Stage, check_stages, expand_matches
 from referee.schedule.balanced import interleave_rounds
-from referee.schedule.round_robin import choose_orders, list_tables, whole_rounds
-
-BotTable = tuple[int, ...]
+from referee.schedule.cyclic_orders import choose_orders
+from referee.schedule.round_robin import list_tables, whole_rounds
 
 _LOOK_AHEAD = 16
 """How many of the remaining groups `_round` compares to select the next group for a challenger."""

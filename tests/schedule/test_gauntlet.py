@@ -260,7 +260,7 @@ def tables_of(games):
 def test_a_small_gauntlet_written_out():
     new, old = names(2, 3)
     games = gauntlet("cup", new + old, [Stage(BASIC, 3, 1, challengers=2)], lanes=4)
-    assert tables_of(games) == ["n0o0o1", "n1o0o2", "n0o1o2", "n1o2o1", "n0o2o0", "n1o1o0"]
+    assert tables_of(games) == ["n0o1o0", "n1o2o0", "n0o2o1", "n1o1o2", "n0o0o2", "n1o0o1"]
 
 
 def test_schedule_never_changes():
@@ -274,7 +274,7 @@ def test_schedule_never_changes():
         for game in gauntlet("cup", new + old, stages, lanes=4)
         for bot in game.bots
     )
-    digest = "4732c625466b0f05b6e1e4199bbd848c70034fcd97383ce8f448172bc7d3dd1a"
+    digest = "d3673cf6c4d1c270ba1b292af9164b920b7ea4a5628bae213d2dca0627e88498"
     assert hashlib.sha256(text.encode()).hexdigest() == digest
 
 
