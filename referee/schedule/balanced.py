@@ -6,168 +6,128 @@ stage may be shorter. Each stage has these properties:
 - After each round all bots have played equally often. After a shorter last round the numbers of matches of two
   bots differ by one at most.
 - Every bot has each seat equally often, because a match has all cyclic seatings.
-- All pairs of bots meet about equally often. `balanced_tables` searches for such tables.
+- All pairs of bots meet about equally often.
 - Each bot has each other bot as left neighbour about equally often. `choose_orders` searches for such orders.
 
 Stages take turns: the next round is always from the stage with the fewest games so far. If a stage must let
 some bots play more often than others, it prefers the bots that play least in the earlier stages of the list.
 
-The search of `balanced_tables` has two steps:
+The tables of a stage come from these sources:
 
-1. A greedy choice fills the tables: the next bot is always one that has played least. This step fixes how
-   often each bot plays in each round.
-2. A random walk exchanges bots between two matches of a round. Its cost is the sum, over all pairs of bots,
-   of the squared number of meetings. The goal is that no two pairs differ by more than one meeting; then the
-   cost is smallest. The walk makes only exchanges that do not increase the cost. Exchanges that do not
-   change the cost lead out of most dead ends. If the walk does not reach its goal, it continues with rounds of double length,
-   because longer rounds allow more exchanges.
+1. Known designs (`designs`), as often as all tables of a design fit: first a neighbour design, then a pair
+   design. In a design all pairs meet equally often.
+2. For the other matches, the first of these sources that has tables: the start of the pair design, if all bots
+   play about equally often there; base blocks on a circle (`cyclic_tables`); a search for single tables
+   (`table_search`). The first two give tables in which the meetings of any two pairs differ by one at most.
 
-For some tournaments no choice of tables reaches the goal. For other tournaments the walk may miss the goal.
-
-The walk uses `Random.random` with a fixed seed. Python guarantees the sequence of these numbers, so the
-schedule is the same on all machines.
+If the meetings of two pairs differ by more than one in the end, the stage is tried again with fewer designs,
+and then with base blocks only.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, combinations
-from random import Random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, combinations, islice
 
 from referee.records import ScheduledGame
 from referee.schedule import BotTable, Match, Stage, check_stages, expand_matches
 from referee.schedule.cyclic_orders import choose_orders
+from referee.schedule.cyclic_tables import cyclic_tables
+from referee.schedule.designs import Design, neighbour_design, pair_design
+from referee.schedule.table_search import search_tables
 
-_STEPS = 200_000
-"""The largest number of steps of the walk before the length of the rounds is doubled."""
-_LONGEST = 32
-"""The longest round, as a multiple of the shortest round in which all bots can play equally often."""
-_CHECK_EVERY = 1_000
-"""Number of steps after which the walk tests again whether it has reached its goal."""
 _LOOK_AHEAD = 64
-"""How many of the remaining tables `_order_tables` compares to select the next table."""
+"""How many of the remaining tables `_split` compares to select the next table."""
 
 
 def balanced_tables(bots: int, seats: int, matches: int) -> list[list[BotTable]]:
     """Return the tables of `matches` matches between the bots 0, 1, …, as a list of rounds.
 
-    The bots of a table are in ascending order. The module's docstring says what a round is.
+    The bots of each table are in clockwise order. The module's docstring says what a round is.
     """
-    choice = _Choice(bots, seats)
-    for _ in range(matches):
-        choice.add()
-    random = Random(0).random  # noqa: S311 - no secret
-    length = shortest = bots // math.gcd(bots, seats)
-    choice.walk(length, random)
-    least, best_length, tables = choice.difference(), length, choice.copy()
-    while length < min(matches, _LONGEST * shortest) and least > 1:
-        length *= 2
-        choice.walk(length, random)
-        if choice.difference() < least:
-            least, best_length, tables = choice.difference(), length, choice.copy()
-    return [
-        list(_order_tables(bots, tables[first : first + best_length]))
-        for first in range(0, matches, best_length)
-    ]
+    even, parts = _choose_parts(bots, seats, matches)
+    orders = iter(choose_orders(list(chain.from_iterable(parts))))
+    parts = [list(islice(orders, len(part))) for part in parts]
+    return [each for part in chain(even, parts) for each in _split(bots, part)]
 
 
-class _Choice:
-    """The tables chosen so far, how often each bot has played, and how often each pair of bots has met."""
+def _choose_parts(
+    bots: int, seats: int, matches: int
+) -> tuple[list[list[BotTable]], list[list[BotTable]]]:
+    """Return the tables of a stage in parts: first those in clockwise order, then those without an order.
 
-    def __init__(self, bots: int, seats: int) -> None:
-        self._tables: list[list[int]] = []
-        self._seats = seats
-        self._played = [0] * bots
-        self._met = [[0] * bots for _ in range(bots)]
-
-    def add(self) -> None:
-        """Add a table of the bots that have played least.
-
-        Among bots that have played equally often, prefer the bot that has the fewest meetings with the bots
-        already at the table.
-        """
-        table: list[int] = []
-        least = min(self._played)
-        for level in (least, least + 1):
-            missing = self._seats - len(table)
-            waiting = [bot for bot, played in enumerate(self._played) if played == level]
-            if len(waiting) <= missing:
-                table += waiting
-                continue
-            met = {bot: sum(self._met[bot][other] for other in table) for bot in waiting}
-            for _ in range(missing):
-                chosen = min(met, key=met.__getitem__)
-                del met[chosen]
-                table.append(chosen)
-                for bot in met:
-                    met[bot] += self._met[bot][chosen]
-            break
-        for bot in table:
-            self._played[bot] += 1
-        for one, other in combinations(table, 2):
-            self._meet(one, other, 1)
-        self._tables.append(table)
-
-    def difference(self) -> int:
-        """Return the largest number of meetings of a pair minus the smallest number of meetings of a pair."""
-        meetings = [met for bot, others in enumerate(self._met) for met in others[:bot]]
-        return max(meetings) - min(meetings)
-
-    def copy(self) -> list[BotTable]:
-        """Return a copy of the tables; the bots of each table are in ascending order."""
-        return [tuple(sorted(table)) for table in self._tables]
-
-    def walk(self, length: int, random: Callable[[], float]) -> None:
-        """Exchange bots at random between matches of the same round.
-
-        Stop when no two pairs differ by more than one meeting, or after `_STEPS` attempts.
-
-        Args:
-            length: the number of matches of a round.
-            random: returns a random number that is at least 0 and less than 1.
-        """
-        if length == 1:
-            return
-        for step in range(_STEPS):
-            if step % _CHECK_EVERY == 0 and self.difference() <= 1:
-                return
-            number = int(random() * len(self._tables))
-            first = number - number % length
-            size = min(length, len(self._tables) - first)
-            table, other = self._tables[number], self._tables[first + int(random() * size)]
-            place, other_place = int(random() * self._seats), int(random() * self._seats)
-            if table[place] not in other and other[other_place] not in table:
-                self._exchange(table, place, other, other_place)
-
-    def _exchange(self, table: list[int], place: int, other: list[int], other_place: int) -> None:
-        """Exchange a bot of `table` and a bot of `other` if the cost of the walk does not increase."""
-        bot, guest = table[place], other[other_place]
-        met_bot, met_guest = self._met[bot], self._met[guest]
-        left = [each for each in table if each != bot and each not in other]
-        joined = [each for each in other if each != guest and each not in table]
-        grows = sum(met_guest[each] - met_bot[each] + 1 for each in left)
-        grows += sum(met_bot[each] - met_guest[each] + 1 for each in joined)
-        if grows > 0:
-            return
-        for each in left:
-            self._meet(bot, each, -1)
-            self._meet(guest, each, 1)
-        for each in joined:
-            self._meet(guest, each, -1)
-            self._meet(bot, each, 1)
-        table[place], other[other_place] = guest, bot
-
-    def _meet(self, one: int, other: int, times: int) -> None:
-        self._met[one][other] += times
-        self._met[other][one] += times
+    In each part but the last one all bots play equally often.
+    """
+    fits = matches * seats >= bots * (bots - 1)
+    neighbours = _tables(neighbour_design(bots, seats) if fits else None)
+    pairs = _tables(pair_design(bots, seats))
+    least: float = math.inf
+    for copies, pair_copies in _copies(matches, len(neighbours), len(pairs)):
+        even, parts = [neighbours] * copies, [pairs] * pair_copies
+        if others := matches - sum(map(len, even + parts)):
+            parts += (
+                _start(bots, pairs, others)
+                or cyclic_tables(bots, seats, others)
+                or search_tables(bots, seats, others)
+            )
+        if (difference := _difference(bots, parts)) < least:
+            least, best = difference, (even, parts)
+        if least <= 1:
+            return best
+    if neighbours and (parts := cyclic_tables(bots, seats, matches) or []):
+        return [], parts
+    return best
 
 
-def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
-    """Yield the tables of a round. The next table is one whose bots have played least in the round so far."""
+def _tables(design: Design | None) -> list[BotTable]:
+    """Return the tables of a design, [] if there is no design."""
+    return design.tables() if design else []
+
+
+def _copies(matches: int, neighbours: int, pairs: int) -> Iterator[tuple[int, int]]:
+    """Yield how often a stage may contain the neighbour design and the pair design, as often as possible first.
+
+    Fewer designs leave more matches to a search, which then finds even tables more easily.
+
+    Args:
+        matches: the number of matches of the stage.
+        neighbours: the number of tables of the neighbour design, 0 if there is none.
+        pairs: the number of tables of the pair design, 0 if there is none.
+    """
+    copies, others = divmod(matches, neighbours) if neighbours else (0, matches)
+    if pairs and others >= pairs:
+        yield copies, others // pairs
+    yield copies, 0
+    if copies:
+        yield copies - 1, 0
+
+
+def _start(bots: int, pairs: Sequence[BotTable], matches: int) -> list[list[BotTable]]:
+    """Return the first tables of a pair design as one part. Return [] if some bots play two matches more than others."""
+    start = list(pairs[:matches])
+    plays = Counter(chain(range(bots), chain.from_iterable(start)))
+    return [start] if start and max(plays.values()) - min(plays.values()) <= 1 else []
+
+
+def _difference(bots: int, parts: Iterable[Iterable[BotTable]]) -> int:
+    """Return the largest number of meetings of a pair minus the smallest number of meetings of a pair."""
+    tables = chain.from_iterable(parts)
+    met = Counter(frozenset(pair) for table in tables for pair in combinations(table, 2))
+    times = [met[frozenset(pair)] for pair in combinations(range(bots), 2)]
+    return max(times) - min(times)
+
+
+def _split(bots: int, part: Iterable[BotTable]) -> Iterator[list[BotTable]]:
+    """Yield the rounds of a part. All bots play equally often in a part, except in the last one of a stage.
+
+    The next table of a round is one whose bots have played least in the part so far. A round ends when all bots
+    have played equally often.
+    """
     played = [0] * bots
-    left = list(tables)
+    left = list(part)
+    tables: list[BotTable] = []
     while left:
         table = min(
             left[:_LOOK_AHEAD],
@@ -179,7 +139,10 @@ def _order_tables(bots: int, tables: list[BotTable]) -> Iterator[BotTable]:
         left.remove(table)
         for bot in table:
             played[bot] += 1
-        yield table
+        tables.append(table)
+        if not left or min(played) == max(played):
+            yield tables
+            tables = []
 
 
 def balanced_schedule(
@@ -236,6 +199,4 @@ def _rounds(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]
         names = dict(zip(most_first, sorted(range(bots), key=played.__getitem__), strict=True))
         for bot, name in names.items():
             played[name] += plays[bot]
-        tables = [tuple(sorted(names[bot] for bot in table)) for each in rounds for table in each]
-        orders = iter(choose_orders(tables))
-        yield [[next(orders) for _ in each] for each in rounds]
+        yield [[tuple(names[bot] for bot in table) for table in each] for each in rounds]
