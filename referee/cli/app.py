@@ -61,7 +61,7 @@ _COMMANDS = {
     ),
     "tournament standings": (
         "tournament",
-        "Show the ratings of a tournament's bots, computed only from the games of the tournament.",
+        "Show the standings of a tournament: the ratings from its own games, or a table of total points.",
     ),
     "tournament export": (
         "verify",
