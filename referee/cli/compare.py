@@ -19,8 +19,8 @@ from referee.cli.cluster import (
 )
 from referee.cli.isolation import NetworkOption, NewTournamentIsolationOption, RequireOption
 from referee.cli.options import DEFAULT_LEAGUE, NOT_KNOWN, DbOption, LeagueOption
-from referee.cli.run import play_new_tournament
-from referee.cli.tournament import BOTS_TO_COMPARE
+from referee.cli.run import open_new_tournament, play_to_end
+from referee.cli.tournament import BOTS_TO_COMPARE, announce_verdict
 from referee.ratings.stopping import CONFIDENCE, MARGIN, MAX_CONFIDENCE, MAX_MARGIN, MIN_CONFIDENCE
 from referee.records import BotId
 from referee.rules.ruleset import RULESETS
@@ -98,7 +98,7 @@ def compare(
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     config = _make_config((bot, other), ruleset, confidence, margin, max_games)
-    is_known = play_new_tournament(
+    with open_new_tournament(
         ctx,
         config,
         league,
@@ -107,7 +107,9 @@ def compare(
         require=require,
         network=network,
         place=place,
-    )
+    ) as (store, tournament, under, interrupts):
+        play_to_end(store, tournament, under, interrupts, place)
+        is_known = announce_verdict(store, tournament.name)
     if not is_known:
         raise typer.Exit(NOT_KNOWN)
 

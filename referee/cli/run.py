@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -95,7 +96,7 @@ def run(
     """
     place = choose_cluster(cluster, tls_ca, tls_cert, tls_key)
     config = load_tournament(file, LeaguePace(league, db))
-    play_new_tournament(
+    with open_new_tournament(
         ctx,
         config,
         league,
@@ -104,10 +105,13 @@ def run(
         require=require,
         network=network,
         place=place,
-    )
+    ) as (store, tournament, under, interrupts):
+        play_to_end(store, tournament, under, interrupts, place)
+        announce_verdict(store, tournament.name)
 
 
-def play_new_tournament(
+@contextmanager
+def open_new_tournament(
     ctx: typer.Context,
     config: TournamentConfig,
     league: Path,
@@ -117,10 +121,10 @@ def play_new_tournament(
     require: str | None,
     network: bool,
     place: ClusterChoice | None,
-) -> bool:
-    """Create a tournament and play it. Return the result of `announce_verdict`. The arguments after `config` are the options of `run`.
+) -> Iterator[tuple[League, Tournament, Isolation, Interrupts]]:
+    """Create a tournament, and yield what `play_to_end` needs to play it. The league stays open and locked until the `with` ends.
 
-    Raises UserError for wrong options or bots, before anything is stored. Else it raises the same errors as `play_to_end`.
+    The arguments after `config` are the options of `run`. Raises UserError for wrong options or bots, before anything is stored.
     """
     check_cores(place, config)
     _check_bots(config, league, db)
@@ -142,8 +146,7 @@ def play_new_tournament(
                 _print_other(store, config.name, tournament.name)
             if config.budget is not None:
                 console.print(f"The budget of {config.budget} is enough for {config.games} games.")
-            play_to_end(store, tournament, under, interrupts, place)
-            return announce_verdict(store, tournament.name)
+            yield store, tournament, under, interrupts
 
 
 @app.command()
