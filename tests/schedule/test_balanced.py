@@ -10,6 +10,7 @@ from time import process_time
 from unittest import mock
 
 import pytest
+from extended import extend_cases_but
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,7 +197,13 @@ EVEN = {
 """For each case: bots, seats, matches, meetings of a pair, and how often two bots are neighbours in one order."""
 
 
-@pytest.mark.parametrize(("bots", "seats", "matches", "met", "beside"), EVEN.values(), ids=EVEN)
+LONG = "20 bots for a long time"
+
+
+@pytest.mark.parametrize(
+    ("bots", "seats", "matches", "met", "beside"),
+    extend_cases_but([name for name in EVEN if name != LONG], EVEN, "searches for seconds"),
+)
 def test_pairs_and_neighbours_are_even_if_that_is_possible(bots, seats, matches, met, beside):
     games, _, everybody = schedule(bots, [seats], matches * seats)
     assert meetings(games, everybody) == met
