@@ -1,7 +1,7 @@
 """Judge which of two bots is better: one is ahead, both are equal, or it is still open.
 
 A `Judge` gives all verdicts of the project: those of `ratings compare` and `stats settled`, those of the web pages, and
-those that end a tournament early. So they have one meaning of `confidence` and of `margin`, and never contradict each other.
+those that end a tournament early. So they have one meaning of `confidence` and of `margin`: for the same games they give the same verdict.
 
 - The allowed error is divided equally among all pairs of neighbours in the standings.
 - If there are several looks, the share of a pair is divided among them as `boundary` describes.
@@ -45,7 +45,8 @@ class PairVerdict:
     chance: float | None
     """Probability that `bot` is better than `below`; None if one of them has played fewer than two matches.
 
-    If the verdict is AHEAD, it is the probability at the look that gave the verdict.
+    If the verdict is AHEAD, it is the probability at the look that gave the verdict. For a verdict that follows from a chain of
+    verdicts, it is the current probability, which can be lower.
     """
     verdict: Verdict
 

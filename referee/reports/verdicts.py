@@ -1,8 +1,7 @@
 """Judge the bots of a league: who is ahead, who is equal, and what is still open.
 
-The commands and the web pages call `find_judged_tournament` to learn by which condition the selected games are judged. If they are
-those of a tournament with `until`, its own condition and its newest look count, as they do for the tournament itself. All other
-games are tested once. So no verdict contradicts the tournament, and a verdict that was looked up often is as sure as another.
+`find_judged_tournament` returns the tournament whose `until` decides the verdicts. Its newest look then gives them, so a command may
+be repeated without more wrong verdicts. All other games are tested once.
 """
 
 from __future__ import annotations
@@ -202,7 +201,7 @@ def judge_newest_look(state: TournamentState, games: ResultColumns) -> Judgement
     taken = take_looks(config, games)
     if taken is None:
         first = list_look_rounds(config)[0]
-        basis = f"{state.name} has no verdicts before its first look, after round {first}."
+        basis = f"{state.name} has no verdicts yet: its first look is after round {first}."
         return Judgement(Judge(config.until).look({}), config.until, basis)
     basis = (
         f"These are the verdicts of {state.name} after {taken.look.rounds} of {count_rounds(config)} rounds, with"

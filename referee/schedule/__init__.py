@@ -4,8 +4,8 @@ The same arguments always give the same schedule, so anyone can compute it again
 and matches, and expands matches into games. The other modules of the package choose which bots meet at which
 table.
 
-- A match is one deal at one table of k bots, played in all k cyclic seatings: k games. Every match of a
-  tournament has its own deal. In a stage with fresh deals, every game of a match has its own deal.
+- A match is k games at one table of k bots, one in each cyclic seating. All its games have the same deal, which no
+  other match has. In a stage with fresh deals, each game has its own deal.
 - A lane has its own process of each bot. If there are L lanes, game i is played in lane i mod L. The k games
   of a match have consecutive numbers, and L is at least k. So these games are played in k different lanes,
   and no process ever meets a deal twice.

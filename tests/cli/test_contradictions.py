@@ -116,7 +116,7 @@ def test_before_the_first_look_there_is_no_verdict(here, cut):
     assert read_json(here, "stats", "settled") == []
     assert read_json(here, "ratings", "compare", "greedy", "random") == []
     done = here.referee("ratings", "compare", "greedy", "random", "--league", "cut")
-    assert done.stdout == "cup has no verdicts before its first look, after round 1.\n"
+    assert done.stdout == "cup has no verdicts yet: its first look is after round 1.\n"
 
 
 @pytest.mark.parametrize(
