@@ -206,6 +206,10 @@ class Analysis:
         bots = self.results.bots
         return self._pair(bots.index(first), bots.index(second))
 
+    def count_matches(self, bot: str) -> int:
+        """Return the number of matches of a bot. Raises ValueError if it has not played."""
+        return int(self._by_bot.matches[self.results.bots.index(bot)])
+
     def chance_of_lead(self, first: str, second: str, more: float = 0.0) -> float | None:
         """Return the probability that the rating of `first` minus the rating of `second` is above `more`.
 

@@ -7,7 +7,8 @@ an earlier one often was wrong too, and only the first wrong one counts. The rec
 (Repeated significance tests on accumulating data, JRSS A 132, 1969) computes how much more.
 
 The model: the lead of a bot, divided by its standard error, is normally distributed. If the true lead is 0, it has the
-mean 0 and the deviation 1, and its values after s and after t > s rounds have the correlation sqrt(s / t).
+mean 0 and the deviation 1, and its values at two looks with the data s and t > s have the correlation sqrt(s / t). The data
+need not grow with the rounds: after a look, open pairs may play more games in a round than before.
 """
 
 from __future__ import annotations
@@ -24,32 +25,40 @@ from referee.result_columns import Floats
 
 _LOWEST, _HIGHEST = -8.0, 38.0
 """Bounds are searched between these leads, in standard errors. A lead below -8 has the probability 1e-15."""
+_LEAST_GROWTH = 1.01
+"""The data of a look count as at least this many times those of the look before. More growth makes the bounds stricter."""
 _LEAST_NODES = 64
 """The least number of nodes of an integral; with 64 the relative error of a result is below 1e-6."""
 
 
-@lru_cache(maxsize=64)
-def allowed_errors(looks: tuple[int, ...], error: float) -> tuple[float, ...]:
-    """Return the allowed probability of a wrong verdict for the test at each look.
+@lru_cache(maxsize=256)
+def allowed_errors(
+    looks: tuple[int, ...], error: float, data: tuple[float, ...] | None = None
+) -> tuple[float, ...]:
+    """Return the allowed probability of a wrong verdict for the test at each look, as far as `data` goes.
 
-    If the true lead of a bot is 0, the probability that at least one of these tests finds it ahead is `error`.
+    If the true lead of a bot is 0, the probability that at least one of these tests finds it ahead is at most `error`.
 
     Args:
         looks: the number of rounds before each look, ascending. The last look is after all rounds.
         error: the allowed probability of a wrong verdict at any look, above 0 and at most 0.5.
+        data: how much is known about the lead at each look so far, in any unit; if omitted, it grows with the rounds.
     """
+    known = [float(amount) for amount in (looks if data is None else data)]
+    for number in range(1, len(known)):
+        known[number] = max(known[number], known[number - 1] * _LEAST_GROWTH)
     bounds: list[float] = []
-    finest = sqrt(min(1 - before / rounds for before, rounds in pairwise((0, *looks))))
+    finest = sqrt(min(1 - before / amount for before, amount in pairwise((0.0, *known))))
     leads, weights = np.zeros(1), np.ones(1)  # before the first round, the lead is 0
-    before = 0
-    for rounds in looks:
-        leads *= sqrt(before / rounds)  # in the standard errors of this look
-        deviation = sqrt((rounds - before) / rounds)
-        spent = error * (rounds - before) / looks[-1]
-        bound = _find_bound(leads, weights, deviation, spent)
+    for (before, amount), (last, rounds) in zip(
+        pairwise((0.0, *known)), pairwise((0, *looks)), strict=False
+    ):
+        leads *= sqrt(before / amount)  # in the standard errors of this look
+        deviation = sqrt((amount - before) / amount)
+        bound = _find_bound(leads, weights, deviation, error * (rounds - last) / looks[-1])
         nodes, sizes = _place_nodes(bound, finest)
         weights = sizes * (_density((nodes[:, None] - leads) / deviation) @ weights) / deviation
-        leads, before = nodes, rounds
+        leads = nodes
         bounds.append(bound)
     return tuple(ndtr([-bound for bound in bounds]).tolist())
 

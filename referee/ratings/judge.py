@@ -4,7 +4,8 @@ A `Judge` gives all verdicts of the project: those of `ratings compare` and `sta
 those that end a tournament early. So they have one meaning of `confidence` and of `margin`: for the same games they give the same verdict.
 
 - The allowed error is divided equally among all pairs of neighbours in the standings.
-- If there are several looks, the share of a pair is divided among them as `boundary` describes.
+- If there are several looks, the share of a pair is divided among them as `boundary` describes. What is known about a pair at a
+  look depends on the matches of its bots before it.
 - A verdict is final: once a look has found a bot ahead, or two bots equal, later looks do not test these two bots again.
 
 `tests/bench/bench_settled.py` measures how often the verdicts are wrong.
@@ -16,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from types import MappingProxyType
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.boundary import allowed_errors
@@ -53,37 +53,39 @@ class PairVerdict:
 
 Final = Mapping[tuple[str, frozenset[str]], PairVerdict]
 """Verdicts that are not OPEN, by the name of the ruleset and the two bots."""
-NOTHING: Final = MappingProxyType({})
-"""No verdicts: what is known before the first look."""
+MatchCounts = Mapping[tuple[str, str], int]
+"""The number of matches of each bot before a look, by the name of the ruleset and the bot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Gives verdicts by one condition. It has no state: final verdicts are passed from one look to the next."""
+    """Gives verdicts by one condition. It has no state: the verdicts of a look are passed to the next one."""
 
     condition: StopCondition
     looks: tuple[int, ...] = (1,)
     """The number of rounds before each look of the whole tournament. The default is for a single test of any games."""
 
     def look(
-        self, analyses: Mapping[str, Analysis], rounds: int = 1, final: Final = NOTHING
+        self, analyses: Mapping[str, Analysis], rounds: int = 1, before: Verdicts | None = None
     ) -> Verdicts:
         """Return the verdicts about all neighbours in the standings. `Analysis.ratings` orders the standings.
 
         Args:
             analyses: the analyses of the games before the look, by the name of the ruleset.
             rounds: the number of rounds before the look, one of `looks`.
-            final: the `Verdicts.final` of the look before this one.
+            before: the verdicts of the look before this one; None at the first look.
         """
+        final: Final = {} if before is None else before.final
+        counts = {
+            (ruleset, bot): analysis.count_matches(bot)
+            for ruleset, analysis in analyses.items()
+            for bot in analysis.results.bots
+        }
+        history = (*(() if before is None else before.history), counts)
+        assert len(history) == self.looks.index(rounds) + 1  # noqa: S101 - no look is left out
         pairs = sum(len(each.results.bots) - 1 for each in analyses.values())
         error = (1 - self.condition.confidence) / max(1, pairs)
-        look = self.looks.index(rounds)
-        test = _Test(
-            margin=self.condition.margin,
-            # half for each side, because the games themselves have chosen which bot leads
-            ahead_error=allowed_errors(self.looks, error / 2)[look],
-            equal_error=allowed_errors(self.looks, error)[look],
-        )
+        test = _Test(self.condition.margin, error, self.looks, history)
         tables = {
             ruleset: tuple(
                 _judge(test, ruleset, analysis, pair, final) for pair in pairwise(_sort(analysis))
@@ -96,7 +98,7 @@ class Judge:
             for each in table
             if each.verdict is not Verdict.OPEN
         }
-        return Verdicts(analyses, tables, {**final, **settled}, test)
+        return Verdicts(analyses, tables, {**final, **settled}, history, test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class Verdicts:
     """The verdicts about all neighbours in the standings, by the name of the ruleset, best bots first."""
     final: Final
     """The verdicts of this look and of all looks before, also about bots that are no neighbours any more."""
+    history: tuple[MatchCounts, ...]
+    """The matches before each look so far, this one included."""
     _test: _Test
 
     @property
@@ -159,27 +163,42 @@ class Verdicts:
         return worse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Test:
     """The test of two bots at a look."""
 
     margin: float
-    ahead_error: float
-    """The allowed probability that the test finds a given bot ahead, although it is not better."""
-    equal_error: float
-    """The allowed probability that the test finds bots equal that differ by `margin` or more."""
+    error: float
+    """The share of a pair in the allowed error."""
+    looks: tuple[int, ...]
+    history: tuple[MatchCounts, ...]
 
-    def judge(self, analysis: Analysis, bot: str, below: str) -> Verdict:
+    def judge(self, ruleset: str, analysis: Analysis, bot: str, below: str) -> Verdict:
         """Return the verdict about two bots; `bot` has the higher rating."""
         ahead = analysis.chance_of_lead(bot, below)
         further = analysis.chance_of_lead(bot, below, self.margin)
         behind = analysis.chance_of_lead(bot, below, -self.margin)
         if ahead is None or further is None or behind is None:
             return Verdict.OPEN
-        if ahead >= 1 - self.ahead_error:
+        data = self._list_data((ruleset, bot), (ruleset, below))
+        # half for each side, because the games themselves have chosen which bot leads
+        if ahead >= 1 - allowed_errors(self.looks, self.error / 2, data)[-1]:
             return Verdict.AHEAD
-        within = further <= self.equal_error and behind >= 1 - self.equal_error
+        allowed = allowed_errors(self.looks, self.error, data)[-1]
+        within = further <= allowed and behind >= 1 - allowed
         return Verdict.EQUAL if within else Verdict.OPEN
+
+    def _list_data(self, bot: tuple[str, str], below: tuple[str, str]) -> tuple[float, ...]:
+        """Return how much was known about the lead at each look so far, as a multiple of what was known at the first look.
+
+        If both bots have m and n matches, the variance of the lead is about in proportion to 1 / m + 1 / n. The multiples
+        are rounded, so that pairs with equal matches share the computation of their bounds.
+        """
+        amounts = [
+            1 / (1 / max(1, each.get(bot, 0)) + 1 / max(1, each.get(below, 0)))
+            for each in self.history
+        ]
+        return tuple(round(amount / amounts[0], 6) for amount in amounts)
 
 
 def _sort(analysis: Analysis) -> list[str]:
@@ -200,5 +219,5 @@ def _judge(
         bot=bot,
         below=below,
         chance=analysis.chance_of_lead(bot, below),
-        verdict=known.verdict if known else test.judge(analysis, bot, below),
+        verdict=known.verdict if known else test.judge(ruleset, analysis, bot, below),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.judge import NOTHING, Judge, Verdict, Verdicts
+from referee.ratings.judge import Judge, Verdict, Verdicts
 from referee.result_columns import ResultColumns
 from referee.schedule import Stage
 from referee.tournament.config import TournamentConfig, list_look_rounds
@@ -74,8 +74,8 @@ def take_look(
     judge = Judge(config.until, list_look_rounds(config))
     by_ruleset = games.select(slice(look.games)).by_ruleset()
     analyses = {ruleset: Analysis(results) for ruleset, results in by_ruleset.items()}
-    final = NOTHING if before is None else before.verdicts.final
-    return TakenLook(look, judge.look(analyses, look.rounds, final))
+    earlier = None if before is None else before.verdicts
+    return TakenLook(look, judge.look(analyses, look.rounds, earlier))
 
 
 def take_looks(config: TournamentConfig, games: ResultColumns) -> TakenLook | None:

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
-from referee.ratings.judge import NOTHING, Judge, Verdict
+from referee.ratings.judge import Judge, Verdict
 from referee.ratings.stopping import CONFIDENCE, StopCondition, look_rounds
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
@@ -110,7 +110,7 @@ def play_twice(shape, whole):
     """Return for both rules after how many rounds the tournament stops, and the last verdicts about neighbours."""
     looks = tuple(look_rounds(shape.rounds))
     share = StopCondition(confidence=1 - (1 - CONFIDENCE) / len(looks))
-    judge, final = Judge(CONDITION, looks), NOTHING
+    judge, last = Judge(CONDITION, looks), None
     before = after = None
     for rounds in looks:
         games = whole.select(whole.match < rounds * whole.matches // shape.rounds)
@@ -120,8 +120,7 @@ def play_twice(shape, whole):
             if found.are_settled or rounds == shape.rounds:
                 before = rounds, found.neighbours["basic"]
         if after is None:
-            found = judge.look(analyses, rounds, final)
-            final = found.final
+            last = found = judge.look(analyses, rounds, last)
             if found.are_settled or rounds == shape.rounds:
                 after = rounds, found.neighbours["basic"]
     return before, after
@@ -133,14 +132,14 @@ def play_adaptively(shape, skills, rng):
     names = [f"bot{number:02}" for number in range(shape.bots)]
     matches = collect_matches(names, round_robin("cup", names, [stage], lanes=shape.seats))
     looks = tuple(look_rounds(shape.rounds))
-    judge, final, games = Judge(CONDITION, looks), NOTHING, None
+    judge, found, games = Judge(CONDITION, looks), None, None
     for last, rounds, next_rounds in zip(
         (0, *looks), looks, (*looks[1:], shape.rounds), strict=False
     ):
         new = [match.order for match in matches if last < match.round <= rounds]
         games = add_games(games, play(skills, np.array(new), rng))
-        found = judge.look({"basic": Analysis(games)}, rounds, final)
-        final, table = found.final, found.neighbours["basic"]
+        found = judge.look({"basic": Analysis(games)}, rounds, found)
+        table = found.neighbours["basic"]
         if found.are_settled:
             break
         pairs = [

@@ -30,6 +30,24 @@ def test_looks_spend_the_error_together(error):
     assert wrong.mean() == pytest.approx(error, abs=4 * np.sqrt(error / 50_000))
 
 
+@pytest.mark.parametrize("error", [0.05, 0.005])
+def test_looks_spend_no_more_if_an_open_pair_plays_more_games_after_the_fifth(error):
+    looks = tuple(look_rounds(20))
+    data = np.array([look + 49 * max(0, look - 5) for look in looks], dtype=float)
+    rng = np.random.default_rng(1)
+    steps = rng.normal(size=(50_000, len(looks))) * np.sqrt(np.diff(data, prepend=0))
+    leads = steps.cumsum(axis=1) / np.sqrt(data)
+    allowed = [allowed_errors(looks, error, tuple(data[: at + 1]))[-1] for at in range(len(looks))]
+    wrong = (leads > -ndtri(allowed)).any(axis=1).mean()
+    assert wrong == pytest.approx(error, abs=4 * np.sqrt(error / 50_000))
+    by_rounds = (leads > -ndtri(allowed_errors(looks, error))).any(axis=1).mean()
+    assert by_rounds > wrong, "the data must count, not the rounds"
+
+
+def test_look_without_new_data_has_a_bound():
+    assert all(0 < each < 0.05 for each in allowed_errors((1, 2, 3), 0.05, (1.0, 1.0, 1.0)))
+
+
 @pytest.mark.parametrize("rounds", [2, 60, 10_000, 1_000_000])
 def test_later_looks_need_less_certainty_but_more_than_a_single_test(rounds):
     looks = tuple(look_rounds(rounds))

@@ -10,11 +10,12 @@ from simulated import play, tables
 
 from referee.ratings.analysis import Analysis
 from referee.ratings.judge import Judge, PairVerdict, Verdict
-from referee.ratings.stopping import StopCondition, look_rounds
+from referee.ratings.stopping import StopCondition
 
 pytestmark = pytest.mark.unmeasured
 
 JUDGE = Judge(StopCondition())
+SEVERAL = Judge(StopCondition(), looks=(1, 2, 3))
 
 
 def analyses(skills, matches, seats=4):
@@ -58,11 +59,15 @@ def test_one_match_settles_nothing():
 class Leads:
     """The analysis of bots with given ratings and one given chance that a bot is better than one with a lower rating."""
 
-    def __init__(self, chance, **ratings):
+    def __init__(self, chance, matches=10, **ratings):
         self.results = SimpleNamespace(bots=tuple(ratings))
         self.ratings = np.array(list(ratings.values()))
         self._rating = ratings
         self._chance = chance
+        self._matches = matches
+
+    def count_matches(self, _bot):
+        return self._matches
 
     def chance_of_lead(self, bot, below, margin=0.0):
         if margin:
@@ -83,7 +88,7 @@ def test_more_looks_or_tables_need_more_certainty():
     [pair, *_] = JUDGE.look(rather_sure).neighbours["basic"]
     assert 0.99 < pair.chance < 0.9998
     assert pair.verdict is Verdict.AHEAD
-    often = Judge(StopCondition(), looks=tuple(look_rounds(1000)))
+    often = Judge(StopCondition(), looks=(10, 1000))
     [pair, *_] = often.look(rather_sure, rounds=10).neighbours["basic"]
     assert pair.verdict is Verdict.OPEN
     [analysis] = rather_sure.values()
@@ -93,13 +98,13 @@ def test_more_looks_or_tables_need_more_certainty():
 
 
 def settle(chance, **ratings):
-    """Return final verdicts: those of a look at which all neighbours had this chance."""
-    return JUDGE.look({"basic": Leads(chance, **ratings)}).final
+    """Return the verdicts of the first of three looks, at which all neighbours had this chance."""
+    return SEVERAL.look({"basic": Leads(chance, **ratings)})
 
 
 def test_verdict_is_final_even_if_the_other_bot_takes_the_lead():
-    final = settle(0.999, a=26.0, b=25.0)
-    later = JUDGE.look({"basic": Leads(0.7, a=24.0, b=25.0, c=20.0)}, final=final)
+    before = settle(0.999, a=26.0, b=25.0)
+    later = SEVERAL.look({"basic": Leads(0.7, a=24.0, b=25.0, c=20.0)}, 2, before)
     first, second = later.neighbours["basic"]
     assert first == PairVerdict(bot="a", below="b", chance=0.999, verdict=Verdict.AHEAD)
     assert (second.bot, second.below, second.verdict) == ("a", "c", Verdict.OPEN)
@@ -107,24 +112,34 @@ def test_verdict_is_final_even_if_the_other_bot_takes_the_lead():
 
 
 def test_verdict_stays_final_while_the_bots_are_no_neighbours():
-    final = settle(0.999, a=26.0, b=25.0)
-    between = JUDGE.look({"basic": Leads(0.7, a=26.0, c=25.5, b=25.0)}, final=final)
+    before = settle(0.999, a=26.0, b=25.0)
+    between = SEVERAL.look({"basic": Leads(0.7, a=26.0, c=25.5, b=25.0)}, 2, before)
     assert list_verdicts(between) == [Verdict.OPEN] * 2
     assert between.compare("basic", "a", "b").verdict is Verdict.AHEAD
-    again = JUDGE.look({"basic": Leads(0.7, a=26.0, b=25.0)}, final=between.final)
+    again = SEVERAL.look({"basic": Leads(0.7, a=26.0, b=25.0)}, 3, between)
     assert list_verdicts(again) == [Verdict.AHEAD]
 
 
+def test_later_look_must_be_surer_if_the_bots_have_played_more_than_planned():
+    """With much new data, a test depends little on the tests before, so that more of its errors are new ones."""
+    found = {}
+    for matches in (20, 200):
+        first = SEVERAL.look({"basic": Leads(0.6, a=26.0, b=25.0)})
+        later = SEVERAL.look({"basic": Leads(0.99, matches, a=26.0, b=25.0)}, 2, first)
+        found[matches] = list_verdicts(later)
+    assert found == {20: [Verdict.AHEAD], 200: [Verdict.OPEN]}
+
+
 def test_verdict_of_one_ruleset_says_nothing_about_another():
-    final = settle(0.999, a=26.0, b=25.0)
-    later = JUDGE.look({"duel": Leads(0.7, a=26.0, b=25.0)}, final=final)
+    before = settle(0.999, a=26.0, b=25.0)
+    later = SEVERAL.look({"duel": Leads(0.7, a=26.0, b=25.0)}, 2, before)
     [pair] = later.neighbours["duel"]
     assert pair.verdict is Verdict.OPEN
 
 
 def test_bot_is_ahead_of_all_bots_that_a_chain_of_verdicts_puts_below():
-    final = settle(0.9999, a=26.0, b=25.0, c=24.0)
-    later = JUDGE.look({"basic": Leads(0.6, a=26.0, b=25.0, c=24.0)}, final=final)
+    before = settle(0.9999, a=26.0, b=25.0, c=24.0)
+    later = SEVERAL.look({"basic": Leads(0.6, a=26.0, b=25.0, c=24.0)}, 2, before)
     for bots in (("a", "c"), ("c", "a")):
         found = later.compare("basic", *bots)
         assert (found.bot, found.below, found.verdict) == ("a", "c", Verdict.AHEAD)
