@@ -91,7 +91,7 @@ import time
 from referee.sdk import run
 
 def decide(request):
-    time.sleep(0.6 * request.time_left_us / 1e6)
+    time.sleep(0.4 * request.time_left_us / 1e6)
     return request.legal[0]
 
 run(decide, max_games=64)
@@ -99,11 +99,11 @@ run(decide, max_games=64)
 
 
 def test_bot_that_decides_one_request_after_the_other_loses_nothing(here):
-    records, _ = play(here, SERIAL, more="[clocks]\ndecision = 0.5\n", matches=3)
+    records, _ = play(here, SERIAL, more="[clocks]\ndecision = 0.8\n", matches=3)
     assert [record.faults for record in records] == [()] * 6
     moves = [move for record in records for move in moves_of(record, "mine")]
-    assert max(move.batch_size for move in moves) >= 3
-    assert all(300_000 <= move.elapsed_us <= 500_000 for move in moves)
+    assert max(move.batch_size for move in moves) >= 3, "three replies take longer than one limit"
+    assert all(320_000 <= move.elapsed_us <= 800_000 for move in moves)
 
 
 ANSWERS_HALF = """
