@@ -54,7 +54,7 @@ def transitivity_rows(ruleset: str, test: Transitivity) -> tuple[TransitivityRow
 
 
 def name_deviations(analysed: Mapping[str, Analysis]) -> Iterator[str]:
-    """Yield a sentence for each ruleset in which one number per bot misleads. It names the pairs that deviate most surely.
+    """Yield a sentence for each ruleset in which one number per bot misleads. It names the pairs that deviate surely.
 
     Args:
         analysed: the games of each ruleset.
@@ -79,7 +79,9 @@ def describe_tests(analysed: Mapping[str, Analysis]) -> Iterator[str]:
 
 
 def _name_pairs(ruleset: str, pairs: tuple[DeviationFigures, ...]) -> str:
-    named = [each for each in pairs if each.sure][:_NAMED] or pairs[:1]
+    named = [each for each in pairs if each.sure][:_NAMED]
+    if not named:
+        return f"{ruleset}: one number per bot does not explain all results, but no single pair deviates surely."
     parts = [
         f"{each.bot} beats {each.other} more often than its rating says"
         f" ({each.share.value:.0%} instead of {each.predicted:.0%})".replace("%", " %")

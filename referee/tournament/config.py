@@ -154,7 +154,7 @@ def from_canonical_json(text: str) -> TournamentConfig:
     """Return the configuration from a text that `canonical_json` wrote. Its seed is None.
 
     Raises UserError if this version of the referee does not know the format of the text, and ValueError if the text
-    is no configuration. An unknown key is an error, because nobody knows what it would change.
+    is no configuration. An unknown key is an error, because this version cannot know what it changes.
     """
     try:
         stored = _AnyFormat.model_validate_json(text)

@@ -102,6 +102,15 @@ def test_sentence_names_at_most_three_pairs():
     assert all(row.share.value >= row.predicted for row in rows)
 
 
+def test_sentence_names_no_pair_if_none_deviates_surely():
+    unsure = SimpleNamespace(sure=False, bot="ann", other="dee")
+    test = SimpleNamespace(misleads=True, pairs=lambda: (unsure,))
+    [sentence] = name_deviations({"basic": SimpleNamespace(transitivity=test)})
+    assert sentence == (
+        "basic: one number per bot does not explain all results, but no single pair deviates surely."
+    )
+
+
 def test_no_sentence_if_one_number_explains_the_results():
     analysed = {"basic": simulated()}
     assert list(name_deviations(analysed)) == []
