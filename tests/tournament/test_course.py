@@ -190,7 +190,7 @@ def follow(monkeypatch):
     """Return a function that sets the verdicts of every look to those of a course in COURSES."""
 
     def set_verdicts(name):
-        def look(judge, analyses, rounds, final):
+        def look(judge, analyses, rounds, _before):
             assert judge.looks == tuple(range(1, ROUNDS + 1))
             tables = {
                 ruleset: tuple(
@@ -203,7 +203,7 @@ def follow(monkeypatch):
                 )
                 for ruleset, analysis in analyses.items()
             }
-            return Verdicts(analyses, tables, final, None)
+            return Verdicts(analyses, tables, {}, (), None)
 
         monkeypatch.setattr(Judge, "look", look)
 
