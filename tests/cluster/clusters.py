@@ -23,6 +23,8 @@ SHAPES = {
     },
     "until": {"bots": ("random", "greedy"), "matches": 30, "more": "until = {confidence = 0.9}\n"},
 }
+ENOUGH_S = 280
+"""A timeout that is enough for the longest of the tournaments on a busy machine."""
 CRASH = "import os\nos._exit(3)\n"
 QUIET = "import sys\nsys.exit(0)\n"
 
@@ -34,6 +36,7 @@ def clean_place(folder):
     A program that was killed leaves its folder for the next run to remove; see `sandbox/folders.py`.
     """
     with place(folder, apart=True) as made:
+        made.patience_s = ENOUGH_S
         yield made
         end = time.monotonic() + PATIENCE_S
         while made.processes() and time.monotonic() < end:

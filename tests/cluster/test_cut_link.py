@@ -10,14 +10,12 @@ from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
-from clusters import DASK, SHAPES, games, process, tls_options, write_file
+from clusters import DASK, ENOUGH_S, SHAPES, games, process, tls_options, write_file
 from real_runs import BIN
 
 CUT_S = 30
 NEAR, FAR = "10.203.0.1", "10.203.0.2"
 PORT = 8786
-ENOUGH_S = 280
-"""The timeout of each wait. It is enough for the whole tournament on a busy machine."""
 
 
 def ip(*words, check=True):
@@ -75,7 +73,6 @@ def is_bot(process):
 def test_results_are_those_of_one_machine_although_a_machine_was_cut_off(
     here, play_locally, certificates
 ):
-    here.patience_s = ENOUGH_S
     # One game at a time, so that the games of the lost worker still take some seconds after the link is back.
     shape = SHAPES["round robin"] | {"matches": 200, "more": "games_in_flight = 1\n"}
     ours, theirs = tls_options(certificates)

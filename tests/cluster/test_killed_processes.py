@@ -10,6 +10,7 @@ from itertools import cycle, islice
 import psutil
 import pytest
 from clusters import (
+    ENOUGH_S,
     SHAPES,
     free_port,
     games,
@@ -20,8 +21,6 @@ from clusters import (
 )
 
 KILLS = 30
-ENOUGH_S = 280
-"""The timeout of each wait. It is enough for the whole tournament on a busy machine."""
 
 
 class Cluster:
@@ -82,7 +81,6 @@ class Cluster:
 @pytest.mark.extended("crashes, interrupts and starves the referee")
 def test_only_games_in_play_are_lost_with_killed_processes(here, play_locally):
     chance = random.Random(30)
-    here.patience_s = ENOUGH_S
     shape = SHAPES["round robin"] | {"matches": 200}
     with ExitStack() as stack:
         cluster = Cluster(here, stack, chance)
