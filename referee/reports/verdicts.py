@@ -20,8 +20,8 @@ from referee.reports.statistics import NeighbourRow, PairRow, neighbour_rows
 from referee.result_columns import ResultColumns
 from referee.store.league import League
 from referee.tournament.config import count_rounds, list_look_rounds
+from referee.tournament.course import take_looks
 from referee.tournament.create import TournamentState, find_state
-from referee.tournament.looks import take_looks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

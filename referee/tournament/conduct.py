@@ -31,9 +31,8 @@ from referee.tournament.config import (
     Part,
     find_part,
 )
-from referee.tournament.course import Course
+from referee.tournament.course import Course, Look
 from referee.tournament.create import Tournament, find_tournament
-from referee.tournament.looks import Look
 from referee.tournament.workers import WorkerLostError
 
 STRETCHES_PER_WORKER = 2

@@ -28,8 +28,7 @@ from referee.tournament.config import (
     part_title,
     played_stages,
 )
-from referee.tournament.course import Course
-from referee.tournament.looks import Look
+from referee.tournament.course import Course, Look
 from referee.tournament.terms import (
     CommittedBot,
     digest_bots,

@@ -12,8 +12,8 @@ from real_runs import THREE, place
 from referee.ratings.judge import Verdict
 from referee.reports.selection import GameFilter
 from referee.store.league import League
+from referee.tournament.course import find_next_look, take_look, take_looks
 from referee.tournament.create import find_state
-from referee.tournament.looks import find_next_look, take_look, take_looks
 from referee.web.views import LeagueViews
 
 UNTIL = "until = { confidence = 0.8, margin = 4 }\n"
