@@ -28,8 +28,7 @@ from referee.reports.formats import json_text
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, current_ratings, find_played_bot
 from referee.reports.terminal import plot
-from referee.reports.transitivity_rows import name_deviations
-from referee.reports.verdicts import judge_games
+from referee.reports.verdicts import judge_games, name_deviations
 from referee.store.league import League
 
 app = typer.Typer()

@@ -55,7 +55,7 @@ from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
 from referee.reports.terminal import RowsTable
-from referee.reports.transitivity_rows import name_deviations
+from referee.reports.verdicts import name_deviations
 from referee.sandbox import Isolation
 from referee.sandbox.ladder import make_launcher
 from referee.store.league import League, url_without_password

@@ -41,8 +41,7 @@ from referee.reports.statistics import (
     seat_worth_rows,
 )
 from referee.reports.terminal import crosstable
-from referee.reports.transitivity_rows import TransitivityRow, describe_tests, transitivity_rows
-from referee.reports.verdicts import judge_games
+from referee.reports.verdicts import TransitivityRow, describe_tests, judge_games, transitivity_rows
 from referee.result_columns import ResultColumns
 from referee.store.league import League
 

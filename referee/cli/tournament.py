@@ -46,8 +46,7 @@ from referee.reports.tournament_rows import (
     status_rows,
     tournament_rows,
 )
-from referee.reports.transitivity_rows import name_deviations
-from referee.reports.verdicts import judge_newest_look
+from referee.reports.verdicts import judge_newest_look, name_deviations
 from referee.schedule import default_lanes
 from referee.schedule.extension import ALGORITHMS
 from referee.store.league import League

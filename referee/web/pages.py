@@ -14,7 +14,7 @@ from referee.reports.game_rows import GameRow, charge_rows, game_head, game_rows
 from referee.reports.playthrough import log_lines
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
-from referee.reports.transitivity_rows import name_deviations
+from referee.reports.verdicts import name_deviations
 from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
 from referee.store import GameChoice

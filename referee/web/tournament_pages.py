@@ -12,7 +12,7 @@ from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter
 from referee.reports.statistics import LuckRow, NeighbourRow, PairRow, SeatWorthRow
 from referee.reports.tournament_rows import NextGameRow, StatusRow
-from referee.reports.transitivity_rows import name_deviations
+from referee.reports.verdicts import name_deviations
 from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.tournament.archive_writer import export_archive

@@ -27,7 +27,7 @@ from referee.reports.statistics import (
     SeatWorthRow,
 )
 from referee.reports.tournament_rows import StatusRow, TournamentRow
-from referee.reports.transitivity_rows import TransitivityRow
+from referee.reports.verdicts import TransitivityRow
 
 GAMES = 12
 

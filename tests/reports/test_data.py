@@ -39,8 +39,7 @@ from referee.reports.tournament_rows import (
     StatusRow,
     TournamentRow,
 )
-from referee.reports.transitivity_rows import TransitivityRow
-from referee.reports.verdicts import ComparisonRow
+from referee.reports.verdicts import ComparisonRow, TransitivityRow
 
 ROW_TYPES = [
     RatingRow,

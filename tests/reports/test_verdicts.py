@@ -1,16 +1,43 @@
-"""Test the verdict about two bots as a sentence and as a row."""
+"""Test verdicts and what one number per bot does not explain, as sentences and as rows, and where these are shown."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from referee.ratings.analysis import PairFigures
+sys.path.insert(0, str(Path(__file__).parents[1] / "ratings"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
+from client import Client, make_app
+from records import NAMES, SEED, bot, played
+from simulated import BETA, cycle, play, tables
+
+from referee.cli import ratings, stats
+from referee.cli import tournament as tournament_command
+from referee.ratings.analysis import Analysis, PairFigures
 from referee.ratings.intervals import Estimate
 from referee.ratings.judge import PairVerdict, Verdict
 from referee.ratings.stopping import StopCondition
-from referee.reports.verdicts import Comparison, Judgement
+from referee.records import BotId
+from referee.reports.verdicts import (
+    Comparison,
+    Judgement,
+    describe_tests,
+    name_deviations,
+    transitivity_rows,
+)
+from referee.store.league import League
+from referee.tournament.config_reader import load_tournament
+from referee.tournament.create import create_tournament
+from referee.web.views import LeagueViews
+
+NOTE = "classic: one number misleads: "
 
 
 def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
@@ -104,3 +131,96 @@ def test_conclusions_of_several_rulesets_name_the_ruleset():
         "basic: a@1 is better than b@1, known after 8 games.",
         "duel: a@1 and b@1 are equal within 0.5, known after 8 games.",
     )
+
+
+def simulated(effects=None):
+    rng = np.random.default_rng(3)
+    return Analysis(play(np.full(6, 25.0), tables(6, 2, 30), rng, effects=effects))
+
+
+def ranks(bots):
+    """Return the ranks of a duel in which each bot of NAMES beats the next one, and the last one the first."""
+    first, second = (NAMES.index(each.partition("@")[0]) for each in bots)
+    return (2, 1) if (second + 1) % len(NAMES) == first else (1, 2)
+
+
+@pytest.fixture(scope="module")
+def league(tmp_path_factory):
+    """The folder of a league in which four bots beat each other in a circle."""
+    folder = tmp_path_factory.mktemp("circle") / "league"
+    file = folder.with_name("cup.toml")
+    file.write_text(
+        f'name = "cup"\nruleset = "classic"\nseats = 2\nmatches = 10\nbots = {list(NAMES)}\n'
+    )
+    with League.open(folder, create=True) as store:
+        for name in NAMES:
+            store.add_bot(bot(name))
+        specs = [SimpleNamespace(bot=BotId(name, "1.0")) for name in NAMES]
+        cup = create_tournament(store, load_tournament(file), specs, seed=SEED, now_us=0)
+        for row in cup.schedule:
+            store.add_game(replace(played(row), ranks=ranks(row.bots)))
+    return folder
+
+
+def run(app, *words):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    return " ".join(done.output.split())
+
+
+def test_results_in_a_circle_are_named_below_the_ratings(league):
+    shown = run(ratings.app, "--league", str(league))
+    assert NOTE in shown
+    assert "dee@1.0 beats ann@1.0 more often than its rating says (100 % instead of 50 %)" in shown
+    assert NOTE not in run(ratings.app, "--league", str(league), "--json")
+
+
+def test_results_in_a_circle_are_named_below_the_standings(league):
+    assert NOTE in run(tournament_command.app, "standings", "cup", "--league", str(league))
+
+
+def test_command_names_the_pairs_and_gives_the_p_value(league):
+    shown = run(stats.app, "transitivity", "--league", str(league))
+    assert NOTE in shown
+    assert "p = 0.001." in shown
+    assert "surely" in shown
+
+
+def test_results_in_a_circle_are_named_on_the_web_pages(league):
+    with League.open(league, create=False) as store:
+        client = Client(make_app(LeagueViews(store)))
+        assert NOTE in client.get("/").text
+        assert NOTE in client.get("/tournaments/cup").text
+
+
+def test_sentence_names_at_most_three_pairs():
+    analysed = {"basic": simulated(cycle(6, 3 * BETA))}
+    [sentence] = name_deviations(analysed)
+    assert sentence.startswith("basic: one number misleads: bot0")
+    assert sentence.count(" beats ") == 3
+    rows = transitivity_rows("basic", analysed["basic"].transitivity)
+    assert sum(row.sure for row in rows) > 3
+    assert {row.p_value for row in rows} == {analysed["basic"].transitivity.p_value}
+    assert all(row.share.value >= row.predicted for row in rows)
+
+
+def test_sentence_names_no_pair_if_none_deviates_surely():
+    unsure = SimpleNamespace(sure=False, bot="ann", other="dee")
+    test = SimpleNamespace(misleads=True, pairs=lambda: (unsure,))
+    [sentence] = name_deviations({"basic": SimpleNamespace(transitivity=test)})
+    assert sentence == (
+        "basic: one number per bot does not explain all results, but no single pair deviates surely."
+    )
+
+
+def test_no_sentence_if_one_number_explains_the_results():
+    analysed = {"basic": simulated()}
+    assert list(name_deviations(analysed)) == []
+    [sentence] = describe_tests(analysed)
+    assert sentence.startswith("basic: the results do not contradict one number per bot, p = 0.")
+
+
+def test_too_few_results_are_said():
+    two = Analysis(play(np.full(2, 25.0), tables(2, 2, 5), np.random.default_rng(1)))
+    [sentence] = describe_tests({"basic": two})
+    assert sentence == "basic: too few results to test whether one number per bot explains them."
