@@ -20,9 +20,8 @@ from referee.roster.roster import Roster
 from referee.roster.workshop import Workshop
 from referee.store import GameChoice, StoredBot
 from referee.web.charts import history, latencies
-from referee.web.links import Links
 from referee.web.tables import details, tables
-from referee.web.templates import Page
+from referee.web.templates import Links, Page
 from referee.web.views import MEASURED, LeagueViews
 
 _MET = 10

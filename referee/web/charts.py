@@ -12,7 +12,7 @@ from typing import Any
 from referee.reports.bot_results import LatencyRow
 from referee.reports.formats import duration
 from referee.reports.rating_rows import HistoryRow, RatingRow
-from referee.web.tables import cut
+from referee.web.templates import cut
 
 Spec = dict[str, Any]
 

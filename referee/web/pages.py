@@ -18,9 +18,8 @@ from referee.reports.verdicts import name_deviations
 from referee.rules.events import Termination
 from referee.rules.ruleset import RULESETS
 from referee.store import GameChoice
-from referee.web.links import Links
 from referee.web.tables import tables
-from referee.web.templates import Page
+from referee.web.templates import Links, Page
 from referee.web.views import REPLAY_HIDDEN, LeagueViews
 
 NEWEST = 10

@@ -20,8 +20,7 @@ from referee.errors import RefereeError, UserError
 from referee.store import GameChoice
 from referee.web import bot_pages, pages, tournament_pages
 from referee.web.board import board_script, phrases_script
-from referee.web.links import Links, file_name
-from referee.web.templates import Page, render
+from referee.web.templates import Links, Page, file_name, render
 from referee.web.views import LeagueViews
 
 _STATIC = Path(__file__).with_name("static")

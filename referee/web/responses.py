@@ -15,8 +15,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from referee import __version__
-from referee.web.links import Links
-from referee.web.templates import Page, render
+from referee.web.templates import Links, Page, render
 
 STATIC = Path(__file__).with_name("static")
 LINKS = Links(version=f"?v={__version__}")

@@ -1,4 +1,4 @@
-"""Turn rows of `reports` into tables for the templates, with links to the pages of what they name."""
+"""Turn rows of `reports` into tables and crosstables for the templates, with links to the pages of what they name."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from referee.reports.formats import Field, fields_of, plain, visible
-from referee.web.links import Links
+from referee.reports.formats import Field, fields_of, plain
+from referee.reports.statistics import PairRow
+from referee.web.templates import Links, cut
 
 AddressOf = Callable[[str], str | None]
 """A function that returns the address of the page for a value, such as the name of a bot. None: there is no page."""
 Addresses = Mapping[str, AddressOf]
 """The function for each column with links, by the key of the column."""
-_LONGEST = 120
-"""A longer text is cut in a table. The page of the bot or of the game has it whole."""
+
+
+_SHADES = 10
+"""Number of steps between the darkest and the lightest cell. The style sheet has a class for each shade."""
 
 
 class CellText(NamedTuple):
@@ -92,11 +95,6 @@ def details(row: object, links: Links) -> list[tuple[str, Cell]]:
     ]
 
 
-def cut(text: str) -> str:
-    """Return a text for a table: control characters escaped, and cut if it is very long."""
-    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
-
-
 def _cell(field: Field, row: object, addresses: Addresses) -> Cell:
     value: Any = getattr(row, field.key)
     if value is None:
@@ -121,3 +119,59 @@ def _addresses(links: Links) -> dict[str, AddressOf]:
         "tournament": links.tournament,
         "game_id": links.game,
     }
+
+
+class CrosstableCell(NamedTuple):
+    """A cell of a crosstable: how the bot of the row did against the bot of the column."""
+
+    share: str
+    """`PairRow.better` as a percentage, with its weights: ties count half. Empty on the diagonal, `-` if the two bots never met."""
+    counts: str
+    """Wins, draws and losses."""
+    shade: int | None
+    """From 0, always lower, to 10, always higher; None if the two bots never met."""
+    label: str
+    """What a screen reader says. It begins with the visible text, so that a reader who speaks that text finds the link."""
+    address: str | None
+
+
+class CrosstableRow(NamedTuple):
+    """A row of a crosstable."""
+
+    bot: CellText
+    cells: tuple[CrosstableCell, ...]
+
+
+def crosstable(bots: Sequence[str], pairs: Sequence[PairRow], links: Links) -> list[CrosstableRow]:
+    """Return a row for each bot with a cell for each bot, both in the order of `bots`.
+
+    Args:
+        bots: the bots of one ruleset, best first.
+        pairs: the comparisons of these bots.
+        links: the addresses of the page.
+    """
+    found = {(row.bot, row.other): row for row in pairs}
+    return [
+        CrosstableRow(
+            CellText(cut(bot), links.bot(bot)),
+            tuple(_crosstable_cell(found.get((bot, other)), links) for other in bots),
+        )
+        for bot in bots
+    ]
+
+
+def _crosstable_cell(row: PairRow | None, links: Links) -> CrosstableCell:
+    """Return the cell of a comparison; `row` is None on the diagonal."""
+    if row is None:
+        return CrosstableCell("", "", None, "", None)
+    if row.better is None:
+        return CrosstableCell("-", "", None, f"{cut(row.bot)} and {cut(row.other)} never met", None)
+    share, counts = f"{100 * row.better:.0f}", f"{row.wins}-{row.draws}-{row.losses}"
+    return CrosstableCell(
+        share=share,
+        counts=counts,
+        shade=round(_SHADES * row.better),
+        label=f"{share} {counts}: {cut(row.bot)} against {cut(row.other)},"
+        f" {row.wins} won, {row.draws} drawn, {row.losses} lost",
+        address=links.pair(row.bot, row.other),
+    )

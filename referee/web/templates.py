@@ -1,17 +1,122 @@
-"""Render pages with Jinja2. Every text is escaped, because names, details and outputs come from strangers."""
+"""Render pages with Jinja2, and make the addresses that they name, for a server and for a folder of files.
+
+Every text is escaped, because names, details and outputs come from strangers.
+
+The templates get every address from `Links`. On a server, an address begins with `/`. In a folder, an address is relative, so
+that the folder can be moved, and the address of a page ends with `.html`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from referee import __version__
 from referee.reports.formats import duration, memory, moment, percent, visible
-from referee.web.links import Links
-from referee.web.tables import cut
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+@-]|^\.")
+"""What the name of a file must not have, because a system forbids it or gives it a meaning."""
+_LONGEST = 120
+"""A longer text is cut in a table. The page of the bot or of the game has it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses that one page can name.
+
+    Args:
+        root: the address of the first page's folder, as seen from this page: `/` on a server, `../` and so on in a folder.
+        files: the paths of all pages of the folder, without `.html`; None on a server. A method returns None for the
+            address of a page that the folder does not have, and the template shows the text without a link.
+        report: the tournament that the folder shows; None on a server.
+        version: appended to the addresses of assets, so that a browser loads them again when they change.
+    """
+
+    root: str = "/"
+    files: AbstractSet[str] | None = None
+    report: str | None = None
+    version: str = ""
+
+    def home(self) -> str:
+        """Return the address of the league, or in a folder of its first page."""
+        return self.root if self.files is None else f"{self.root}index.html"
+
+    def tournament(self, name: str) -> str | None:
+        """Return the address of a tournament. In a folder, the tournament of the report is the first page."""
+        return self.home() if name == self.report else self._page("tournaments", name)
+
+    def bot(self, bot: str) -> str | None:
+        """Return the address of a version of a bot, by `name@version`."""
+        return self._page("bots", bot)
+
+    def history(self, bot: str) -> str | None:
+        """Return the address of the rating history of a version of a bot, by `name@version`."""
+        return self._page("histories", bot)
+
+    def pair(self, bot: str, other: str) -> str | None:
+        """Return the address of the comparison of two bots, by `name@version`. Both orders have the same address."""
+        return self._page("pairs", *sorted((bot, other)))
+
+    def game(self, game_id: str) -> str | None:
+        """Return the address of the replay of a game."""
+        return self._page("games", game_id)
+
+    def games(self, page: int = 1, **choice: str | None) -> str | None:
+        """Return the address of a list of games.
+
+        Args:
+            page: the number of the page, from 1.
+            choice: the fields of `GameChoice` that restrict the list. A folder has only the list of its tournament.
+        """
+        wanted = {key: value for key, value in choice.items() if value}
+        if self.files is not None:
+            is_whole = wanted in ({}, {"tournament": self.report})
+            return self._page("games" if page == 1 else f"games-{page}") if is_whole else None
+        query = urlencode(wanted | ({"page": str(page)} if page > 1 else {}))
+        return f"{self.root}games?{query}" if query else f"{self.root}games"
+
+    def seat(self) -> str | None:
+        """Return the address of the page that leads people to the seat."""
+        return f"{self.root}sit" if self.files is None else None
+
+    def board(self, game_id: str) -> str:
+        """Return the address of the data file of a replay."""
+        return f"{self.root}boards/{self.segment(game_id)}.js"
+
+    def phrases(self) -> str:
+        """Return the address of the file with the sentences of the replay."""
+        return f"{self.root}phrases.js"
+
+    def download(self, tournament: str, ending: str) -> str | None:
+        """Return the address of a tournament's data in a format, such as `csv`."""
+        if self.files is not None:
+            return None
+        return f"{self.root}downloads/{quote(tournament, safe='')}.{ending}"
+
+    def asset(self, name: str) -> str:
+        """Return the address of a file of the package, such as `style.css`."""
+        return f"{self.root}static/{name}{self.version}"
+
+    def segment(self, text: str) -> str:
+        """Return a text as one part of an address. In a folder, the part is also the name of the file."""
+        return quote(text, safe="@+") if self.files is None else file_name(text)
+
+    def _page(self, *parts: str) -> str | None:
+        if self.files is None:
+            return self.root + "/".join(map(self.segment, parts))
+        path = "/".join(map(file_name, parts))
+        return f"{self.root}{path}.html" if path in self.files else None
+
+
+def file_name(text: str) -> str:
+    """Return a text as a file name that every system allows. Different texts give different names."""
+    return _UNSAFE.sub(lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +129,11 @@ class Page:
     """The values that the template uses, besides `page`, `links` and `live`."""
     live: bool = True
     """On a server: load the page again when the league changes."""
+
+
+def cut(text: str) -> str:
+    """Return a text for a table: control characters escaped, and cut if it is very long."""
+    return visible(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
 def _environment() -> Environment:

@@ -19,10 +19,8 @@ from referee.tournament.archive_writer import export_archive
 from referee.tournament.config import part_title
 from referee.tournament.create import TournamentState
 from referee.web.charts import Spec, intervals
-from referee.web.crosstable import CrosstableRow, crosstable
-from referee.web.links import Links
-from referee.web.tables import Table, tables
-from referee.web.templates import Page
+from referee.web.tables import CrosstableRow, Table, crosstable, tables
+from referee.web.templates import Links, Page
 from referee.web.views import LeagueViews
 
 _ARCHIVED = 300

@@ -9,8 +9,7 @@ import referee.web
 from referee.records import GameRecord
 from referee.reports.game_rows import charge_rows, game_head, seat_rows
 from referee.web.board import board_data, board_script, phrases_script
-from referee.web.links import Links, file_name
-from referee.web.templates import Page, render
+from referee.web.templates import Links, Page, file_name, render
 
 STATIC = Path(referee.web.__file__).with_name("static")
 _FILES = frozenset({"index", "games"})

@@ -20,9 +20,8 @@ from referee.rules.game import Game
 from referee.rules.ruleset import RULESETS, full_deck, list_cards
 from referee.tournament.person import Dealt, Ended, Failed, Moved, Requested
 from referee.web.board import decision_data, phrases_script
-from referee.web.links import Links
 from referee.web.sitting import ShownGame
-from referee.web.templates import Page, render
+from referee.web.templates import Links, Page, render
 
 ADDRESS = "/sit/token/ab12cd"
 POLICY = (

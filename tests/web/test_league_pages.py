@@ -22,8 +22,7 @@ from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages
 from referee.web.background_ratings import BackgroundRatings, NotReadyError
-from referee.web.links import Links
-from referee.web.templates import render
+from referee.web.templates import Links, render
 from referee.web.views import NEXT_GAMES, LeagueViews
 
 HOSTILE = (
