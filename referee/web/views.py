@@ -44,10 +44,9 @@ from referee.result_columns import ResultColumns
 from referee.store import GameChoice, ListedGame
 from referee.store.league import League
 from referee.tournament.create import TournamentState, find_state
-from referee.web.background_ratings import BackgroundRatings, NotReadyError
+from referee.web.background import SOON_S, BackgroundRatings, HistoryKeeper, NotReadyError
 from referee.web.board import board_data
 from referee.web.cache import Cache, note_outdated_input
-from referee.web.histories import SOON_S, HistoryKeeper
 
 REPLAY_HIDDEN = "The replay is hidden until all games with the same cards are played."
 """The text in place of a replay that would show the cards of a deal that is still to be played."""

@@ -21,7 +21,7 @@ from real_runs import SEED
 from referee.reports.formats import chance, visible
 from referee.store.league import League
 from referee.web import bot_pages
-from referee.web.background_ratings import BackgroundRatings, NotReadyError
+from referee.web.background import BackgroundRatings, NotReadyError
 from referee.web.templates import Links, render
 from referee.web.views import NEXT_GAMES, LeagueViews
 
