@@ -1,12 +1,13 @@
-"""Read what the pages show from a league: rows of `reports`, each computed once until the league changes."""
+"""Read what the pages show from a league: rows of `reports`, each computed once until the league changes, and the speed of tournaments."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from referee.clocks import SECOND_US
 from referee.errors import RefereeError, UserError
 from referee.match.replay import Difference
 from referee.ratings.analysis import Analysis
@@ -17,7 +18,6 @@ from referee.reports.bot_results import LatencyRow, latency_rows
 from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, analyses, rating_table
-from referee.reports.speed import SPEED_GAMES, Speed, speed
 from referee.reports.statistics import (
     LuckRow,
     PairRow,
@@ -56,11 +56,40 @@ PATIENCE_S = 0.2
 """`LeagueViews.patience_s` of a server."""
 NEXT_GAMES = 20
 """Number of games on the page of a tournament that are still to be played."""
+SPEED_GAMES = 500
+"""The speed is computed from at most this number of the newest games, even if more were played in the last minute."""
+_WINDOW_US = 60 * SECOND_US
 _KEPT = 64
 """How many values are kept: the columns, analyses and standings of some filters."""
 
 Figures = TypeVar("Figures")
 Row = TypeVar("Row")
+
+
+class Speed(NamedTuple):
+    """The speed of a tournament in the last minute of play."""
+
+    games_per_s: float
+    left_us: int
+    """Time in microseconds for all missing games at this speed."""
+
+
+def speed(ends_us: Iterable[int], missing: int) -> Speed | None:
+    """Return the speed in the last minute of play. Return None if no two games ended at different times in this minute.
+
+    The last minute of play ends at the end of the newest game, not now. So an interrupted tournament keeps its speed.
+
+    Args:
+        ends_us: when each of the newest games ended, in microseconds since 1970-01-01 UTC, in any order.
+        missing: number of games that are not played yet.
+    """
+    ends = sorted(ends_us)
+    recent = [end_us for end_us in ends if ends[-1] - end_us < _WINDOW_US]
+    if not recent or recent[-1] == recent[0]:
+        return None
+    span_us = recent[-1] - recent[0]
+    games = len(recent) - 1  # the span begins at the end of the first game
+    return Speed(games * SECOND_US / span_us, missing * span_us // games)
 
 
 class LeagueViews:

@@ -10,11 +10,10 @@ from client import HOST, Client, make_app
 from real_runs import place
 
 from referee.errors import RefereeError
-from referee.reports.speed import Speed
 from referee.store.league import League
 from referee.web import pages, responses
 from referee.web.guard import KnownHosts, is_loopback
-from referee.web.views import LeagueViews
+from referee.web.views import LeagueViews, Speed
 
 PATHS = ("/", "/games", "/static/style.css", "/nowhere", "/games?page=x")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from referee.reports.speed import Speed, speed
+from referee.web.views import Speed, speed
 
 SECOND_US = 1_000_000
 
