@@ -1,6 +1,6 @@
-"""Connect the driver of a tournament, or the workers of a machine, with a Dask scheduler.
+"""Connect the driver of a tournament, or the workers of a machine, with a Dask scheduler, and prepare workers for a tournament.
 
-`serve` keeps the workers of a machine at a scheduler, also when the scheduler is started again.
+`serve` keeps the workers of a machine at a scheduler, also when the scheduler is started again. `prepare` says why a worker cannot play.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.core import rpc
+from distributed.scheduler import KilledWorker
+from distributed.versions import get_versions
 
+from referee.cluster import member
 from referee.cluster.host import (
     CONFIG,
     SCRATCH,
@@ -27,17 +32,21 @@ from referee.cluster.host import (
     without_logs,
     worker_options,
 )
-from referee.cluster.member import Place
+from referee.cluster.member import DeploymentRequest, Place
 from referee.errors import RefereeError, UserError
 from referee.sandbox.folders import run_folder
 
 CONNECT_S = 8.0
 """Timeout in seconds for connecting to a scheduler."""
 _RETRY_S = 1.0
-_LOST = (CommClosedError, ConnectionError, TimeoutError)
+_UNREACHABLE = (CommClosedError, ConnectionError, TimeoutError)
 """The errors of a connection that was closed or not made."""
 LOCAL = "local:"
 """The first part of an address that starts a cluster on this machine."""
+LOST = (KilledWorker, FutureCancelledError, CommClosedError)
+"""The errors of Dask when a worker or the scheduler is gone."""
+_PACKAGE = "linko-referee"
+"""The name of the referee in a list of installed packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,7 @@ async def serve(
             await run_workers(address, found, host=host, security=security)
         except (OSError, RuntimeError) as error:  # the errors of a Dask process that does not start
             reasons = list(_list_causes(error))
-            if not any(isinstance(reason, _LOST) for reason in reasons):
+            if not any(isinstance(reason, _UNREACHABLE) for reason in reasons):
                 text = ": ".join(str(reason).rstrip(".") for reason in reasons)
                 raise RefereeError(f"{address}: the workers cannot be started: {text}") from error
         say(f"{address}: the scheduler is gone. Waiting for it.")
@@ -253,3 +262,55 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+async def prepare(
+    client: Client, address: str, request: DeploymentRequest, pack: Callable[[str], bytes]
+) -> str:
+    """Compare versions, test the isolation, and build the missing bots. Return why the worker cannot play; empty if it can.
+
+    Args:
+        client: the connection to the scheduler.
+        address: the address of the worker.
+        request: what the worker needs to know.
+        pack: returns the archive of a bot (`name@version`), as `Workshop.pack` does.
+
+    Raises the errors in `LOST` if the worker is gone.
+    """
+    try:
+        await _compare_versions(client, address)
+        missing = await call(client, address, member.deploy, request)
+        reasons = []
+        for bot in missing:
+            arguments = request.deployment, bot, pack(bot)
+            if reason := await call(client, address, member.add_bot, *arguments):
+                reasons.append(f"{bot} cannot be built: {reason}")
+        return "; ".join(reasons)
+    except UserError as error:
+        return str(error)
+    except LOST:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, this worker cannot play
+        return f"{type(error).__name__}: {error}"
+
+
+async def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in the process of a Dask worker. It needs no Dask resource `CORE`, so it runs at once, also while the worker plays."""
+    results = await client.run(function, *arguments, workers=[address])
+    return results[address]
+
+
+async def _compare_versions(client: Client, address: str) -> None:
+    """Raise UserError if a worker has another version of the referee, or another minor version of Python."""
+    scheduler: Any = client.scheduler
+    versions = {"op": "versions", "packages": [_PACKAGE]}
+    found = await scheduler.broadcast(msg=versions, workers=[address])
+    there, here = (each["packages"] for each in (found[address], get_versions([_PACKAGE])))
+    for package, name in ((_PACKAGE, "the referee"), ("python", "Python")):
+        theirs, ours = there.get(package), here.get(package)
+        if package == "python":  # versions that differ only in the last number are compatible
+            theirs, ours = (".".join(str(each).split(".")[:2]) for each in (theirs, ours))
+        if theirs != ours:
+            raise UserError(
+                f"it has {name} {theirs}, but the driver has {ours}; install {ours} there"
+            )

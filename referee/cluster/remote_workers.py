@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from distributed import Client
 
 from referee.cluster import member
-from referee.cluster.admission import LOST, call, prepare
-from referee.cluster.connection import Certificates, connect
+from referee.cluster.connection import LOST, Certificates, call, connect, prepare
 from referee.cluster.host import CORE
 from referee.cluster.member import DeploymentRequest
 from referee.errors import RefereeError, UserError

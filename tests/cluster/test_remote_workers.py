@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from distributed.client import FutureCancelledError
 
-from referee.cluster import admission, member, remote_workers
+from referee.cluster import connection, member, remote_workers
 from referee.cluster.member import DeploymentRequest
 from referee.cluster.remote_workers import RemoteWorkers
 from referee.errors import RefereeError, UserError
@@ -99,7 +99,7 @@ class FakeJob:
 
 @pytest.fixture
 def client(monkeypatch):
-    monkeypatch.setattr(admission, "get_versions", lambda _: {"packages": HERE})
+    monkeypatch.setattr(connection, "get_versions", lambda _: {"packages": HERE})
     monkeypatch.setattr(remote_workers, "_WATCH_S", 0.005)
     return FakeClient()
 
