@@ -13,7 +13,7 @@ from referee.store import StoredBot
 from referee.store.league import League
 
 PERSON = "person"
-"""The version and the language of a person among the bots of a league; see `people`."""
+"""The version and the language of a person among the bots of a league; see `person_id`."""
 
 
 def versions_of(league: League, name: str) -> Sequence[StoredBot]:

@@ -1,12 +1,16 @@
-"""Submit bots to a league as versions, recognise the sample bots, and create new bots from them.
+"""Submit bots to a league as versions, recognise the sample bots, create new bots from them, and give people an id.
 
 `Roster` combines the versions in the database with the copies in the `Workshop`. A new bot is a copy of a sample bot.
 The sample bots are tested and play in tournaments, so every new bot works from the start. On a machine that gives no
 isolation, only the sample bots play, unless the user allows more.
+
+A seat of a stored game refers to a version of a bot. So a person who plays in the league has an entry among the bots: its version and
+its language are `person`. The entry is retired from the start, so no tournament can choose it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import tempfile
@@ -277,4 +281,45 @@ def _new_row(copy: Copy, folder: Path, taken: set[str], now_us: int) -> StoredBo
         folder=str(folder.resolve()),
         content_hash=copy.content_hash,
         added_at_us=now_us,
+    )
+
+
+def person_id(league: League, name: str) -> BotId:
+    """Return the id of a person: `NAME@person`.
+
+    Raises UserError if `name` is not a valid name, or if it is the name of a bot of the league.
+    """
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        raise UserError(f"your name: {error.errors()[0]['ctx']['error']}") from error
+    if any(row.language != PERSON for row in versions_of(league, name)):
+        raise UserError(f"your name: {name!r} is the name of a bot of this league")
+    return BotId(name, PERSON)
+
+
+def enter_person(league: League, person: BotId, *, now_us: int) -> None:
+    """Add a person to the bots of a league, unless the league knows the person already.
+
+    Args:
+        league: the league, open for writing.
+        person: the return value of `person_id`.
+        now_us: the time in microseconds since 1970-01-01 UTC.
+
+    Raises UserError if a bot of this name was submitted in the meantime.
+    """
+    person_id(league, person.name)
+    if versions_of(league, person.name):
+        return
+    league.add_bot(
+        StoredBot(
+            name=person.name,
+            version=person.version,
+            author=person.name,
+            language=PERSON,
+            folder="",
+            content_hash=hashlib.sha256(PERSON.encode()).hexdigest(),
+            added_at_us=now_us,
+            retired_at_us=now_us,
+        )
     )

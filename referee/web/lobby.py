@@ -18,8 +18,7 @@ from referee.bots.manifest import BotSpec
 from referee.errors import NotFoundError, RefereeError, StoreError, UserError
 from referee.records import BotId, GameRecord
 from referee.roster import find_bot
-from referee.roster.people import enter_person, person_id
-from referee.roster.roster import Roster
+from referee.roster.roster import Roster, enter_person, person_id
 from referee.roster.workshop import Workshop
 from referee.rules.ruleset import RULESETS, Ruleset
 from referee.sandbox import Rung

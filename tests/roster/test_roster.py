@@ -1,6 +1,7 @@
-"""Test how folders are submitted to a league: copied, built, named and found again."""
+"""Test how folders are submitted to a league: copied, built, named and found again; and how people get an id."""
 
 import asyncio
+import re
 import shutil
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from referee.errors import NotFoundError, UserError
 from referee.records import BotId
 from referee.roster import find_bot, look_up_bot, predecessors
-from referee.roster.roster import Roster
+from referee.roster.roster import SAMPLE_BOTS, Roster, create_bot, enter_person, person_id
 from referee.roster.workshop import BuildError, Workshop
 from referee.sandbox.process_group import ProcessGroupLauncher
 from referee.store.league import League
@@ -296,3 +297,59 @@ async def test_bot_with_only_retired_versions_can_be_looked_up(shop, tmp_path):
     assert look_up_bot(shop.league, "ann@1.0").version == "1.0"
     with pytest.raises(NotFoundError):
         look_up_bot(shop.league, "bob")
+
+
+def roster_of(league):
+    return Roster(league, Workshop(league.folder, ProcessGroupLauncher(), on_build=print))
+
+
+@pytest.mark.parametrize("name", ["", "Anna", "an na", "<b>", "a" * 33, "../x"])
+def test_invalid_name_of_a_person_is_refused(league, name):
+    with pytest.raises(UserError, match="is not a valid name"):
+        person_id(league, name)
+
+
+async def test_person_cannot_have_the_name_of_a_bot(league):
+    await roster_of(league).submit(SAMPLE_BOTS / "random", now_us=1)
+    with pytest.raises(UserError, match="'random' is the name of a bot"):
+        person_id(league, "random")
+    with pytest.raises(UserError, match="'random' is the name of a bot"):
+        enter_person(league, BotId("random", "person"), now_us=2)
+
+
+async def test_bot_cannot_have_the_name_of_a_person(league, tmp_path):
+    enter_person(league, person_id(league, "anna"), now_us=1)
+    create_bot(tmp_path / "anna", name="anna", language="python", author="anna")
+    with pytest.raises(UserError, match=r"bot\.toml: name: 'anna' is the name of a person"):
+        await roster_of(league).submit(tmp_path / "anna", now_us=2)
+    with pytest.raises(UserError, match="'anna' is the name of a person"):
+        await roster_of(league).submit(tmp_path / "anna", now_us=2, any_author=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("version", 'version = "person"'), ("language", 'language = "person"')]
+)
+async def test_bot_cannot_look_like_a_person(league, tmp_path, key, line):
+    create_bot(tmp_path / "anna", name="anna", language="python", author="anna")
+    manifest = tmp_path / "anna" / "bot.toml"
+    manifest.write_text(re.sub(rf"^{key} = .*", line, manifest.read_text(), flags=re.MULTILINE))
+    for any_author in (False, True):
+        with pytest.raises(UserError, match=rf"bot.toml: {key}: 'person' stands for people"):
+            await roster_of(league).submit(tmp_path / "anna", now_us=2, any_author=any_author)
+
+
+def test_person_enters_once_and_no_tournament_can_choose_it(league):
+    anna = person_id(league, "anna")
+    enter_person(league, anna, now_us=5)
+    enter_person(league, person_id(league, "anna"), now_us=6)
+    [row] = league.bots()
+    assert (str(row.bot), row.language, row.added_at_us, row.retired_at_us) == (
+        "anna@person",
+        "person",
+        5,
+        5,
+    )
+    with pytest.raises(NotFoundError, match="no active version"):
+        find_bot(league, "anna")
+    with pytest.raises(UserError, match="anna@person is a person, not a bot"):
+        roster_of(league).active_spec("anna@person")
