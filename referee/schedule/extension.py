@@ -19,8 +19,7 @@ from types import MappingProxyType
 from referee.records import ScheduledGame
 from referee.schedule import Stage
 from referee.schedule.balanced import balanced_schedule
-from referee.schedule.gauntlet import gauntlet
-from referee.schedule.round_robin import round_robin
+from referee.schedule.round_robin import gauntlet, round_robin
 
 ROUND_ROBIN = "round-robin-1"
 BALANCED = "balanced-1"

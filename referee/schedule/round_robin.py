@@ -1,10 +1,35 @@
-"""Schedule a round robin: in every round, every table of bots plays one match.
+"""Schedule a round robin, in which every bot meets every other, or a gauntlet, in which challengers meet a field.
 
-If the tables of a stage have k seats, every set of k bots is a table. A round is one match at every table of
+**Round robin.** If the tables of a stage have k seats, every set of k bots is a table. A round is one match at every table of
 a stage. The next table of a round is one whose bots have played least so far, and the stages take
 turns, round by round. So at any time during the tournament all bots have played about equally often.
 
 The next match at the same table gets another cyclic order, see `cyclic_orders`.
+
+**Gauntlet.** The first bots of the tournament are the challengers (`Stage.challengers`), the others are the field. Each
+table has one challenger; the other seats are for bots of the field. So two challengers never meet.
+
+If all tables play, a round has one match of each challenger with each group of bots from the field.
+Challengers take turns. The next match of a challenger is with a group whose bots have played least.
+
+In a balanced choice, a round has one match of each challenger; the last round may be shorter. The schedule has
+these properties:
+
+- In a stage, the numbers of matches of two challengers differ by one at most.
+- At the end, the numbers of matches of two bots of the field differ by one at most.
+- In a stage, the numbers of meetings of one challenger with two bots of the field differ by one at most.
+- Every bot has each seat equally often, because a match has all cyclic seatings.
+
+Quotas guarantee the second and the third property. A quota is the number of meetings of one challenger with
+one bot of the field in one stage. The quotas of a challenger add up to the number of seats for the field at
+all its tables. If this sum is a multiple of the size of the field, the quotas are equal. If not, some bots of
+the field get one extra meeting. The extra meetings go through the list of the field bot by bot. The next
+challenger continues in the list where the challenger before stopped.
+
+Then the tables are filled one by one. A bot must take part if its remaining quota equals the number of
+remaining matches of the challenger. The other places go to bots that have played least. Among bots that
+have played equally often, the bot with the largest remaining quota gets the place. If the quotas are equal
+too, the place goes to the bot with the fewest meetings with the bots already at the table.
 """
 
 from __future__ import annotations
@@ -15,7 +40,11 @@ from itertools import chain, combinations
 
 from referee.records import ScheduledGame
 from referee.schedule import BotTable, Match, Stage, check_stages, expand_matches
-from referee.schedule.cyclic_orders import RoundOrders
+from referee.schedule.balanced import interleave_rounds
+from referee.schedule.cyclic_orders import RoundOrders, choose_orders
+
+_LOOK_AHEAD = 16
+"""How many of the remaining groups `_gauntlet_round` compares to select the next group for a challenger."""
 
 
 def list_tables(bots: int, seats: int) -> Iterator[BotTable]:
@@ -87,3 +116,166 @@ def whole_rounds(stages: Sequence[Stage], tables: Sequence[Sequence[BotTable]]) 
             if round_number <= stage.matches:
                 for order in orders[number].next_round():
                     yield Match(number, round_number, order)
+
+
+def gauntlet(
+    tournament: str, bots: Sequence[str], stages: Sequence[Stage], *, lanes: int
+) -> tuple[ScheduledGame, ...]:
+    """Return the schedule of a tournament, in the order of play.
+
+    Args:
+        tournament: the name of the tournament, used in ids.
+        bots: the names of the bots: first the challengers, then the field.
+        stages: the stages. They must have the same number of challengers, and either all or none are balanced.
+        lanes: the number of lanes, at least the number of seats of the largest table.
+
+    Raises ValueError if `check_stages` or `_check_gauntlet` does.
+    """
+    check_stages(bots, stages, lanes)
+    _check_gauntlet(len(bots), stages)
+    if stages[0].balanced:
+        matches = interleave_rounds(stages, _choices(len(bots), stages))
+    else:
+        matches = whole_rounds(
+            stages, [list(_gauntlet_round(len(bots), stage)) for stage in stages]
+        )
+    return expand_matches(tournament, bots, stages, matches, lanes=lanes)
+
+
+def _check_gauntlet(bots: int, stages: Sequence[Stage]) -> None:
+    """Raise ValueError if `bots` bots cannot play a gauntlet of these stages.
+
+    The stages must have the same number of challengers, at least one. Either all or none must be balanced. The
+    field must fill all seats of a table but one, and each bot must get at least one match.
+    """
+    kinds = {(stage.challengers, stage.balanced) for stage in stages}
+    if len(kinds) != 1:
+        raise ValueError(
+            "all stages of a gauntlet must have the same challengers, and all or none must be balanced;"
+            " play different stages as tournaments of their own"
+        )
+    for stage in stages:
+        field = bots - stage.challengers
+        if stage.challengers < 1:
+            raise ValueError("a gauntlet needs at least one challenger; add a challenger")
+        if field < stage.seats - 1:
+            raise ValueError(
+                f"a field of {field} does not fill {stage.seats - 1} seats;"
+                " add bots to the field or choose smaller tables"
+            )
+        least = stage.min_matches(bots)
+        if stage.balanced and stage.matches < least:
+            raise ValueError(
+                f"in {stage.matches} matches not every bot plays; play at least {least} matches"
+            )
+
+
+def _gauntlet_round(bots: int, stage: Stage) -> Iterator[BotTable]:
+    """Yield all tables of a stage, for a stage that is not balanced.
+
+    Challengers take turns. Each challenger begins at another position in the list of groups, because two
+    challengers should not use up the same groups first.
+    """
+    first = stage.challengers
+    groups = [
+        tuple(first + bot for bot in group) for group in list_tables(bots - first, stage.seats - 1)
+    ]
+    apart = len(groups) / first
+    left = [groups[(at := int(number * apart)) :] + groups[:at] for number in range(first)]
+    played = [0] * bots
+
+    def share(group: BotTable) -> tuple[int, int]:
+        return max(played[bot] for bot in group), sum(played[bot] for bot in group)
+
+    for _ in groups:
+        for challenger in range(first):
+            waiting = left[challenger][:_LOOK_AHEAD]
+            place = min(range(len(waiting)), key=lambda number: share(waiting[number]))
+            group = left[challenger].pop(place)
+            for bot in group:
+                played[bot] += 1
+            yield (challenger, *group)
+
+
+def _choices(bots: int, stages: Sequence[Stage]) -> Iterator[list[list[BotTable]]]:
+    """Yield, for each balanced stage, the list of its rounds. The bots of each table are in clockwise order."""
+    quotas = _Quotas(bots, stages[0].challengers)
+    for stage in stages:
+        tables = quotas.tables(stage.seats, stage.matches)
+        orders = choose_orders(tables)
+        yield [
+            orders[first : first + stage.challengers]
+            for first in range(0, len(orders), stage.challengers)
+        ]
+
+
+class _Quotas:
+    """Make the tables of balanced stages from quotas. The module's docstring explains quotas.
+
+    If the last round of a stage is shorter, the next stage begins with the first challenger that has no match
+    in the shorter round. The extra meetings continue in the list of the field where the stage before stopped.
+    So bots with fewer matches in one stage are the first to get extra matches in the next stage.
+    """
+
+    def __init__(self, bots: int, challengers: int) -> None:
+        self._challengers = challengers
+        self._field = range(challengers, bots)
+        self._first = 0
+        """The challenger of the first match of the next stage."""
+        self._next = 0
+        """Position, in the field, of the bot that gets the next extra meeting."""
+        self._played: Counter[int] = Counter()
+        self._met: Counter[tuple[int, int]] = Counter()
+
+    def tables(self, seats: int, matches: int) -> list[BotTable]:
+        """Return the tables of the next stage in the order of play, each with its bots in ascending order."""
+        in_turn = [
+            (self._first + number) % self._challengers for number in range(self._challengers)
+        ]
+        turns = [in_turn[number % self._challengers] for number in range(matches)]
+        self._first = (self._first + matches) % self._challengers
+        left = Counter(turns)
+        quotas = {bot: self._quota(left[bot] * (seats - 1)) for bot in in_turn}
+        tables = []
+        for challenger in turns:
+            table = self._fill(seats - 1, quotas[challenger], left[challenger])
+            left[challenger] -= 1
+            tables.append((challenger, *sorted(table)))
+        return tables
+
+    def _quota(self, places: int) -> dict[int, int]:
+        """Return how often a challenger meets each bot of the field in a stage.
+
+        Args:
+            places: the number of places for bots of the field at all the challenger's tables together.
+        """
+        times, more = divmod(places, len(self._field))
+        quota = dict.fromkeys(self._field, times)
+        for number in range(more):
+            quota[self._field[(self._next + number) % len(self._field)]] += 1
+        self._next = (self._next + more) % len(self._field)
+        return quota
+
+    def _fill(self, places: int, quota: dict[int, int], matches: int) -> list[int]:
+        """Return the bots of the field for the next match of a challenger.
+
+        Args:
+            places: the number of bots to return.
+            quota: the remaining quota of each bot of the field with the challenger.
+            matches: the number of the challenger's remaining matches, the next one included.
+        """
+        table = [bot for bot in self._field if quota[bot] == matches]
+        while len(table) < places:
+            waiting = [bot for bot in self._field if quota[bot] and bot not in table]
+            table.append(min(waiting, key=lambda bot: self._rank(bot, quota, table)))
+        for place, bot in enumerate(table):
+            quota[bot] -= 1
+            self._played[bot] += 1
+            for other in table[:place]:
+                self._met[bot, other] += 1
+                self._met[other, bot] += 1
+        return table
+
+    def _rank(self, bot: int, quota: dict[int, int], table: list[int]) -> tuple[int, int, int]:
+        """Return the sort key of a bot of the field. The bot with the smallest key gets the next place."""
+        return self._played[bot], -quota[bot], sum(self._met[bot, other] for other in table)

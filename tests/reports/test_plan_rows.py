@@ -3,8 +3,7 @@
 from referee.reports.tournament_rows import ASSUMED_GAME_US, GameKind, game_times, plan_rows
 from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
-from referee.schedule.gauntlet import gauntlet
-from referee.schedule.round_robin import round_robin
+from referee.schedule.round_robin import gauntlet, round_robin
 
 BASIC, DUEL = RULESETS["basic"], RULESETS["duel"]
 

@@ -15,7 +15,7 @@ from referee.rules.ruleset import RULESETS
 from referee.schedule import Stage
 from referee.schedule.budget import buy, smallest_choice
 from referee.schedule.extension import ALGORITHMS, select_algorithm
-from referee.schedule.gauntlet import gauntlet
+from referee.schedule.round_robin import gauntlet
 
 pytestmark = pytest.mark.unmeasured
 
