@@ -9,8 +9,14 @@ from typing import Any
 
 from referee.errors import NotFoundError
 from referee.records import BotId
-from referee.reports.bot_results import LatencyRow, SeatResultRow, seat_result_rows
-from referee.reports.bot_rows import FaultRow, fault_rows, log_rows
+from referee.reports.bot_rows import (
+    FaultRow,
+    LatencyRow,
+    SeatResultRow,
+    fault_rows,
+    log_rows,
+    seat_result_rows,
+)
 from referee.reports.game_rows import GameRow, game_rows
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.reports.selection import GameFilter

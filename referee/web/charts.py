@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from referee.reports.bot_results import LatencyRow
+from referee.reports.bot_rows import LatencyRow
 from referee.reports.formats import duration
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.web.templates import cut

@@ -14,8 +14,7 @@ from referee.ratings.analysis import Analysis
 from referee.ratings.effects import luck_figures, seat_figures
 from referee.ratings.stopping import StopCondition
 from referee.records import ChargedFault, GameRecord
-from referee.reports.bot_results import LatencyRow, latency_rows
-from referee.reports.bot_rows import BotRow, UsageRow, bot_rows, usage_row
+from referee.reports.bot_rows import BotRow, LatencyRow, UsageRow, bot_rows, latency_rows, usage_row
 from referee.reports.rating_rows import HistoryRow, RatingRow, history_rows
 from referee.reports.selection import GameFilter, analyses, rating_table
 from referee.reports.statistics import (

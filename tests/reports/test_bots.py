@@ -1,12 +1,23 @@
-"""Rows about bots, from values made by hand."""
+"""Rows about bots, from values made by hand: versions, faults, results by table size and seat, and times of decisions."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from hand_made import charged_fault
+from dataclasses import dataclass, replace
+
+from hand_made import charged_fault, game_result
+from played import record
 from rich.console import Console
 
-from referee.records import BotId
-from referee.reports.bot_rows import bot_rows, log_rows, log_text
+from referee.ratings.analysis import Analysis
+from referee.records import BotId, Move
+from referee.reports.bot_rows import bot_rows, latency_rows, log_rows, log_text, seat_result_rows
+from referee.result_columns import ResultColumns
+
+GAMES = (
+    game_result(("a", "b", "c"), (1, 2, 2), (9, 4, 4), match=1),
+    game_result(("b", "c", "a"), (2, 1, 3), (5, 8, -1), match=1, forfeited=(2,)),
+    game_result(("a", "b"), (1, 1), (6, 6), match=2),
+)
 
 
 @dataclass(frozen=True)
@@ -50,3 +61,57 @@ def test_log_has_the_stderr_of_each_fault_or_says_that_there_is_none():
         "(nothing on standard error)",
         "",
     ]
+
+
+def rows(bot):
+    columns = ResultColumns.from_results(GAMES).by_ruleset()
+    found = seat_result_rows(bot, {name: Analysis(each) for name, each in columns.items()})
+    return [
+        (row.seats, row.seat, row.games, row.wins, row.mean_score, row.forfeits) for row in found
+    ]
+
+
+def test_results_are_counted_by_table_size_and_seat():
+    assert rows("a") == [
+        (2, None, 1, 1, 6.0, 0),
+        (2, 0, 1, 1, 6.0, 0),
+        (3, None, 2, 1, 4.0, 1),
+        (3, 0, 1, 1, 9.0, 0),
+        (3, 2, 1, 0, -1.0, 1),
+    ]
+
+
+def test_bot_that_has_not_played_has_no_rows():
+    assert rows("d") == []
+
+
+def timed(*elapsed_us):
+    """Return a record in which seat 0 decided after these times. A slow decision of seat 1, and one of the stand-in for seat 0, follow."""
+    played = record(seats=3)
+    action = played.moves[0].action
+    own = [Move(0, action, each, 0, stand_in=False) for each in elapsed_us]
+    others = (
+        Move(1, action, 900_000, 0, stand_in=False),
+        Move(0, action, 900_000, 0, stand_in=True),
+    )
+    return replace(played, moves=(*own, *others))
+
+
+def test_decisions_are_counted_in_ranges_without_gaps():
+    found = latency_rows("bot0@1.0", [timed(150, 199, 200), timed(1_999)])
+    assert [(row.at_least_us, row.below_us, row.decisions, row.share) for row in found] == [
+        (100, 200, 2, 0.5),
+        (200, 500, 1, 0.25),
+        (500, 1_000, 0, 0.0),
+        (1_000, 2_000, 1, 0.25),
+    ]
+
+
+def test_fastest_and_slowest_decisions_have_a_range():
+    shortest, *_, longest = latency_rows("bot0@1.0", [timed(0, 10**9)])
+    assert (shortest.at_least_us, shortest.decisions) == (0, 1)
+    assert longest.at_least_us <= 10**9 < longest.below_us
+
+
+def test_bot_without_own_decisions_has_no_latencies():
+    assert latency_rows("bot0@1.0", [timed()]) == ()

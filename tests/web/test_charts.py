@@ -7,7 +7,7 @@ import json
 import pytest
 
 from referee.ratings.intervals import Estimate
-from referee.reports.bot_results import LatencyRow
+from referee.reports.bot_rows import LatencyRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.web.charts import history, intervals, latencies
 
