@@ -23,7 +23,7 @@ from referee.cli.options import (
 from referee.errors import UserError
 from referee.reports.formats import visible
 from referee.store.league import League
-from referee.web.guard import is_loopback
+from referee.web.app import is_loopback
 from referee.web.lobby import Lobby
 from referee.web.report import write_report
 from referee.web.serve import serve as serve_pages

@@ -14,8 +14,7 @@ from types import FrameType
 import uvicorn
 
 from referee.errors import UserError
-from referee.web.app import create_app
-from referee.web.guard import KnownHosts, with_brackets
+from referee.web.app import KnownHosts, create_app, with_brackets
 from referee.web.live import STREAMS, Feed
 from referee.web.lobby import Lobby
 from referee.web.seat_pages import SEAT

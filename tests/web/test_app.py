@@ -12,7 +12,7 @@ from real_runs import place
 from referee.errors import RefereeError
 from referee.store.league import League
 from referee.web import pages, responses
-from referee.web.guard import KnownHosts, is_loopback
+from referee.web.app import KnownHosts, is_loopback
 from referee.web.views import LeagueViews, Speed
 
 PATHS = ("/", "/games", "/static/style.css", "/nowhere", "/games?page=x")
