@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from dataclasses import fields
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -21,7 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from referee.errors import NotFoundError, RefereeError, UserError
@@ -41,6 +41,8 @@ from referee.web.views import LeagueViews
 _KEPT_PAGES = 100
 _LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
 """What the address of a list of games can have after the question mark."""
+_Query = tuple[tuple[str, str | None], ...]
+"""Keys and values after the question mark of an address."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -63,61 +65,81 @@ def create_app(
         hosts: the accepted values of the header Host, without a port. `*` accepts all.
         feed: the changes of the league.
     """
-    kept = Cache(views.league.change_mark, time.monotonic, limit=_KEPT_PAGES)
-    feed = feed or Feed(views.league.change_mark)
-
-    def page(make: Callable[[Request], Page], *keys: str) -> Callable[[Request], Response]:
-        """Return an endpoint that shows a page. `keys` are the keys that its query can have."""
-
-        def respond(request: Request) -> Response:
-            query = tuple((key, request.query_params.get(key)) for key in keys)
-            rendered, newer_in_s = kept.look_up(
-                (request.url.path, query), lambda: Rendered.of(make(request))
-            )
-            return rendered.response(request, newer_in_s)
-
-        return respond
-
-    def page_of(make: Callable[..., Page]) -> Callable[[Request], Response]:
-        """Return an endpoint that shows a page. `make` gets the parts of the page's path by name."""
-        return page(lambda request: make(views, LINKS, **request.path_params))
-
-    routes = [
-        Route("/", page(lambda _: pages.league_page(views, LINKS))),
-        Route("/games", page(lambda request: _games(views, request.query_params), *_LIST_KEYS)),
-        Route("/tournaments/{name:path}", page_of(tournament_page)),
-        Route("/bots/{bot:path}", page_of(bot_page)),
-        Route("/histories/{bot:path}", page_of(history_page)),
-        Route("/pairs/{bot}/{other}", page_of(pair_page)),
-        Route("/games/{game_id:path}", page_of(pages.game_page)),
-        Route("/boards/{game_id:path}.js", lambda request: _board(views, request)),
-        Route("/phrases.js", lambda _: Response(phrases_script(), media_type=SCRIPT)),
-        Route("/downloads/{file:path}", lambda request: _download(views, request)),
-        Route("/events", feed.respond),
-        *seat_routes(lobby),
-        Mount("/static", Assets(directory=STATIC)),
-    ]
     handlers = (NotFoundError, RefereeError, HTTPException, Exception)
     app = Starlette(
-        routes=routes,
+        routes=_list_routes(_Endpoints(views), lobby, feed or Feed(views.league.change_mark)),
         middleware=[Middleware(GZipMiddleware, compresslevel=COMPRESSION)],
         exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
     return Guard(app, hosts, forms=SEAT)
 
 
-def _board(views: LeagueViews, request: Request) -> Response:
-    game_id = request.path_params["game_id"]
-    return Response(board_script(game_id, views.board(game_id)), media_type=SCRIPT)
+def _list_routes(endpoints: _Endpoints, lobby: Lobby, feed: Feed) -> list[BaseRoute]:
+    """Return the addresses that the server knows, with what answers each."""
+    page = endpoints.page
+    return [
+        Route("/", endpoints.league),
+        Route("/games", endpoints.games),
+        Route("/tournaments/{name:path}", page(tournament_page)),
+        Route("/bots/{bot:path}", page(bot_page)),
+        Route("/histories/{bot:path}", page(history_page)),
+        Route("/pairs/{bot}/{other}", page(pair_page)),
+        Route("/games/{game_id:path}", page(pages.game_page)),
+        Route("/boards/{game_id:path}.js", endpoints.board),
+        Route("/phrases.js", lambda _: Response(phrases_script(), media_type=SCRIPT)),
+        Route("/downloads/{file:path}", endpoints.download),
+        Route("/events", feed.respond),
+        *seat_routes(lobby),
+        Mount("/static", Assets(directory=STATIC)),
+    ]
 
 
-def _download(views: LeagueViews, request: Request) -> Response:
-    content, media_type = download(views, request.path_params["file"])
-    return Response(content, media_type=media_type, headers={"content-disposition": "attachment"})
+class _Endpoints:
+    """The functions that answer requests for the league. Each page is kept until the league changes."""
 
+    def __init__(self, views: LeagueViews) -> None:
+        self._views = views
+        self._kept = Cache(views.league.change_mark, time.monotonic, limit=_KEPT_PAGES)
 
-def _games(views: LeagueViews, query: Mapping[str, str]) -> Page:
-    return pages.games_page(views, LINKS, *pages.read_choice(query))
+    def page(self, make: Callable[..., Page]) -> Callable[[Request], Response]:
+        """Return an endpoint that shows a page. `make` gets the parts of the page's path by name."""
+
+        def respond(request: Request) -> Response:
+            return self._show(request, lambda: make(self._views, LINKS, **request.path_params))
+
+        return respond
+
+    def league(self, request: Request) -> Response:
+        """Return the first page."""
+        return self._show(request, lambda: pages.league_page(self._views, LINKS))
+
+    def games(self, request: Request) -> Response:
+        """Return a page of the list of games."""
+        query = request.query_params
+        return self._show(
+            request,
+            lambda: pages.games_page(self._views, LINKS, *pages.read_choice(query)),
+            tuple((key, query.get(key)) for key in _LIST_KEYS),
+        )
+
+    def board(self, request: Request) -> Response:
+        """Return the data file of a replay."""
+        game_id = request.path_params["game_id"]
+        return Response(board_script(game_id, self._views.board(game_id)), media_type=SCRIPT)
+
+    def download(self, request: Request) -> Response:
+        """Return the data of a tournament as a file."""
+        content, media_type = download(self._views, request.path_params["file"])
+        return Response(
+            content, media_type=media_type, headers={"content-disposition": "attachment"}
+        )
+
+    def _show(self, request: Request, make: Callable[[], Page], query: _Query = ()) -> Response:
+        """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path."""
+        rendered, newer_in_s = self._kept.look_up(
+            (request.url.path, query), lambda: Rendered.of(make())
+        )
+        return rendered.response(request, newer_in_s)
 
 
 def _handle_error(_request: Request, error: Exception) -> Response:
