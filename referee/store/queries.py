@@ -11,7 +11,7 @@ from dataclasses import fields
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select, true
 
 from referee.clocks import SECOND_US
 from referee.errors import Cause, Evidence, NotFoundError, UserError
@@ -258,8 +258,22 @@ def faults(
     connection: Connection, tournament_name: str | None, bot_text: str | None, limit: int | None
 ) -> list[ChargedFault]:
     """See `League.faults`."""
+    fault, query = schema.faults.c, _select_faults()
+    if tournament_name is not None:
+        query = query.where(schema.tournaments.c.name == tournament_name)
+    if bot_text is not None:
+        # To add 0 to the key keeps SQLite from beginning with the seats of the bot, which are more than the faults.
+        query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
+    if limit is not None:
+        newest = query.with_only_columns(fault.id).order_by(fault.id.desc()).limit(limit)
+        query = query.where(fault.id.in_(connection.scalars(newest).all()))
+    return list(map(_charged_fault, connection.execute(_in_order(query).order_by(fault.id))))
+
+
+def _select_faults() -> Select[Any]:
+    """Return a query for all faults, each with its game and its bot. `_charged_fault` reads its rows."""
     fault, bot = schema.faults.c, schema.bots.c
-    query = select(
+    return select(
         schema.games.c.name.label("game_id"),
         fault.seat,
         bot.name,
@@ -282,34 +296,24 @@ def faults(
         .outerjoin(schema.matches, schema.matches.c.id == schema.games.c.match_id)
         .outerjoin(schema.tournaments, schema.tournaments.c.id == schema.matches.c.tournament_id)
     )
-    if tournament_name is not None:
-        query = query.where(schema.tournaments.c.name == tournament_name)
-    if bot_text is not None:
-        # To add 0 to the key keeps SQLite from beginning with the seats of the bot, which are more than the faults.
-        query = query.where((schema.seats.c.bot_id + 0).in_(bot_keys(connection, bot_text)))
-    if limit is not None:
-        newest = query.with_only_columns(fault.id).order_by(fault.id.desc()).limit(limit)
-        query = query.where(fault.id.in_(connection.scalars(newest).all()))
-    return [
-        ChargedFault(
-            row.game_id,
-            f"{row.name}@{row.version}",
-            Fault(
-                seat=row.seat,
-                cause=Cause(row.cause),
-                forfeit=row.forfeit,
-                move=row.move,
-                evidence=Evidence(
-                    detail=row.detail,
-                    exit_code=row.exit_code,
-                    signal=row.signal,
-                    elapsed_us=row.elapsed_us,
-                    stderr_tail=row.stderr_tail,
-                ),
-            ),
-        )
-        for row in connection.execute(_in_order(query).order_by(fault.id))
-    ]
+
+
+def _charged_fault(row: Row[Any]) -> ChargedFault:
+    evidence = Evidence(
+        detail=row.detail,
+        exit_code=row.exit_code,
+        signal=row.signal,
+        elapsed_us=row.elapsed_us,
+        stderr_tail=row.stderr_tail,
+    )
+    fault = Fault(
+        seat=row.seat,
+        cause=Cause(row.cause),
+        forfeit=row.forfeit,
+        move=row.move,
+        evidence=evidence,
+    )
+    return ChargedFault(row.game_id, f"{row.name}@{row.version}", fault)
 
 
 def bot_keys(connection: Connection, text: str) -> list[int]:
