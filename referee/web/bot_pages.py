@@ -53,55 +53,85 @@ def bot_page(views: LeagueViews, links: Links, bot: str) -> Page:
     """
     found = look_up_bot(views.league, bot)
     name, choice = str(found.bot), GameFilter(tournament=links.report)
-    faults = views.faults(tournament=choice.tournament, bot=name)
-    last_faults = views.faults(tournament=choice.tournament, bot=name, limit=_EVIDENCE)
-    analysed = views.analyses(choice)
-    versions = [row for row in views.bots() if BotId.parse(row.bot).name == found.name]
-    (own,) = (row for row in versions if row.bot == name)
-    pairs = [
-        row
-        for ruleset, analysis in analysed.items()
-        if name in (bots := analysis.results.bots)
-        for row in pair_rows(
-            ruleset, (analysis.pair(name, other) for other in bots if other != name)
-        )
-    ]
-    usage, spent = views.usage(name), views.latencies(choice, name)
-    is_quick = len(views.columns(choice)) <= _QUICK
-    # last, because the computation of ratings slows down everything beside it
-    ratings = views.standings(choice, patience_s=views.patience_s)
     return Page(
         "bot.html",
         name,
         {
             "bot": name,
-            "about": details(replace(own, folder=Path(own.folder).name), links),
-            "versions": versions,
-            "ratings": None
-            if ratings is None
-            else tables(RatingRow, [row for row in ratings if row.bot == name], links, "Ratings"),
-            "opponents": tables(
-                PairRow,
-                pairs,
-                links,
-                "Opponents",
-                data=True,
-                addresses={"other": lambda other: links.pair(name, other)},
-            ),
-            "seats": tables(SeatResultRow, seat_result_rows(name, analysed), links, "Results"),
-            "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
-            "evidence": log_rows(last_faults[::-1]),
-            "fault_count": len(faults),
-            "usage": None if usage is None else details(usage, links),
-            "latencies": tables(LatencyRow, spent, links, "Time of decisions"),
-            "latency_chart": latencies(spent),
-            "measured": MEASURED,
-            "history": _history(views, links, choice, name) if is_quick else None,
-            "check": json.loads(found.check_report) if found.check_report else None,
             "is_person": found.language == PERSON,
+            "check": json.loads(found.check_report) if found.check_report else None,
             "build_log": _build_log(views, found),
+            **_describe_versions(views, links, found),
+            **_describe_results(views, links, choice, name),
+            **_describe_faults(views, links, choice, name),
+            **_describe_resources(views, links, choice, name),
+            # last, because the computation of ratings slows down everything beside it
+            **_describe_ratings(views, links, choice, name),
         },
     )
+
+
+def _describe_versions(views: LeagueViews, links: Links, bot: StoredBot) -> dict[str, Any]:
+    versions = [row for row in views.bots() if BotId.parse(row.bot).name == bot.name]
+    (own,) = (row for row in versions if row.bot == str(bot.bot))
+    return {
+        "versions": versions,
+        "about": details(replace(own, folder=Path(own.folder).name), links),
+    }
+
+
+def _describe_results(
+    views: LeagueViews, links: Links, choice: GameFilter, bot: str
+) -> dict[str, Any]:
+    analysed = views.analyses(choice)
+    pairs = [
+        row
+        for ruleset, analysis in analysed.items()
+        if bot in (bots := analysis.results.bots)
+        for row in pair_rows(ruleset, (analysis.pair(bot, other) for other in bots if other != bot))
+    ]
+    to_pair = {"other": lambda other: links.pair(bot, other)}
+    return {
+        "opponents": tables(PairRow, pairs, links, "Opponents", data=True, addresses=to_pair),
+        "seats": tables(SeatResultRow, seat_result_rows(bot, analysed), links, "Results"),
+    }
+
+
+def _describe_faults(
+    views: LeagueViews, links: Links, choice: GameFilter, bot: str
+) -> dict[str, Any]:
+    faults = views.faults(tournament=choice.tournament, bot=bot)
+    last_faults = views.faults(tournament=choice.tournament, bot=bot, limit=_EVIDENCE)
+    return {
+        "faults": tables(FaultRow, fault_rows(faults), links, "Faults"),
+        "evidence": log_rows(last_faults[::-1]),
+        "fault_count": len(faults),
+    }
+
+
+def _describe_resources(
+    views: LeagueViews, links: Links, choice: GameFilter, bot: str
+) -> dict[str, Any]:
+    usage, spent = views.usage(bot), views.latencies(choice, bot)
+    return {
+        "usage": None if usage is None else details(usage, links),
+        "latencies": tables(LatencyRow, spent, links, "Time of decisions"),
+        "latency_chart": latencies(spent),
+        "measured": MEASURED,
+    }
+
+
+def _describe_ratings(
+    views: LeagueViews, links: Links, choice: GameFilter, bot: str
+) -> dict[str, Any]:
+    ratings = views.standings(choice, patience_s=views.patience_s)
+    is_quick = len(views.columns(choice)) <= _QUICK
+    return {
+        "ratings": None
+        if ratings is None
+        else tables(RatingRow, [row for row in ratings if row.bot == bot], links, "Ratings"),
+        "history": _history(views, links, choice, bot) if is_quick else None,
+    }
 
 
 def history_page(views: LeagueViews, links: Links, bot: str) -> Page:
