@@ -35,7 +35,6 @@ from referee.web.lobby import Lobby
 from referee.web.responses import COMPRESSION, LINKS, SCRIPT, STATIC, Assets, Rendered, problem
 from referee.web.seat_pages import SEAT, seat_routes
 from referee.web.templates import Page
-from referee.web.tournament_pages import download, tournament_page
 from referee.web.views import LeagueViews
 
 _KEPT_PAGES = 100
@@ -80,7 +79,7 @@ def _list_routes(endpoints: _Endpoints, lobby: Lobby, feed: Feed) -> list[BaseRo
     return [
         Route("/", endpoints.league),
         Route("/games", endpoints.games),
-        Route("/tournaments/{name:path}", page(tournament_page)),
+        Route("/tournaments/{name:path}", page(pages.tournament_page)),
         Route("/bots/{bot:path}", page(bot_page)),
         Route("/histories/{bot:path}", page(history_page)),
         Route("/pairs/{bot}/{other}", page(pair_page)),
@@ -129,7 +128,7 @@ class _Endpoints:
 
     def download(self, request: Request) -> Response:
         """Return the data of a tournament as a file."""
-        content, media_type = download(self._views, request.path_params["file"])
+        content, media_type = pages.download(self._views, request.path_params["file"])
         return Response(
             content, media_type=media_type, headers={"content-disposition": "attachment"}
         )

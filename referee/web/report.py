@@ -18,7 +18,7 @@ from pathlib import Path
 
 from referee.errors import RefereeError, UserError
 from referee.store import GameChoice
-from referee.web import bot_pages, pages, tournament_pages
+from referee.web import bot_pages, pages
 from referee.web.board import board_script, phrases_script
 from referee.web.templates import Links, Page, file_name, render
 from referee.web.views import LeagueViews
@@ -111,7 +111,7 @@ class _Report:
         """Map the path of each page, without `.html`, to the function that makes the page."""
         views = self._views
         found: dict[str, Callable[[Links], Page]] = {
-            "index": partial(tournament_pages.tournament_page, views, name=self._name)
+            "index": partial(pages.tournament_page, views, name=self._name)
         }
         for number in range(1, ceil(self._stored / pages.PAGE_SIZE) + 1):
             found["games" if number == 1 else f"games-{number}"] = partial(
