@@ -27,9 +27,9 @@ from referee.errors import UserError
 from referee.ratings.stopping import StopCondition
 from referee.reports.bot_rows import FaultRow, fault_rows
 from referee.reports.formats import duration, json_text
-from referee.reports.points import PointsRow, name_winners, points_rows
 from referee.reports.rating_rows import RatingRow
 from referee.reports.selection import GameFilter, current_ratings
+from referee.reports.statistics import PointsRow, name_winners, points_rows
 from referee.reports.terminal import RowsTable, card
 from referee.reports.tournament_rows import (
     ASSUMED_GAME_US,

@@ -16,7 +16,6 @@ from real_runs import BIN, SAMPLE_BOTS, SEED, place
 from referee.cli.app import app
 from referee.reports.formats import keys_of
 from referee.reports.game_rows import GameRow
-from referee.reports.points import PointsRow
 from referee.reports.rating_rows import HistoryRow, RatingRow
 from referee.reports.statistics import (
     CollusionRow,
@@ -24,6 +23,7 @@ from referee.reports.statistics import (
     MachineRow,
     NeighbourRow,
     PairRow,
+    PointsRow,
     SeatWorthRow,
 )
 from referee.reports.tournament_rows import StatusRow, TournamentRow

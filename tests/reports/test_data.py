@@ -22,7 +22,6 @@ from referee.reports.bot_rows import BatchRow, BotRow, FaultRow, LogRow, UsageRo
 from referee.reports.checks import ProtectionRow, RefusalRow
 from referee.reports.formats import Column, csv_text, fields_of, json_text, keys_of
 from referee.reports.game_rows import ChargeRow, GameHead, GameRow, SeatRow
-from referee.reports.points import PointsRow
 from referee.reports.rating_rows import HistoryRow, RatingRow, StandingRow
 from referee.reports.statistics import (
     CollusionRow,
@@ -30,6 +29,7 @@ from referee.reports.statistics import (
     MachineRow,
     NeighbourRow,
     PairRow,
+    PointsRow,
     SeatWorthRow,
 )
 from referee.reports.tournament_rows import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hand_made import game_result
 
-from referee.reports.points import name_winners, points_rows
+from referee.reports.statistics import name_winners, points_rows
 from referee.result_columns import ResultColumns
 
 MATCH = [
