@@ -30,10 +30,9 @@ from referee.web import pages
 from referee.web.board import board_script, phrases_script
 from referee.web.bot_pages import bot_page, history_page, pair_page
 from referee.web.cache import Cache
-from referee.web.live import Feed
 from referee.web.lobby import Lobby
 from referee.web.responses import COMPRESSION, LINKS, SCRIPT, STATIC, Assets, Rendered, problem
-from referee.web.seat_pages import SEAT, seat_routes
+from referee.web.seat_pages import SEAT, Endpoint, seat_routes
 from referee.web.templates import Page
 from referee.web.views import LeagueViews
 
@@ -54,7 +53,7 @@ _HEADERS = {
 
 
 def create_app(
-    views: LeagueViews, lobby: Lobby, *, hosts: Container[str], feed: Feed | None = None
+    views: LeagueViews, lobby: Lobby, *, hosts: Container[str], events: Endpoint
 ) -> ASGIApp:
     """Return the application.
 
@@ -62,18 +61,18 @@ def create_app(
         views: the league to show.
         lobby: the games with people.
         hosts: the accepted values of the header Host, without a port. `*` accepts all.
-        feed: the changes of the league.
+        events: answers a request with a stream of the changes of the league.
     """
     handlers = (NotFoundError, RefereeError, HTTPException, Exception)
     app = Starlette(
-        routes=_list_routes(_Endpoints(views), lobby, feed or Feed(views.league.change_mark)),
+        routes=_list_routes(_Endpoints(views), lobby, events),
         middleware=[Middleware(GZipMiddleware, compresslevel=COMPRESSION)],
         exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
     return Guard(app, hosts, forms=SEAT)
 
 
-def _list_routes(endpoints: _Endpoints, lobby: Lobby, feed: Feed) -> list[BaseRoute]:
+def _list_routes(endpoints: _Endpoints, lobby: Lobby, events: Endpoint) -> list[BaseRoute]:
     """Return the addresses that the server knows, with what answers each."""
     page = endpoints.page
     return [
@@ -87,7 +86,7 @@ def _list_routes(endpoints: _Endpoints, lobby: Lobby, feed: Feed) -> list[BaseRo
         Route("/boards/{game_id:path}.js", endpoints.board),
         Route("/phrases.js", lambda _: Response(phrases_script(), media_type=SCRIPT)),
         Route("/downloads/{file:path}", endpoints.download),
-        Route("/events", feed.respond),
+        Route("/events", events),
         *seat_routes(lobby),
         Mount("/static", Assets(directory=STATIC)),
     ]

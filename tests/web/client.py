@@ -9,13 +9,15 @@ import httpx
 from referee.sandbox import Rung
 from referee.web.app import create_app
 from referee.web.lobby import Lobby
+from referee.web.serve import Feed
 
 HOST = "referee.test"
 
 
 def make_app(views, hosts=(HOST,)):
     """Return the application for a league. Nothing can be stored."""
-    return create_app(views, Lobby(views.league, _refuse, Rung.NONE), hosts=hosts)
+    lobby, feed = Lobby(views.league, _refuse, Rung.NONE), Feed(views.league.change_mark)
+    return create_app(views, lobby, hosts=hosts, events=feed.respond)
 
 
 def _refuse():

@@ -9,8 +9,8 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from referee.errors import UserError
-from referee.web import live
-from referee.web.live import Feed
+from referee.web import serve
+from referee.web.serve import Feed
 
 PATIENCE_S = 20
 
@@ -32,8 +32,8 @@ class Mark:
 
 @pytest.fixture
 def mark(monkeypatch):
-    monkeypatch.setattr(live, "POLL_S", 0.001)
-    monkeypatch.setattr(live, "PAUSE_S", 0.001)
+    monkeypatch.setattr(serve, "POLL_S", 0.001)
+    monkeypatch.setattr(serve, "PAUSE_S", 0.001)
     return Mark()
 
 
@@ -119,7 +119,7 @@ async def test_league_that_cannot_be_read_for_a_while_ends_no_stream(mark):
 
 
 async def test_closed_feed_ends_streams_at_once(mark, monkeypatch):
-    monkeypatch.setattr(live, "PAUSE_S", 1000)
+    monkeypatch.setattr(serve, "PAUSE_S", 1000)
     feed = Feed(mark.read)
     events = feed.events()
     await following(events)
