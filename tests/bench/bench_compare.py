@@ -22,7 +22,7 @@ from referee.cli.compare import MAX_COMPARED_GAMES
 from referee.cli.tournament import BOTS_TO_COMPARE as SEATS
 from referee.ratings.analysis import Analysis
 from referee.ratings.intervals import Resampling
-from referee.ratings.judge import NOTHING, Judge, Verdict
+from referee.ratings.judge import Judge, Verdict
 from referee.ratings.stopping import StopCondition, look_rounds
 
 UNTIL = StopCondition()
@@ -63,16 +63,18 @@ def compare(lead: float, rng: np.random.Generator) -> tuple[str, int]:
     """Return the verdict about two bots, from the side of the better one, and the number of games until it was known."""
     whole = play(np.array([25.0, 25.0 + lead]), tables(2, SEATS, MATCHES), rng)
     looks = tuple(look_rounds(MATCHES))
-    judge, final = Judge(UNTIL, looks), NOTHING
+    judge, earlier = Judge(UNTIL, looks), None
     for rounds in looks:
         games = whole.select(slice(rounds * SEATS)).by_ruleset()
-        verdicts = judge.look({name: Analysis(each) for name, each in games.items()}, rounds, final)
+        verdicts = judge.look(
+            {name: Analysis(each) for name, each in games.items()}, rounds, earlier
+        )
         [[pair]] = verdicts.neighbours.values()
         if pair.verdict is Verdict.AHEAD:
             return "better" if pair.bot == BETTER else "worse", rounds * SEATS
         if pair.verdict is Verdict.EQUAL:
             return "equal", rounds * SEATS
-        final = verdicts.final
+        earlier = verdicts
     return "open", MATCHES * SEATS
 
 
