@@ -19,6 +19,7 @@ from referee.ratings.fit import find_beaten, fit
 from referee.ratings.intervals import Certainty, Estimate, Matrix, Resampling, sum_matches
 from referee.ratings.transitivity import Transitivity
 from referee.ratings.trueskill import Settings
+from referee.ratings.win_shares import win_share_intervals
 from referee.result_columns import Flags, Floats, ResultColumns
 
 _CHUNK = 2_000_000
@@ -172,9 +173,7 @@ class Analysis:
         scores = self._by_bot.mean_intervals(
             points / games, self._resampled_deviations(self._sums.points)
         )
-        shares = self._by_bot.share_intervals(
-            wins / games, self._resampled_deviations(self._sums.wins), games
-        )
+        shares = win_share_intervals(self._sums)
         forfeits = np.bincount(self.results.bot[self.results.forfeited], minlength=len(games))
         return tuple(
             BotFigures(

@@ -332,10 +332,7 @@ class Certainty:
         usable = (spread > 0) & (variance > _NEGLIGIBLE * spread / counts)
         least = np.where(np.isfinite(variance), counts, self.matches)
         worth = np.where(usable, spread / np.where(usable, variance, 1), least)
-        extra = self._quantiles() ** 2 / worth
-        middle = (values + extra / 2) / (1 + extra)
-        margins = np.sqrt(spread * extra + extra**2 / 4) / (1 + extra)
-        return _make_estimates(values, middle - margins, middle + margins)
+        return wilson_intervals(values, worth, self._quantiles())
 
     def chance(self, lead: float, drawn: Floats) -> float | None:
         """Return the probability that the true value of the only figure (F = 1) is above 0.
@@ -361,6 +358,20 @@ class Certainty:
         """
         known = self.freedom > 0
         return np.sqrt(self.matches / np.where(known, self.freedom, np.nan))
+
+
+def wilson_intervals(shares: Floats, games: Floats, quantiles: Floats) -> list[Estimate]:
+    """Return Wilson's interval of each share.
+
+    Args:
+        shares: (F,) the shares.
+        games: (F,) numbers of independent games that would give shares as uncertain as these. Whole numbers are not needed.
+        quantiles: (F,) the half width of each interval in standard errors; NaN for no interval.
+    """
+    extra = quantiles**2 / games
+    middle = (shares + extra / 2) / (1 + extra)
+    margins = np.sqrt(shares * (1 - shares) * extra + extra**2 / 4) / (1 + extra)
+    return _make_estimates(shares, middle - margins, middle + margins)
 
 
 def _make_estimates(values: Floats, lows: Floats, highs: Floats) -> list[Estimate]:

@@ -4,13 +4,15 @@ Simulated bots of known strength (`tests/ratings/simulated.py`) play 200 tournam
 Wanted are 93 to 97 % for the fit, the mean score and the share of games won. The last column is the same for
 the interval of sequential TrueSkill, mu plus or minus 1.96 sigma.
 
-The second table has the share of games won after few matches (wanted: 93 to 100 % for 2 to 8 matches), and the third one the fit
-of four bots beside a fifth one that loses nearly all games.
+The second table has the share of games won for 2 to 10 bots at 2 to 5 seats, by the number of matches of each bot (wanted: 93 to 100 % for 2 to 8
+matches, 93 to 97 % for more). It has ten times as many tournaments, divided by the number of bots. The third table has the
+fit of four bots beside a fifth one that loses nearly all games.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +22,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "ratings"))
 from simulated import covers, games, play, tables, true_ratings, true_scores, true_win_shares
 
 from referee.ratings.analysis import Analysis
+from referee.ratings.intervals import sum_matches
 from referee.ratings.trueskill import rate
+from referee.ratings.win_shares import win_share_intervals
+from referee.schedule.balanced import balanced_tables
 
 SHAPES = [(5, 4, 12), (6, 4, 4), (8, 4, 1), (10, 3, 1), (6, 2, 10)]
 """Bots, seats, matches at each table."""
 SPREADS = [1.5, 4.0]
 """Standard deviations of the bots' skills; a bot that is better by 25/6 wins 76 % of its duels."""
-FEW = [(2, 2, 2), (3, 3, 2), (3, 3, 4), (4, 4, 4), (5, 5, 2), (5, 5, 8), (4, 4, 10), (3, 3, 30)]
-"""Bots, seats, matches. All bots sit at one table."""
+MATCHES = [2, 4, 8, 10, 12, 15, 20, 30]
+"""Matches of each bot in the table of the share of games won."""
+EVEN = 0.5
+"""The standard deviation of the skills of bots that are nearly equal."""
 GAPS = [14, 17, 20, 24, 30]
 """By how much the last of five bots is weaker than the mean of the others."""
 
@@ -46,10 +53,14 @@ def main(tournaments: int) -> None:
             print("{:4} {:5} {:7}".format(*shape), f"{spread:6} | {shown} | {shares[3]:8.1%}")
     means = np.mean(everything, axis=0)
     print(f"{'all':>25} | {' '.join(f'{share:6.1%}' for share in means[:3])} | {means[3]:8.1%}")
-    print("bots seats matches |    won")
-    for shape in FEW:
-        won = np.mean([coverage(*shape, spread, tournaments)[2] for spread in SPREADS])
-        print("{:4} {:5} {:7}".format(*shape), f"| {won:6.1%}")
+    print("matches | shapes | won: least   mean   most | outside 93 to 97 %")
+    for matches in MATCHES:
+        covered = np.array([coverage_won(*shape, tournaments) for shape in won_shapes(matches)])
+        least, mean, most = covered.min(), covered.mean(), covered.max()
+        outside = ((covered < 0.93) | (covered > 0.97)).mean()
+        print(
+            f"{matches:7} | {len(covered):6} | {least:10.1%} {mean:6.1%} {most:6.1%} | {outside:6.1%}"
+        )
     print("gap | rating of the others")
     for gap in GAPS:
         print(f"{gap:3} | {coverage_beside(gap, tournaments):6.1%}")
@@ -81,6 +92,30 @@ def coverage(bots: int, seats: int, matches: int, spread: float, tournaments: in
         ]
         covered.append([*row, claimed(results, skills)])
     return np.mean(covered, axis=0)
+
+
+def won_shapes(matches: int) -> list[tuple[int, int, int, float]]:
+    """Return bots, seats, matches of each bot and spread of all shapes in which each bot can play so many matches."""
+    return [
+        (bots, seats, matches, spread)
+        for seats in range(2, 6)
+        for bots in range(seats, 11)
+        for spread in (EVEN, *SPREADS)
+        if bots * matches % seats == 0
+    ]
+
+
+def coverage_won(bots: int, seats: int, matches: int, spread: float, tournaments: int) -> float:
+    """Return the share of covered shares of games won."""
+    rng = np.random.default_rng(1)
+    rounds = balanced_tables(bots, seats, bots * matches // seats)
+    seating = np.array(list(chain.from_iterable(rounds)))
+    covered = []
+    for _ in range(10 * tournaments // bots):
+        skills = rng.normal(25, spread, bots)
+        found = win_share_intervals(sum_matches(play(skills, seating, rng)))
+        covered += map(covers, found, true_win_shares(skills, seating))
+    return float(np.mean(covered))
 
 
 def coverage_beside(gap: float, tournaments: int) -> float:

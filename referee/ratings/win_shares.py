@@ -1,0 +1,87 @@
+"""Compute intervals for the share of games that each bot wins.
+
+The games of a match are not independent, because they share a deal. So the variance of a bot's share differs from the
+variance that independent games would have. The design effect (Kish, Survey Sampling, 1965) is the first variance divided by the second. The
+results of one bot estimate it badly after few matches. But it is about the same for all bots, because they play the same
+kind of matches. So the design effect of a bot is a weighted mean of its own estimate and of the estimate from all bots. The more matches the
+bot played, the more its own estimate counts. For a bot that won no game or all games, its own estimate is 1.
+
+A bot wins more against weak opponents than against strong ones. The schedule fixes the opponents, so these differences are no
+chance. Therefore the variance comes from the differences between matches against opponents of about the same strength.
+
+In the shapes of arrays, M is the number of matches, n of bots, and E of pairs of a match and a bot that plays in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import stdtrit
+
+from referee.ratings.intervals import CONFIDENCE, Estimate, MatchSums, wilson_intervals
+from referee.result_columns import Floats, Ints
+
+_COMMON_WEIGHT = 20.0
+"""The weight of the estimate from all bots, in degrees of freedom of a bot's own estimate."""
+_PRIOR_WEIGHT = 1.0
+"""The weight of a design effect of 1 in the estimate from all bots, in degrees of freedom. It matters after very few matches."""
+_NEGLIGIBLE = 1e-6
+"""Smaller squared differences between the strengths of opponents are rounding errors."""
+
+
+def win_share_intervals(sums: MatchSums) -> list[Estimate]:
+    """Return for each bot the share of its games that it won, with Wilson's interval.
+
+    A share of 0 or 1 has an interval too. A share from fewer than two matches has none.
+    """
+    games = sums.games.sum(axis=0)
+    shares = sums.wins.sum(axis=0) / games
+    spread = shares * (1 - shares)
+    variances, freedom = _estimate_variances(sums, shares)
+    total = freedom.sum() * (1 - 1 / len(shares))  # the wins of all bots of a game have a fixed sum
+    weights = freedom * spread
+    if weights.any():
+        pooled = (freedom * variances * games).sum() / weights.sum()
+        common = (total * pooled + _PRIOR_WEIGHT) / (total + _PRIOR_WEIGHT)
+    else:
+        common = 1.0
+    own = np.divide(variances * games, spread, out=np.ones(len(shares)), where=spread > 0)
+    effects = (freedom * own + _COMMON_WEIGHT * common) / (freedom + _COMMON_WEIGHT)
+    known = np.minimum(freedom + _COMMON_WEIGHT, total + _PRIOR_WEIGHT)
+    quantiles = np.where(freedom > 0, stdtrit(known, (1 + CONFIDENCE) / 2), np.nan)
+    return wilson_intervals(shares, games / effects, quantiles)
+
+
+def _estimate_variances(sums: MatchSums, shares: Floats) -> tuple[Floats, Floats]:
+    """Return the (n,) variances of the shares, given the opponents, and the (n,) degrees of freedom of these estimates.
+
+    The matches of a bot are sorted by the number and the strength of the opponents. Then half of the mean squared difference between
+    neighbours estimates the variance of a match (von Neumann, Distribution of the ratio of the mean square
+    successive difference to the variance, Annals of Mathematical Statistics 12, 1941). If all matches have
+    opponents of the same strength, the usual estimate is more exact.
+    """
+    match, bot = np.nonzero(sums.games)
+    seats, strength = _describe_opponents(sums, match, bot)
+    order = np.lexsort((strength, seats, bot))
+    match, bot, seats, strength = match[order], bot[order], seats[order], strength[order]
+    surplus = sums.wins[match, bot] - shares[bot] * sums.games[match, bot]
+    neighbours = bot[1:] == bot[:-1]
+
+    def add_differences(values: Floats) -> Floats:
+        squares = np.diff(values)[neighbours] ** 2
+        return np.bincount(bot[1:][neighbours], squares, len(shares)).astype(np.float64)
+
+    matches = np.bincount(bot, minlength=len(shares)).astype(np.float64)
+    steps = np.maximum(matches - 1, 1)
+    differ = add_differences(seats) + add_differences(strength) > _NEGLIGIBLE
+    usual = np.bincount(bot, surplus**2, minlength=len(shares)) / steps
+    of_match = np.where(differ, add_differences(surplus) / (2 * steps), usual)
+    freedom = np.where(differ, 2 * steps**2 / (3 * steps - 1), steps)
+    variances = matches * of_match / sums.games.sum(axis=0) ** 2
+    return variances, np.where(matches > 1, freedom, 0.0)
+
+
+def _describe_opponents(sums: MatchSums, match: Ints, bot: Ints) -> tuple[Floats, Floats]:
+    """Return the (E,) number of seats of each match, and the (E,) sum of the opponents' mean points per game."""
+    plays = (sums.games > 0).astype(np.float64)
+    points = sums.points.sum(axis=0) / sums.games.sum(axis=0)
+    return plays.sum(axis=1)[match], (plays @ points)[match] - points[bot]
