@@ -1,6 +1,6 @@
 """Serve the pages of a league over HTTP.
 
-A page is rendered once for all visitors until the league changes.
+A page is rendered and compressed once for all visitors until the league changes.
 
 `Guard` refuses requests that are not for this server, and forbids everything that its pages do not need. A web page of a stranger can
 give its own name the address of this machine, and then read what the server answers (DNS rebinding). The browser still sends the
@@ -9,19 +9,23 @@ stranger's name in the header Host, so only known names are answered.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import socket
 import time
-from collections.abc import Callable, Container
-from dataclasses import fields
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, fields
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Self
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from referee.errors import NotFoundError, RefereeError, UserError
@@ -31,11 +35,12 @@ from referee.web.board import board_script, phrases_script
 from referee.web.bot_pages import bot_page, history_page, pair_page
 from referee.web.cache import Cache
 from referee.web.lobby import Lobby
-from referee.web.responses import COMPRESSION, LINKS, SCRIPT, STATIC, Assets, Rendered, problem
-from referee.web.seat_pages import SEAT, Endpoint, seat_routes
-from referee.web.templates import Page
+from referee.web.seat_pages import SCRIPT, SEAT, Endpoint, seat_routes
+from referee.web.templates import LINKS, STATIC, Page, render
 from referee.web.views import LeagueViews
 
+_COMPRESSION = 5
+"""The level of gzip. Higher levels take more time and save little."""
 _KEPT_PAGES = 100
 _LIST_KEYS = ("page", *(field.name for field in fields(GameChoice)))
 """What the address of a list of games can have after the question mark."""
@@ -66,7 +71,7 @@ def create_app(
     handlers = (NotFoundError, RefereeError, HTTPException, Exception)
     app = Starlette(
         routes=_list_routes(_Endpoints(views), lobby, events),
-        middleware=[Middleware(GZipMiddleware, compresslevel=COMPRESSION)],
+        middleware=[Middleware(GZipMiddleware, compresslevel=_COMPRESSION)],
         exception_handlers=dict.fromkeys(handlers, _handle_error),
     )
     return Guard(app, hosts, forms=SEAT)
@@ -88,7 +93,7 @@ def _list_routes(endpoints: _Endpoints, lobby: Lobby, events: Endpoint) -> list[
         Route("/downloads/{file:path}", endpoints.download),
         Route("/events", events),
         *seat_routes(lobby),
-        Mount("/static", Assets(directory=STATIC)),
+        Mount("/static", _Assets(directory=STATIC)),
     ]
 
 
@@ -135,7 +140,7 @@ class _Endpoints:
     def _show(self, request: Request, make: Callable[[], Page], query: _Query = ()) -> Response:
         """Return a page, made anew if the kept one is outdated. `query` is what the page depends on besides its path."""
         rendered, newer_in_s = self._kept.look_up(
-            (request.url.path, query), lambda: Rendered.of(make())
+            (request.url.path, query), lambda: _Rendered.of(make())
         )
         return rendered.response(request, newer_in_s)
 
@@ -145,12 +150,12 @@ def _handle_error(_request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         is_missing = error.status_code == 404  # noqa: PLR2004
         text = "There is no page at this address." if is_missing else error.detail
-        return problem(error.status_code, text, error.headers)
+        return _problem(error.status_code, text, error.headers)
     if isinstance(error, NotFoundError):
-        return problem(404, str(error))
+        return _problem(404, str(error))
     if isinstance(error, RefereeError):
-        return problem(400 if isinstance(error, UserError) else 500, str(error))
-    return problem(500, "This is a bug of the referee. The terminal of the server shows more.")
+        return _problem(400 if isinstance(error, UserError) else 500, str(error))
+    return _problem(500, "This is a bug of the referee. The terminal of the server shows more.")
 
 
 class Guard:
@@ -187,13 +192,13 @@ class Guard:
         """Return the response to a request that is not for the application; None for any other request."""
         name = _name_in(request.headers.get("host", ""))
         if "*" not in self._hosts and name not in self._hosts:
-            return problem(
+            return _problem(
                 400,
                 "This server has another host name. Use the address that it printed at its start.",
             )
         is_form = request.method == "POST" and request.url.path.startswith(f"{self._forms}/")
         if request.method not in {"GET", "HEAD"} and not is_form:
-            return problem(405, "This page can only be read.", {"allow": "GET, HEAD"})
+            return _problem(405, "This page can only be read.", {"allow": "GET, HEAD"})
         return None
 
 
@@ -241,3 +246,59 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
         return ip_address(host)
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """A page as it is sent."""
+
+    html: bytes
+    compressed: bytes
+    etag: str
+
+    @classmethod
+    def of(cls, page: Page) -> Self:
+        """Render and compress a page. The page is compressed once for all visitors."""
+        html = render(page, LINKS).encode()
+        digest = hashlib.sha256(html).hexdigest()[:32]
+        return cls(html, gzip.compress(html, _COMPRESSION, mtime=0), f'W/"{digest}"')
+
+    def response(self, request: Request, newer_in_s: float | None) -> Response:
+        """Return the page, or only its headers if the browser has it.
+
+        `live.js` reads the header `x-newer-in-s`: after this time in seconds it loads an outdated page again. The header is
+        empty if the page is up to date. It is never missing, because after a response with status 304 a browser keeps
+        each header of the page that the response does not have.
+        """
+        headers = {
+            "etag": self.etag,
+            "cache-control": "no-cache",
+            "x-newer-in-s": "" if newer_in_s is None else f"{newer_in_s:.1f}",
+        }
+        known = request.headers.get("if-none-match", "")
+        if self.etag in (tag.strip() for tag in known.split(",")):
+            return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
+            return HTMLResponse(self.compressed, headers=headers)
+        return HTMLResponse(self.html, headers=headers)
+
+
+class _Assets(StaticFiles):
+    """The files of the package. Their addresses have the version, so browsers can keep them."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return the response with a file. Raises HTTPException if there is no such file."""
+        response = await super().get_response(path, scope)
+        is_versioned = scope["query_string"] == LINKS.version.removeprefix("?").encode()
+        response.headers["cache-control"] = "max-age=86400" if is_versioned else "no-cache"
+        return response
+
+
+def _problem(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a page that says what is wrong and leads back to the league."""
+    title = "Not found" if status == 404 else "This page cannot be shown"  # noqa: PLR2004
+    shown = Page("problem.html", title, {"explanation": text}, live=False)
+    return HTMLResponse(
+        render(shown, LINKS), status, {"cache-control": "no-store", **(headers or {})}
+    )

@@ -20,10 +20,9 @@ from referee.errors import RefereeError, UserError
 from referee.store import GameChoice
 from referee.web import bot_pages, pages
 from referee.web.board import board_script, phrases_script
-from referee.web.templates import Links, Page, file_name, render
+from referee.web.templates import STATIC, Links, Page, file_name, render
 from referee.web.views import LeagueViews
 
-_STATIC = Path(__file__).with_name("static")
 _LIVE_ONLY = ("live.js", "sit.*", "htmx*")
 """The assets that only a server needs."""
 
@@ -91,7 +90,7 @@ class _Report:
         replays = sum(map(self._write_board, self._ids))
         self._write("phrases.js", phrases_script())
         ignored = shutil.ignore_patterns(*_LIVE_ONLY)
-        shutil.copytree(_STATIC, self._folder / "static", ignore=ignored)
+        shutil.copytree(STATIC, self._folder / "static", ignore=ignored)
         return ReportSize(
             replays=replays,
             hidden=self._stored - len(self._ids),

@@ -23,12 +23,12 @@ from referee.rules.ruleset import RULESETS
 from referee.web import pages
 from referee.web.board import board_data, board_script
 from referee.web.lobby import YOU, Lobby, Wish
-from referee.web.responses import LINKS, SCRIPT
 from referee.web.sitting import Sitting
-from referee.web.templates import Page, render
+from referee.web.templates import LINKS, Page, render
 
 SEAT = "/sit"
 """All pages of the seat have addresses that begin with this path."""
+SCRIPT = "text/javascript"
 _PATIENCE_S = 20.0
 """How long a request for news waits, in seconds. `sit.js` gives up a request after a longer time."""
 _FORM_BYTES = 4096

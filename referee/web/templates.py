@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -20,6 +21,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from referee import __version__
 from referee.reports.formats import duration, memory, moment, percent, visible
 
+STATIC = Path(__file__).with_name("static")
+"""The folder of the style sheets and scripts."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+@-]|^\.")
 """What the name of a file must not have, because a system forbids it or gives it a meaning."""
 _LONGEST = 120
@@ -117,6 +120,10 @@ class Links:
 def file_name(text: str) -> str:
     """Return a text as a file name that every system allows. Different texts give different names."""
     return _UNSAFE.sub(lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), text)
+
+
+LINKS = Links(version=f"?v={__version__}")
+"""The addresses of all pages of the server."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from real_runs import place
 
 from referee.errors import RefereeError
 from referee.store.league import League
-from referee.web import pages, responses
+from referee.web import app, pages, templates
 from referee.web.app import KnownHosts, is_loopback
 from referee.web.views import LeagueViews, Speed
 
@@ -159,9 +159,9 @@ def test_page_is_compressed_for_browsers_that_can_read_it(client):
 
 def test_page_is_rendered_once_for_all_visitors(client, monkeypatch):
     rendered = []
-    render = responses.render
+    render = app.render
     monkeypatch.setattr(
-        responses, "render", lambda page, links: rendered.append(page) or render(page, links)
+        app, "render", lambda page, links: rendered.append(page) or render(page, links)
     )
     for number in range(10):
         assert client.get(f"/?random={number}").status_code == 200
@@ -178,7 +178,7 @@ def test_page_is_rendered_anew_after_a_change(league, monkeypatch):
     monkeypatch.setattr(
         pages,
         "league_page",
-        lambda *_: responses.Page("problem.html", "12:34 title", {"explanation": ""}),
+        lambda *_: templates.Page("problem.html", "12:34 title", {"explanation": ""}),
     )
     assert "12:34 title" not in client.get("/").text
     mark.value = 2
