@@ -66,6 +66,7 @@ def test_comparison_is_a_tournament_like_any_other(here):
     assert here.referee("verify", "greedy-vs-random.zip").returncode == 0
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_too_few_games_give_no_verdict(here):
     done = here.referee(*COMPARE, GREEDY, SAMPLE_BOTS / "bait", *RULES, "--max-games", "5")
     assert (done.returncode, done.stderr) == (1, "")

@@ -16,6 +16,7 @@ from referee.tournament.course import find_next_look, take_look, take_looks
 from referee.tournament.create import find_state
 from referee.web.views import LeagueViews
 
+pytestmark = pytest.mark.extended("plays further tournaments")
 UNTIL = "until = { confidence = 0.8, margin = 4 }\n"
 
 

@@ -250,7 +250,7 @@ def test_typed_option_beats_the_key_and_the_variable_only_strengthens_it(
 @pytest.mark.parametrize(
     ("variable", "option"),
     extend_cases_but(
-        ["stronger"],
+        [],
         {"stronger": ("full", None), "typed": ("full", "full"), "equal": ("none", None)},
         "plays more games without isolation",
     ),

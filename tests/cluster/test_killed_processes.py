@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
 from contextlib import ExitStack, suppress
 from itertools import cycle, islice
@@ -34,6 +35,8 @@ class Cluster:
         wait_for(self.port)
         self.nannies = [self.start(workers(here, self.port)) for _ in range(2)]
         self.driver = None
+        self.stored = 0
+        """How many games were stored when the driver was started."""
 
     def start(self, process):
         return self.stack.enter_context(process)
@@ -41,7 +44,24 @@ class Cluster:
     def drive(self, *words):
         """Start the driver, if it is not running."""
         if self.driver is None or self.driver.poll() is not None:
+            self.stored = self.count_games()
             self.driver = self.start(self.here.started("tournament", *words, *self.where))
+
+    def count_games(self):
+        """Return how many games are stored."""
+        if not (self.here.folder / "far" / "league.db").exists():
+            return 0
+        with suppress(sqlite3.OperationalError), self.here.database("far") as database:
+            return database.execute("SELECT count(*) FROM results").fetchone()[0]
+        return 0
+
+    def wait_for_games(self):
+        """Wait until the driver that runs now has stored a game."""
+        end = time.monotonic() + ENOUGH_S
+        while self.count_games() == self.stored:
+            assert self.driver.poll() is None, self.driver.stdout.read()
+            assert time.monotonic() < end, "no game was stored"
+            time.sleep(0.05)
 
     def list_workers(self):
         found = []
@@ -65,6 +85,8 @@ class Cluster:
         self.nannies[number] = self.start(workers(self.here, self.port))
 
     def kill_scheduler(self):
+        """Kill the scheduler while the driver plays: a driver that still starts would wait for the next scheduler."""
+        self.wait_for_games()
         self.scheduler.kill()
         self.scheduler.wait()
         self.scheduler = self.start(scheduler(self.here, self.port))

@@ -22,25 +22,26 @@ def width(estimate):
     return estimate.high - estimate.low
 
 
-@pytest.mark.parametrize("spread", [0.5, 1.5, 4.0])
-@pytest.mark.parametrize(("bots", "seats"), [(3, 2), (3, 3), (8, 4), (10, 2)])
+@pytest.mark.parametrize(
+    ("bots", "seats", "spread"), [(3, 3, 0.5), (4, 2, 1.5), (8, 4, 4.0), (10, 2, 4.0)]
+)
 def test_95_of_100_intervals_cover_the_true_share(bots, seats, spread):
     rng = np.random.default_rng(7)
     seating = circle(bots, seats, PER_BOT)
     covered = []
-    for _ in range(2400 // bots):
+    for _ in range(1200 // bots):
         skills = rng.normal(25, spread, bots)
         found = win_share_intervals(sum_matches(play(skills, seating, rng)))
         covered += map(covers, found, true_win_shares(skills, seating))
     assert 0.93 <= np.mean(covered) <= 0.97
 
 
-@pytest.mark.parametrize(("bots", "seats"), [(2, 2), (3, 3), (6, 2), (10, 5)])
+@pytest.mark.parametrize(("bots", "seats"), [(2, 2), (3, 3), (10, 5)])
 def test_intervals_after_few_matches_cover_at_least_93_of_100(bots, seats):
     rng = np.random.default_rng(7)
     seating = tables(bots, seats, 2) if bots == seats else circle(bots, seats, seats)
     covered = []
-    for _ in range(2400 // bots):
+    for _ in range(1200 // bots):
         skills = rng.normal(25, 1.5, bots)
         found = win_share_intervals(sum_matches(play(skills, seating, rng)))
         covered += map(covers, found, true_win_shares(skills, seating))

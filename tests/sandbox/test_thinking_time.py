@@ -20,6 +20,8 @@ TICKER = spec("ticks_all_the_time", program="bot.py")
 LONG = RULES.with_options(max_turns=60)
 """In a long game, the time in which both bots get ready, and may compute, is a small part of the whole."""
 
+MORE_RUNGS = pytest.mark.extended("starts more programs on the rungs")
+
 
 @cache
 def namespaces():
@@ -29,8 +31,10 @@ def namespaces():
 @pytest.fixture(
     params=[
         pytest.param(strongest, marks=pytest.mark.isolation("full"), id="full"),
-        pytest.param(namespaces, marks=pytest.mark.isolation("namespaces"), id="namespaces"),
-        pytest.param(lambda: NO_ISOLATION, id="none"),
+        pytest.param(
+            namespaces, marks=[pytest.mark.isolation("namespaces"), MORE_RUNGS], id="namespaces"
+        ),
+        pytest.param(lambda: NO_ISOLATION, marks=MORE_RUNGS, id="none"),
     ]
 )
 def isolation(request):

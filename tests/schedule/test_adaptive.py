@@ -88,6 +88,7 @@ def test_every_open_pair_meets_about_as_often_as_the_others(look):
         assert max(often) - min(often) <= 1
 
 
+@pytest.mark.extended("measures large schedules and long statistics")
 @PATIENT
 @given(looks())
 def test_same_look_gives_the_same_tables(look):

@@ -98,6 +98,7 @@ run(decide, max_games=64)
 """
 
 
+@pytest.mark.extended("plays more games")
 def test_bot_that_decides_one_request_after_the_other_loses_nothing(here):
     records, _ = play(here, SERIAL, more="[clocks]\ndecision = 0.8\n", matches=3)
     assert [record.faults for record in records] == [()] * 6
@@ -140,7 +141,13 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize(("mode", "cause"), [("silent", Cause.TIMEOUT), ("illegal", Cause.ILLEGAL)])
+@pytest.mark.parametrize(
+    ("mode", "cause"),
+    [
+        pytest.param("silent", Cause.TIMEOUT, marks=pytest.mark.extended("plays more games")),
+        ("illegal", Cause.ILLEGAL),
+    ],
+)
 def test_missing_or_illegal_reply_in_a_batch_is_a_strike_in_its_game_only(here, mode, cause):
     program = ANSWERS_HALF.replace("KIND", repr(mode))
     records, _ = play(here, program, more="[clocks]\ndecision = 0.3\n", matches=4)

@@ -130,6 +130,7 @@ def test_choices_that_are_not_awaited_or_not_legal_have_no_effect():
     assert moved.move.action == request.decision.legal[-1]
 
 
+@pytest.mark.extended("plays more games")
 def test_person_may_think_longer_than_the_limit_of_bots():
     with hosted(order(PERSON, sample("random"))) as (connection, _):
         request = [next_news(connection) for _ in range(2)][1]

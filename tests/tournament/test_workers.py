@@ -49,6 +49,7 @@ def test_a_killed_worker_is_replaced_and_its_games_are_played_again(here):
     assert here.records("league") == here.records("whole")
 
 
+@pytest.mark.extended("plays further tournaments")
 def test_a_bots_socket_does_not_tell_which_worker_plays(here):
     teller = here.bot("teller", "import os, sys; sys.exit(os.environ['REFEREE_ADDRESS'])")
     file = here.tournament(bots=(teller, "greedy"), matches=1, more="workers = 1\n")
