@@ -265,14 +265,20 @@ class PendingRequests:
         return batch.share_us(request, max(0, now_ns - batch.written_ns) // 1000)
 
     def complete(self, request: PendingRequest, action: bytes) -> None:
-        """Note the reply to an open request of the batch. The caller that awaits it gets it when the batch is finished."""
+        """Note the reply to an open request of the batch. After the last reply of a message, call `end_message`."""
         assert request.batch is not None  # noqa: S101 - only written requests are open
-        batch, self.missed = request.batch, 0
         request.action = action
+        request.batch.open -= 1
+
+    def end_message(self) -> None:
+        """Note when the replies of a message came. The callers that await them get them when the batch is finished."""
+        batch, self.missed = self.batch, 0
+        assert batch is not None  # noqa: S101 - its replies were noted before
         batch.last_reply_ns = self._now_ns() if self._paused_ns is None else self._paused_ns
-        if batch.open > 1:
+        if batch.open:
             batch.set_deadline(batch.last_reply_ns)
-        self._close(batch)
+        else:
+            self._finish(batch)
 
     def fail(self, request: PendingRequest, failure: Exception) -> None:
         """Raise `failure` in the caller of an open request of the batch."""
@@ -310,6 +316,7 @@ class PendingRequests:
                     request.action, elapsed_us, lag_us, wall_us if size > 1 else 0, size
                 )
                 request.reply.set_result(timed)
+                self.pending.pop(request.game_id, None)
         if self.batch is batch:
             self.batch = None
             self._on_finished()

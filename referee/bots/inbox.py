@@ -64,6 +64,7 @@ class Inbox:
             return False
         self._unsolicited = 0
         self._complete(request, action)
+        self._requests.end_message()
         return True
 
     def parse_hello(self, data: bytes) -> play_pb2.Hello:
@@ -135,6 +136,7 @@ class Inbox:
                     unsolicited += 1
         if accepted:
             self._unsolicited = 0
+            self._requests.end_message()
         if unsolicited or not (accepted or late):
             self.count_unsolicited(unsolicited or 1)
 
@@ -154,7 +156,7 @@ class Inbox:
         return request
 
     def _complete(self, request: PendingRequest, action: bytes) -> None:
-        """Pass a serialised action, which is empty for a ready, to the request that it answers."""
+        """Note a serialised action, which is empty for a ready, as the reply to a request."""
         self.accepted += 1
         if self._requests.overdue:
             self._requests.forget_overdue(request.game_id, self._games)

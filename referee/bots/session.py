@@ -412,10 +412,11 @@ class Session:
             else:
                 self._wait_for_core(message, request)
             reply: TimedReply = await request.reply
-        except Forfeit as failure:
-            raise self._with_elapsed(failure, request) from None
-        finally:
+        except BaseException as failure:
             self._forget(request)
+            if isinstance(failure, Forfeit):
+                raise self._with_elapsed(failure, request) from None
+            raise
         return reply
 
     async def say_goodbye(self, goodbye: bytes) -> None:

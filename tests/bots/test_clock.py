@@ -59,6 +59,10 @@ class Bot:
         self.requests.start_clock(batch, self.time.now_ns)
         return batch
 
+    def reply(self, request, action):
+        self.requests.complete(request, action)
+        self.requests.end_message()
+
 
 @pytest.fixture
 async def bot():
@@ -96,7 +100,7 @@ async def test_bot_5_ms_late_is_charged_by_an_idle_referee():
 async def test_reply_within_the_grace_period_is_in_time(bot):
     request = bot.write()
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US - 1000)
-    bot.requests.complete(request, b"reply")
+    bot.reply(request, b"reply")
     bot.time.creep_us(LIMIT_US)
     assert request.reply.result() == TimedReply(b"reply", LIMIT_US, REPLY_GRACE_US - 1000)
     assert not bot.overdue
@@ -116,7 +120,7 @@ async def test_grace_period_starts_again_if_the_event_loop_is_late_at_its_end(bo
     bot.time.creep_us(LIMIT_US)
     bot.time.pass_us(REPLY_GRACE_US + 50_000)
     assert not request.reply.done()
-    bot.requests.complete(request, b"reply that waited in the socket for 50 ms")
+    bot.reply(request, b"reply that waited in the socket for 50 ms")
     bot.time.creep_us(LIMIT_US)
     assert not bot.overdue
 
@@ -184,13 +188,13 @@ async def test_many_replies_in_time_arm_one_timer(bot):
     for number in range(1, 1000):
         request = bot.write(number)
         bot.time.pass_us(500)
-        bot.requests.complete(request, b"reply")
+        bot.reply(request, b"reply")
     assert bot.time.armed == 1
 
 
 async def test_earlier_deadline_of_a_later_request_is_checked_first(bot):
     slow = bot.write(limit_us=10 * LIMIT_US)
-    bot.requests.complete(slow, b"")
+    bot.reply(slow, b"")
     fast = bot.write(limit_us=LIMIT_US)
     bot.time.creep_us(LIMIT_US + REPLY_GRACE_US)
     assert fast.reply.exception().cause is Cause.TIMEOUT
@@ -289,7 +293,7 @@ async def test_requests_of_a_batch_share_the_time_to_the_last_reply(bot):
     for request in batch:
         bot.time.creep_us(LIMIT_US * 9 // 10)  # a bot that answers one after the other
         assert not batch[0].reply.done()
-        bot.requests.complete(request, b"")
+        bot.reply(request, b"")
     assert [each.reply.result().elapsed_us for each in batch] == [LIMIT_US * 9 // 10] * 4
     assert {each.reply.result()[2:] for each in batch} == {(0, 4 * LIMIT_US * 9 // 10, 4)}
     assert bot.finished == 1
@@ -299,15 +303,15 @@ async def test_bot_that_answers_a_batch_at_once_keeps_the_time_it_saves(bot):
     batch = bot.write_batch(*[LIMIT_US] * 4)
     bot.time.creep_us(LIMIT_US // 2)
     for request in batch:
-        bot.requests.complete(request, b"")
+        bot.reply(request, b"")
     assert sum(each.reply.result().elapsed_us for each in batch) == LIMIT_US // 2
 
 
 async def test_shares_of_a_batch_fit_unequal_limits(bot):
     poor, rich = bot.write_batch(LIMIT_US, 9 * LIMIT_US)
     bot.time.creep_us(5 * LIMIT_US)
-    bot.requests.complete(rich, b"")
-    bot.requests.complete(poor, b"")
+    bot.reply(rich, b"")
+    bot.reply(poor, b"")
     assert (poor.reply.result().elapsed_us, rich.reply.result().elapsed_us) == (
         LIMIT_US // 2,
         9 * LIMIT_US // 2,
@@ -327,7 +331,7 @@ async def test_reply_to_a_batch_in_its_grace_period_is_in_time(bot):
     batch = bot.write_batch(LIMIT_US, LIMIT_US)
     bot.time.creep_us(2 * LIMIT_US + 1000)
     for request in batch:
-        bot.requests.complete(request, b"")
+        bot.reply(request, b"")
     for request in batch:
         assert request.reply.result() == TimedReply(b"", LIMIT_US, 1000, 2 * LIMIT_US + 1000, 2)
 
@@ -345,10 +349,10 @@ async def test_bot_that_goes_on_replying_has_the_sum_of_all_limits(bot):
     batch = bot.write_batch(*[40_000_000] * 5)
     for request in batch[:4]:
         bot.time.creep_us(39_000_000, step_us=5_000)
-        bot.requests.complete(request, b"")
+        bot.reply(request, b"")
     assert not batch[0].reply.done()
     bot.time.creep_us(43_000_000, step_us=5_000)
-    bot.requests.complete(batch[4], b"")
+    bot.reply(batch[4], b"")
     assert batch[4].reply.result().elapsed_us == (4 * 39_000_000 + 43_000_000) // 5
 
 
@@ -366,7 +370,7 @@ async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):
     first, second, third = bot.write_batch(*[LIMIT_US] * 3)
     first.reply.cancel()
     bot.requests.abandon(first)
-    bot.requests.complete(second, b"")
+    bot.reply(second, b"")
     assert bot.finished == 0
     third.reply.cancel()
     bot.requests.abandon(third)
@@ -377,8 +381,8 @@ async def test_batch_is_finished_if_nobody_awaits_its_open_requests(bot):
 async def test_reply_in_the_grace_period_gives_the_batch_more_time(bot):
     batch = bot.write_batch(*[40_000_000] * 4)
     bot.time.creep_us(40_000_000 + BATCH_LIMIT_US + REPLY_GRACE_US // 2, step_us=1_000)
-    bot.requests.complete(batch[0], b"")
+    bot.reply(batch[0], b"")
     bot.time.creep_us(50_000_000, step_us=5_000)
     for request in batch[1:]:
-        bot.requests.complete(request, b"")
+        bot.reply(request, b"")
     assert {each.reply.result().lag_us for each in batch} == {0}
