@@ -307,7 +307,7 @@ def describe_stop(tournament: TournamentState) -> str:
     """Return a sentence that says after how many rounds a tournament ended. The tournament file must have `until`."""
     rounds, after = count_rounds(tournament.config), tournament.stopped_after
     if after is None:
-        return f"All {rounds} rounds are played: the standings were not settled earlier."
+        return f"The last of {rounds} rounds is played: not all standings were settled earlier."
     return f"Settled after {after} of {rounds} rounds."
 
 

@@ -88,7 +88,7 @@ class Judgement:
             )
         return (
             f"Not known after {games} games: neither {pair.bot} nor {pair.below} is surely better, nor are they surely"
-            f" equal within {margin}."
+            f" equal within {margin}. More games or a larger margin may give a verdict."
         )
 
     def compare(self, bot: str, other: str) -> dict[str, Comparison]:
@@ -98,7 +98,7 @@ class Judgement:
                 ruleset,
                 analysis.pair(bot, other),
                 self.verdicts.compare(ruleset, bot, other),
-                self.condition.margin,
+                self.condition,
             )
             for ruleset, analysis in self.verdicts.analyses.items()
             if {bot, other} <= set(analysis.results.bots)
@@ -112,8 +112,7 @@ class Comparison:
     ruleset: str
     figures: PairFigures
     verdict: PairVerdict
-    margin: float
-    """Bots whose ratings surely differ by less than this are equal."""
+    condition: StopCondition
 
     def row(self) -> ComparisonRow:
         """Return the comparison as a row."""
@@ -143,11 +142,13 @@ class Comparison:
         details = f"{pair.first} minus {pair.second}: rating {lead.value:+.2f}"
         if lead.low is not None and lead.high is not None:
             details += f", 95 % interval {lead.low:+.2f} to {lead.high:+.2f}"
-        bot, below, sure = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)
+        bot, below, probability = self.verdict.bot, self.verdict.below, chance(self.verdict.chance)
+        is_direct = self.verdict.chance >= self.condition.confidence
+        sure = f"{probability} sure" if is_direct else "because of the verdicts about other bots"
         found = {
-            Verdict.AHEAD: f"{bot} is better than {below}, {sure} sure",
-            Verdict.EQUAL: f"{bot} and {below} are equally strong within {self.margin:.12g}",
-            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}; the probability is {sure}",
+            Verdict.AHEAD: f"{bot} is better than {below}, {sure}",
+            Verdict.EQUAL: f"{bot} and {below} are equally strong within {self.condition.margin:.12g}",
+            Verdict.OPEN: f"it is not settled whether {bot} is better than {below}; the probability is {probability}",
         }
         return f"{self.ruleset}: {found[self.verdict.verdict]} ({details}; {met})."
 

@@ -58,7 +58,7 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
     )
     below = "b@1" if bot == "a@1" else "a@1"
     found = PairVerdict(bot=bot, below=below, chance=chance, verdict=verdict)
-    return Comparison("basic", figures, found, 1.5)
+    return Comparison("basic", figures, found, StopCondition(margin=1.5))
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,11 @@ def compare(verdict, chance, *, bot="a@1", low=-1.0, high=5.0, meetings=8):
             "99.8 % sure (a@1 minus b@1: rating +2.00; without a common game).",
             "ahead",
         ),
+        (
+            compare(Verdict.AHEAD, 0.43),
+            "basic: a@1 is better than b@1, because of the verdicts about other bots (a@1 minus",
+            "ahead",
+        ),
     ],
 )
 def test_verdict_is_a_sentence_and_a_row(comparison, sentence, verdict):
@@ -118,7 +123,10 @@ def judgement(**verdicts):
         (Verdict.EQUAL, "a@1 and b@1 are equal within 0.5, known after 40 games."),
         (
             Verdict.OPEN,
-            "Not known after 40 games: neither a@1 nor b@1 is surely better, nor are they surely equal within 0.5.",
+            (
+                "Not known after 40 games: neither a@1 nor b@1 is surely better, nor are they surely equal within 0.5."
+                " More games or a larger margin may give a verdict."
+            ),
         ),
     ],
 )
